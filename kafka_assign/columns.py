@@ -117,7 +117,7 @@ class _Derived:
         "Where each group's partitions begin."
         return self.start[self.topics_at]
 
-# %% ../nbs/01_columns.ipynb #6276831b
+# %% ../nbs/01_columns.ipynb #57954535
 @dataclass(frozen=True, eq=False)
 class Columns(_Derived):
     """One group, or many side by side, as numbers.
@@ -159,8 +159,9 @@ class Columns(_Derived):
         "Whether each `member` subscribes to the `topic` beside it, bool; members of other groups, and -1, do not."
         topic, member = np.asarray(topic), np.asarray(member)
         group = row_of(self.topics_at)[topic]
-        here = (member >= self.members_at[group]) & (member < self.members_at[group + 1])
-        return here & _subscribes(self, topic, np.where(here, member, self.members_at[group]))
+        may = (member >= self.members_at[group]) & (member < self.members_at[group + 1])
+        may[may] = _subscribes(self, topic[may], member[may])
+        return may
 
 # %% ../nbs/01_columns.ipynb #f71847cb
 def _joined(parts: Sequence[np.ndarray], shifts: Sequence[int], none: int = -1) -> np.ndarray:

@@ -51,7 +51,7 @@ def group_to_document(group: Group) -> dict:
     extra = {"partition_racks": group.partition_racks, "topic_ids": group.topic_ids}
     return document | {name: value for name, value in extra.items() if value}
 
-# %% ../nbs/14_document.ipynb #862bac9e
+# %% ../nbs/14_document.ipynb #429f8fa1
 def _expect(value, kinds, what):
     "`value`, if it is one of `kinds` as JSON has them."
     if not isinstance(value, kinds) or isinstance(value, bool):
@@ -62,8 +62,9 @@ def _expect(value, kinds, what):
 
 
 def _hex(text, what):
+    _expect(text, str, what)
     try:
-        return bytes.fromhex(_expect(text, str, what))
+        return bytes.fromhex(text)
     except ValueError:
         raise GroupError(f"{what} must be bytes in hex (got {text[:40]!r})") from None
 

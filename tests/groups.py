@@ -1,0 +1,33 @@
+"""Random consumer groups for property tests, awkward ones included."""
+
+from hypothesis import strategies as st
+
+from kafka_assign import Group, Member
+
+NAMES = ["a", "B", "c1", "c10", "c2", "t.x", "t_x", "é", "\U0001F600", "\uff41", "-"]
+
+
+@st.composite
+def groups(draw, max_topics=5, max_members=6, max_partitions=7):
+    """A group of any shape: no members, no topics, no partitions, missing metadata, static members, void claims."""
+    topics = draw(st.dictionaries(st.sampled_from(NAMES), st.integers(0, max_partitions), max_size=max_topics))
+    asked = sorted(topics) + ["missing"]
+    ids = draw(st.lists(st.sampled_from(NAMES), unique=True, max_size=max_members))
+    claim = st.tuples(st.sampled_from(asked), st.integers(-1, max_partitions))
+    members = [Member(
+        name, draw(st.lists(st.sampled_from(asked), max_size=len(asked) + 1)),
+        owned=draw(st.lists(claim, max_size=8)), generation=draw(st.integers(-1, 2)),
+        instance_id=draw(st.none() | st.sampled_from(NAMES).map(lambda i, name=name: i + name)),
+        rack=draw(st.none() | st.sampled_from(["r1", "r2"]))) for name in ids]
+    lag = draw(st.none() | st.fixed_dictionaries(
+        {name: st.lists(st.integers(-1, 2**60), min_size=count, max_size=count) for name, count in topics.items()}))
+    racks = draw(st.none() | st.fixed_dictionaries(
+        {name: st.lists(st.lists(st.sampled_from(["r1", "r2", "r3"]), max_size=2), min_size=count, max_size=count)
+         for name, count in topics.items()}))
+    return Group(topics, draw(st.permutations(members)), lag=lag, partition_racks=racks)
+
+
+def owners(group):
+    """Owner columns of a group in which only subscribers own anything."""
+    choices = [st.sampled_from([-1, *group.subscribers(group.topics[topic]).tolist()]) for topic in group.columns.topic_of]
+    return st.tuples(*choices).map(list)

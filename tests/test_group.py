@@ -1,0 +1,125 @@
+"""Groups: who owned what, whatever the order of the input; made by name, of arrays, and read back from JSON."""
+
+import json
+
+import numpy as np
+import pytest
+from groups import groups, owners
+from hypothesis import given
+from hypothesis import strategies as st
+
+from kafka_assign import Assignment, Group, GroupError, Member
+from kafka_assign.document import group_from_document, group_to_document, read_document, write_document
+
+COLUMNS = ["topics_at", "members_at", "partitions", "missing", "subs_at", "subs", "turn", "previous"]
+
+
+def same(one, other, but=()):
+    assert one.topics == other.topics and one.members == other.members
+    for name in COLUMNS:
+        if name not in but:
+            assert getattr(one.columns, name).tolist() == getattr(other.columns, name).tolist(), name
+    assert (one.lag is None) == (other.lag is None)
+    assert one.lag is None or one.lag.tolist() == other.lag.tolist()
+
+
+def previous_by_rule(group):
+    """KIP-341, one partition at a time."""
+    for i in range(group.columns.size):
+        tp = group.at(i)
+        claims = [(member.generation, member) for member in group.details if tp in member.owned]
+        top = max((generation for generation, _ in claims), default=None)
+        best = [member for generation, member in claims if generation == top]
+        yield group.members.index(best[0].id) if len(best) == 1 and tp.topic in best[0].topics else -1
+
+
+@given(groups())
+def test_the_highest_generation_owns(group):
+    assert group.previous.tolist() == list(previous_by_rule(group))
+
+
+@given(st.data())
+def test_the_order_of_the_input_changes_nothing(data):
+    group = data.draw(groups())
+    topics = [(name, count) for name, count, missing in
+              zip(group.topics, group.partitions.tolist(), group.columns.missing) if not missing]
+    members = [Member(**(vars(member) | {"topics": data.draw(st.permutations(member.topics)),
+                                         "owned": data.draw(st.permutations(member.owned))})) for member in group.details]
+    start = group.columns.start
+    lag = None if group.lag is None else {name: group.lag[start[t]:start[t + 1]] for t, name in enumerate(group.topics)
+                                          if not group.columns.missing[t]}
+    same(group, Group(dict(data.draw(st.permutations(topics))), data.draw(st.permutations(members)), lag=lag))
+
+
+@given(st.data())
+def test_a_group_of_arrays_is_the_group_by_name(data):
+    group = data.draw(groups())
+    t = np.array(data.draw(st.permutations(range(len(group.topics)))), int)
+    m = np.array(data.draw(st.permutations(range(len(group.members)))), int)
+    at = group.columns.start
+    take = np.concatenate([np.zeros(0, int), *(np.arange(at[i], at[i + 1]) for i in t)])
+    place = np.append(np.argsort(m), -1)
+    subscribed = group.subscribed[m][:, t]
+    for subscriptions in (subscribed, (np.append(0, np.cumsum(subscribed.sum(axis=1))), np.nonzero(subscribed)[1])):
+        twin = Group.from_arrays([group.topics[i] for i in t], group.partitions[t], [group.members[i] for i in m],
+                                 subscriptions, previous=place[group.previous[take]],
+                                 lag=None if group.lag is None else group.lag[take])
+        same(group, twin, but=("turn", "missing"))
+        owner = np.array(data.draw(owners(group)), np.int32)
+        mine = Assignment(twin, owner).owner_for([group.topics[i] for i in t], [group.members[i] for i in m])
+        assert mine.tolist() == place[owner[take]].tolist()
+        for one, other in zip(twin.details, group.details):
+            assert sorted(one.topics) == sorted(other.topics)
+
+
+@given(groups())
+def test_a_document_comes_back_the_same(group):
+    again = read_document(write_document(group))
+    same(group, again)
+    assert group_to_document(again) == group_to_document(group)
+
+
+@given(groups())
+def test_a_copy_without_changes_is_the_same(group):
+    same(group, group.replace())
+
+
+@given(st.data())
+def test_an_assignment_names_every_member_and_every_owned_partition_once(data):
+    group = data.draw(groups())
+    owner = data.draw(owners(group))
+    a = Assignment(group, owner).check()
+    assert list(a) == list(group.members)
+    named = {tp: member for member, partitions in a.items() for tp in partitions}
+    assert named == {group.at(i): group.members[o] for i, o in enumerate(owner) if o >= 0}
+    assert sum(map(len, a.values())) == len(named)
+
+
+json_values = st.recursive(st.none() | st.booleans() | st.integers(-2, 2**70) | st.floats() | st.text(max_size=3),
+                           lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=3), inner, max_size=3))
+KEYS = ["format", "name", "topics", "members", "lag", "offsets", "generation", "partition_racks", "topic_ids", "reset"]
+
+
+@given(st.dictionaries(st.sampled_from(KEYS), json_values), st.data())
+def test_a_broken_document_raises_group_error_and_nothing_else(document, data):
+    member = st.fixed_dictionaries({}, optional={key: json_values for key in (
+        "id", "topics", "owned", "generation", "instance_id", "rack", "user_data")})
+    document.setdefault("topics", {"t": 2})
+    document.setdefault("members", data.draw(st.lists(member, max_size=2)))
+    try:
+        group_from_document(document)
+    except GroupError as error:
+        assert "\n" not in str(error)
+
+
+@pytest.mark.parametrize("text", ["", "[]", "7", "{", '"x"', "[" * 100_000, '{"topics": {}, "members": [null]}'])
+def test_text_that_is_no_group_is_said_to_be_none(text):
+    with pytest.raises(GroupError):
+        read_document(text)
+
+
+def test_numbers_beyond_the_range_are_refused():
+    with pytest.raises(GroupError, match="lag of t"):
+        group_from_document(json.loads('{"topics": {"t": 1}, "members": [], "lag": {"t": [1e400]}}'))
+    with pytest.raises(GroupError, match="lag of t"):
+        Group({"t": 1}, {}, lag={"t": [2**63]})

@@ -1,0 +1,79 @@
+# Everything is done by one of these; `make` alone lists them. What is installed goes into .venv/, once.
+SHELL := /bin/sh
+VENV := .venv
+BIN := $(VENV)/bin
+PIP := $(BIN)/python -m pip --disable-pip-version-check
+SETTLED := settings.ini setup.py constraints.txt
+export PATH := $(CURDIR)/$(BIN):$(PATH)
+
+.NOTPARALLEL:
+.DEFAULT_GOAL := help
+.PHONY: help run test test-long check notebooks lab docs bench clean spark java dev pages quarto
+
+help:
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-10s %s\n", $$1, $$2 }' Makefile
+
+run: spark java  ## rank the sample groups: which of them need attention, and why
+	@echo "kafka-assign fleet compare samples/ -o runs"
+	@kafka-assign fleet compare samples/ -o runs
+
+test: spark java dev pages  ## run every notebook, then everything in tests/
+	@echo "pytest tests"
+	@$(BIN)/python -m pytest tests
+
+test-long: spark java dev pages  ## the same, with the long forms of the tests
+	@echo "LONG=1 pytest tests"
+	@LONG=1 $(BIN)/python -m pytest tests
+
+check: spark java dev  ## what CI runs: notebooks executed, clean and in sync, docs sound, then `make test`
+	@$(BIN)/python tools/notebooks.py check
+	@$(MAKE) --no-print-directory test
+
+notebooks: spark java dev  ## export, execute and clean every notebook, and write README.md
+	@$(BIN)/python tools/notebooks.py write
+
+lab: spark java dev  ## open the notebooks in JupyterLab
+	@$(BIN)/jupyter lab nbs/index.ipynb
+
+docs: quarto dev  ## build the site into _docs/ (needs quarto)
+	@$(BIN)/python tools/notebooks.py docs
+
+bench: spark java dev  ## run every benchmark; each prints what it measured
+	@for file in $$(grep -l __main__ benchmarks/*.py); do echo "== $$file"; $(BIN)/python $$file || exit 1; done
+
+clean:  ## remove what was made, .venv/ included
+	rm -rf $(VENV) .cache .pytest_cache .hypothesis _proc _docs build dist runs *.egg-info nbs/nbdev.yml nbs/.quarto
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +
+
+quarto:
+	@command -v quarto >/dev/null || { \
+	    echo "make docs needs quarto on PATH: get it from https://quarto.org/docs/get-started/" >&2; exit 1; }
+
+pages: spark java dev
+	@echo "nbdev_test: every notebook in nbs/"
+	@nbdev_test --timing
+
+# What is installed, and stamps that say so: a second run installs nothing and works offline.
+spark: $(VENV)/.spark
+dev: $(VENV)/.dev
+java: $(VENV)/.python
+	@$(BIN)/python tools/java.py || $(MAKE) -s $(VENV)/.java
+
+$(VENV)/.python:
+	@python=$$(sh tools/find_python.sh) && echo "Making $(VENV)/ with $$python" && "$$python" -m venv $(VENV)
+	@touch $@
+
+$(VENV)/.spark: $(VENV)/.python $(SETTLED)
+	@echo "Installing kafka_assign and Spark into $(VENV)/ (once; this can take minutes)"
+	@$(PIP) install --quiet --use-pep517 -c constraints.txt -e '.[spark]'
+	@touch $@
+
+$(VENV)/.java: $(VENV)/.spark
+	@echo "No Java 17 or newer here: installing one into $(VENV)/ (once)"
+	@$(PIP) install --quiet --use-pep517 -c constraints.txt -e '.[java]'
+	@touch $@
+
+$(VENV)/.dev: $(VENV)/.spark
+	@echo "Installing what notebooks and tests need into $(VENV)/ (once)"
+	@$(PIP) install --quiet --use-pep517 -c constraints.txt -e '.[dev]'
+	@touch $@

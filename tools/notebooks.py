@@ -1,0 +1,302 @@
+"""The one way in which notebooks become modules, committed outputs and the README.
+
+    python tools/notebooks.py write    export, execute, clean every notebook in place, and write README.md
+    python tools/notebooks.py check    do that in a scratch copy, and fail if anything there differs from here
+    python tools/notebooks.py docs     render the site into _docs/ with the `quarto` on PATH
+
+Written so that running it twice changes nothing: no counts, no times, no addresses, figures as PNG.
+"""
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+PACKAGE = "kafka_assign"
+README_HEAD = "<!-- Made from nbs/index.ipynb by `make notebooks`: edit that. -->\n\n"
+
+# What a cell prints must not depend on the terminal, the user's settings or the time zone of whoever runs it.
+PLAIN = {
+    "COLUMNS": "110", "LINES": "40", "TERM": "dumb", "NO_COLOR": "1", "TTY_COMPATIBLE": "0", "TTY_INTERACTIVE": "0",
+    "TZ": "UTC", "LC_ALL": "C.UTF-8", "PYTHONIOENCODING": "utf-8", "PYTHONDONTWRITEBYTECODE": "1", "MPLBACKEND": "agg",
+    "IN_TEST": "1", "PAGER": "cat",
+}
+
+
+def notebooks(root):
+    """Every notebook of the book, pages before guides."""
+    found = [path for path in (root / "nbs").rglob("*.ipynb")
+             if not any(part.startswith((".", "_")) for part in path.relative_to(root).parts)]
+    return sorted(found, key=lambda path: (len(path.parts), str(path)))
+
+
+def environment(root):
+    """The variables under which notebooks run: plain output, this tree's package before any installed one."""
+    scripts = str(Path(sys.executable).parent)
+    paths = [str(root), *filter(None, [os.environ.get("PYTHONPATH")])]
+    return {**os.environ, **PLAIN, "PYTHONPATH": os.pathsep.join(paths),
+            "PATH": scripts + os.pathsep + os.environ.get("PATH", "")}
+
+
+def python(root, *words, env=None):
+    """Run this Python on `words` in `root`; what it printed and whether it went well."""
+    done = subprocess.run([sys.executable, *words], cwd=root, env=env or environment(root), text=True,
+                          stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+    return done.returncode == 0, done.stdout
+
+
+def must(result, what):
+    """Stop with `what` and the output if `result` (of `python`) is a failure."""
+    good, output = result
+    if not good:
+        sys.exit(f"{output}\n{what} failed")
+    return output
+
+
+def nbdev(root, code):
+    """Run a call of nbdev's own in `root`, where IN_TEST (which makes some of its functions do nothing) is off."""
+    env = environment(root)
+    del env["IN_TEST"]
+    must(python(root, "-W", "ignore", "-c", code, env=env), re.search(r"\w+\(\w*(=\d)?\)", code)[0])
+
+
+# --- executing ---------------------------------------------------------------------------------------------------
+
+def execute(path):
+    """Run the cells of one notebook in this process, in its own folder, and write their outputs into it.
+
+    Cells with `#| eval: false` are left as they are. The first error ends it, with the cell it came from.
+    """
+    from execnb.nbio import read_nb, write_nb
+    from execnb.shell import CaptureShell
+    from nbdev.process import extract_directives
+
+    path = Path(path).resolve()
+    before, notebook = path.read_bytes(), read_nb(path)
+    os.chdir(path.parent)
+    shell = CaptureShell(path)
+    for number, cell in enumerate(notebook.cells):
+        if cell.cell_type != "code":
+            continue
+        if extract_directives(cell, remove=False).get("eval:", [""])[0].lower() == "false":
+            continue
+        cell.outputs = []  # a cell that prints nothing any more must not keep what it printed before
+        shell.cell(cell)
+        if shell.exc:
+            where = f"{path.name}: cell {number} (id {cell.id}) failed:"
+            sys.exit(f"{shell.prettytb(fname=path.name)}\n{where}\n{cell.source}")
+        for output in cell.outputs:
+            tidy(output)
+    if path.read_bytes() != before:
+        sys.exit(f"{path.name} was changed while it ran, and is left as it is")
+    write_nb(notebook, path)
+
+
+def tidy(output):
+    """Lines of a command run with `!` end as the terminal has it (CR LF); here they end in LF."""
+    if output.get("text"):
+        output["text"] = "".join(output["text"]).replace("\r\n", "\n").splitlines(True)
+
+
+def execute_all(root):
+    """Execute every notebook, each in a process of its own, as many at once as there are processors."""
+    env = environment(root)
+    must(python(root, "-c", "import matplotlib.font_manager", env=env), "matplotlib")  # its font cache, made once
+    run = lambda path: (path, *python(root, str(Path(__file__).resolve()), "execute", str(path), env=env))
+    with ThreadPoolExecutor(len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else 2) as pool:
+        failed = []
+        for path, good, output in pool.map(run, notebooks(root)):
+            print(f"  {path.relative_to(root)}{'' if good else '  FAILED'}", flush=True)
+            if not good:
+                failed.append(path.name)
+                print(output, file=sys.stderr)
+    if failed:
+        sys.exit(f"{len(failed)} of {len(notebooks(root))} notebooks failed: {', '.join(failed)}")
+
+
+# --- the documentation -------------------------------------------------------------------------------------------
+
+def sidebar_pages(root):
+    """The pages named in nbs/sidebar.yml, in order."""
+    import yaml
+    contents = yaml.safe_load((root / "nbs/sidebar.yml").read_text(encoding="utf-8"))["website"]["sidebar"]["contents"]
+    pages = []
+
+    def collect(entries):
+        for entry in entries:
+            if isinstance(entry, str):
+                pages.append(entry)
+            elif "contents" in entry:
+                collect(entry["contents"])
+            else:
+                pages.append(entry["href"])
+    collect(contents)
+    return pages
+
+
+def check_sidebar(root):
+    """Every page is in the sidebar, once, and every entry is a page."""
+    named = sidebar_pages(root)
+    there = [path.relative_to(root / "nbs").as_posix() for path in notebooks(root)]
+    problems = [f"nbs/sidebar.yml names {page}, which is not there" for page in named if page not in there]
+    problems += [f"{page} is not in nbs/sidebar.yml" for page in there if page not in named]
+    problems += [f"nbs/sidebar.yml names {page} more than once" for page in set(named) if named.count(page) > 1]
+    if problems:
+        sys.exit("\n".join(sorted(problems)))
+
+
+# nbdev runs imports, exported cells and nothing else; the traceback of a failure is its own, only the message counts.
+PROCESS = """
+import sys
+from nbdev.serve import proc_nbs
+try: proc_nbs(n_workers=0)
+except Exception as error: sys.exit(f"{error}\\n{error.__cause__!r}")
+"""
+
+
+def process(root):
+    """Let nbdev make Quarto's input in _proc/, from scratch, and see that every page arrived."""
+    check_sidebar(root)
+    shutil.rmtree(root / "_proc", ignore_errors=True)
+    nbdev(root, "from nbdev.quarto import refresh_quarto_yml; refresh_quarto_yml()")
+    nbdev(root, PROCESS)
+    wanted = [*sidebar_pages(root), "_quarto.yml", "nbdev.yml", "sidebar.yml", "styles.css"]
+    missing = [name for name in wanted if not (root / "_proc" / name).exists()]
+    if missing:
+        sys.exit(f"nbdev put no {', '.join(missing)} into _proc/")
+
+
+def write_readme(root):
+    """README.md from the processed nbs/index.ipynb, its pictures in index_files/."""
+    import nbformat
+    from nbconvert import MarkdownExporter
+
+    notebook = nbformat.read(root / "_proc/index.ipynb", as_version=4)
+    for cell in notebook.cells:
+        cell.source = without_directives(cell.source) if cell.cell_type == "code" else cell.source
+    notebook.metadata["language_info"] = {"name": "python"}
+    exporter = MarkdownExporter()
+    text, resources = exporter.from_notebook_node(notebook, {"output_files_dir": "index_files", "unique_key": "index"})
+    folder = root / "index_files"
+    shutil.rmtree(folder, ignore_errors=True)
+    for name, data in resources["outputs"].items():
+        folder.mkdir(exist_ok=True)
+        (root / name).write_bytes(data)
+    (root / "README.md").write_text(README_HEAD + tidy_markdown(text), encoding="utf-8")
+
+
+def without_directives(source):
+    """Source without its `#|` lines, which only nbdev and Quarto read."""
+    return "\n".join(line for line in source.splitlines() if not re.match(r"\s*#\s*\|", line))
+
+
+def shell_block(cell):
+    """A fence of commands as one types them in a terminal, for a cell of commands that begin with `!`."""
+    return "```sh\n" + re.sub("(?m)^!", "", cell[1]) + "```\n"
+
+
+def tidy_markdown(text):
+    """The front matter as a heading, no notes to nbdev's users, no empty cells, single blank lines."""
+    text = re.sub(r"<!-- WARNING: THIS FILE WAS AUTOGENERATED! DO NOT EDIT! -->\n*", "", text)
+    text = re.sub(r"<style[^>]*>.*?</style>\n*", "", text, flags=re.S)
+    text = re.sub(r"```python\n\s*```\n", "", text)
+    text = re.sub(r"```python\n((?:![^\n]*\n)+)```\n", shell_block, text)
+    front = re.match(r"\s*---\n(.*?)\n---\n", text, flags=re.S)
+    if front:
+        import yaml
+        about = yaml.safe_load(front[1])
+        head = f"# {about['title']}\n\n" + (f"> {about['description']}\n\n" if about.get("description") else "")
+        text = head + text[front.end():].lstrip()
+    text = "\n".join(line.rstrip() for line in text.splitlines())
+    return re.sub(r"\n{3,}", "\n\n", text).strip() + "\n"
+
+
+# --- the three commands ------------------------------------------------------------------------------------------
+
+def write(root):
+    """Export, execute, clean, README: in this order, since pages import what others export."""
+    print("export")
+    nbdev(root, "from nbdev.doclinks import nbdev_export; nbdev_export()")
+    print("execute")
+    execute_all(root)
+    print("clean")
+    nbdev(root, "from nbdev.clean import nbdev_clean; nbdev_clean()")
+    print("pages for Quarto, README.md")
+    process(root)
+    write_readme(root)
+
+
+def source_files(root):
+    """The files that belong to the project: what git tracks or would, else everything that no tool has made."""
+    listed = subprocess.run(["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"],
+                            cwd=root, capture_output=True)
+    if listed.returncode == 0:
+        return sorted({name for name in listed.stdout.decode().split("\0") if name and os.path.lexists(root / name)})
+    made = {".venv", ".git", "_proc", "_docs", "build", "dist", "runs", "__pycache__", ".cache", "nbdev.yml"}
+    return sorted(path.relative_to(root).as_posix() for path in root.rglob("*")
+                  if path.is_file() and not any(part in made or part.endswith(".egg-info")
+                                                for part in path.relative_to(root).parts))
+
+
+def is_exported(path):
+    """Whether nbdev wrote this module from a notebook."""
+    return path.suffix == ".py" and "AUTOGENERATED" in path.read_text(encoding="utf-8")[:2000]
+
+
+def check(root):
+    """Run `write` on a copy; whatever it changes, adds or no longer makes is out of date here."""
+    print("checking that `make notebooks` would change nothing")
+    with tempfile.TemporaryDirectory() as scratch:
+        copy, before = Path(scratch) / "copy", source_files(root)
+        for name in before:
+            (copy / name).parent.mkdir(parents=True, exist_ok=True)
+            shutil.copy2(root / name, copy / name, follow_symlinks=False)
+        for path in (copy / PACKAGE).rglob("*.py"):
+            if is_exported(path):
+                path.unlink()  # a module whose notebook is gone must not survive
+        subprocess.run(["git", "init", "-q", str(copy)], check=True)
+        write(copy)
+        changed = differences(root, copy, before)
+    if changed:
+        sys.exit("\n".join(changed) + "\n\nOut of date: run `make notebooks` and look at what it changes")
+    print(f"{len(notebooks(root))} notebooks are executed, clean and in sync")
+
+
+def differences(root, copy, before):
+    """One text per file that is not the same in both trees: a line, or the first lines of a diff."""
+    after = [name for name in source_files(copy)]
+    texts = [f"{name}: made by no notebook any more" for name in before if name not in after]
+    texts += [f"{name}: made anew, but not there" for name in after if name not in before]
+    for name in sorted(set(before) & set(after)):
+        here, there = root / name, copy / name
+        if here.is_symlink() or here.read_bytes() == there.read_bytes():
+            continue
+        diff = subprocess.run(["diff", "-u", str(here), str(there)], capture_output=True, text=True, errors="replace")
+        texts.append(f"{name}:\n" + "\n".join(line[:200] for line in diff.stdout.splitlines()[2:40]))
+    return texts
+
+
+def docs(root):
+    """Render the site into _docs/ with the `quarto` on PATH."""
+    process(root)
+    subprocess.run(["quarto", "render", "--no-cache"], cwd=root / "_proc", check=True)
+    shutil.rmtree(root / "_docs", ignore_errors=True)
+    shutil.move(root / "_proc/_docs", root / "_docs")
+
+
+if __name__ == "__main__":
+    match sys.argv[1:]:
+        case ["write"]:
+            write(ROOT)
+        case ["check"]:
+            check(ROOT)
+        case ["docs"]:
+            docs(ROOT)
+        case ["execute", page]:
+            execute(page)
+        case _:
+            sys.exit(__doc__)

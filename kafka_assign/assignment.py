@@ -5,10 +5,9 @@
 # %% auto #0
 __all__ = ['SUMMARY_KEYS', 'KNOWN_OR_NONE', 'AssignmentError', 'as_owner', 'check_subscribed', 'summary_of', 'Assignment']
 
-# %% ../nbs/13_assignment.ipynb #3bd3d95d
+# %% ../nbs/13_assignment.ipynb #082c73d9
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property
-from html import escape
 
 import numpy as np
 
@@ -17,13 +16,13 @@ from .columns import begins
 from .entry import take_by_topic
 from .group import SHOWN_MEMBERS, Group
 from .members import TopicPartition
-from .names import shown
+from .names import html_table, shown
 
-# %% ../nbs/13_assignment.ipynb #f4af14a2
+# %% ../nbs/13_assignment.ipynb #a843b406
 class AssignmentError(ValueError):
     "An assignment that cannot be: the message names the partition and the member at fault."
 
-
+# %% ../nbs/13_assignment.ipynb #5c55574b
 def as_owner(owner: Sequence[int], group: Group) -> np.ndarray:
     "An owner column as a read-only int32 array, or `AssignmentError` if it does not fit the group."
     column = np.asarray(owner)
@@ -49,9 +48,9 @@ def check_subscribed(group: Group, owner: np.ndarray) -> None:
         member = group.members[owner[np.argmax(wrong)]]
         raise AssignmentError(f"an owner must subscribe to the topic (got {shown(topic)}-{partition} on {shown(member)})")
 
-# %% ../nbs/13_assignment.ipynb #b32c3fa3
+# %% ../nbs/13_assignment.ipynb #b3e8d0a4
 class _Masks:
-    "What became of each partition, as masks over partitions, and the figures per member."
+    "What became of each partition, as masks over partitions."
 
     @property
     def kept(self) -> np.ndarray:
@@ -72,6 +71,10 @@ class _Masks:
     def unassigned(self) -> np.ndarray:
         "Has no owner."
         return self.owner < 0
+
+# %% ../nbs/13_assignment.ipynb #becdfd3f
+class _Figures:
+    "Figures per member."
 
     @cached_property
     def loads(self) -> np.ndarray:
@@ -103,7 +106,7 @@ def summary_of(figures: Mapping[str, np.ndarray], group: int, strategy: str, inf
     row |= {"strategy": strategy, "inferred": inferred}
     return {key: row[key] for key in SUMMARY_KEYS}
 
-# %% ../nbs/13_assignment.ipynb #a15cd42a
+# %% ../nbs/13_assignment.ipynb #ac5bd0e8
 class _ByName(Mapping):
     "An assignment as a mapping from member id to a list of its partitions."
 
@@ -114,14 +117,10 @@ class _ByName(Mapping):
 
     def __getitem__(self, member: str) -> list[TopicPartition]:
         order, at = self._rows
-        i = self._index[member]
+        i = self._member_index[member]
         mine = order[at[i]:at[i + 1]]
         topics = map(self.group.topics.__getitem__, self.group.columns.topic_of[mine].tolist())
         return list(map(TopicPartition, topics, self.group.columns.number[mine].tolist()))
-
-    @cached_property
-    def _index(self):
-        return {name: i for i, name in enumerate(self.group.members)}
 
     def __iter__(self) -> Iterator[str]:
         return iter(self.group.members)
@@ -129,20 +128,28 @@ class _ByName(Mapping):
     def __len__(self) -> int:
         return len(self.group.members)
 
+# %% ../nbs/13_assignment.ipynb #5ce08e63
+class _ByColumn:
+    "The owner column in other orders."
+
+    @cached_property
+    def _member_index(self):
+        return {name: i for i, name in enumerate(self.group.members)}
+
     def owner_for(self, topics: Sequence[str], members: Sequence[str]) -> np.ndarray:
-        "The owner column in the caller's order of topics and members, int32; partitions of the topics named, -1 = nobody."
+        "The owner column in the caller's order, int32: partitions of `topics` as named, places in `members`, -1 = nobody."
         order = np.array([self.group.index[name] for name in topics], np.int64)
         place = np.full(len(self.group.members) + 1, -1, np.int32)
-        place[[self._index[name] for name in members]] = np.arange(len(members))
+        place[[self._member_index[name] for name in members]] = np.arange(len(members))
         return place[self.owner[take_by_topic(self.group.partitions, order)]]
 
-# %% ../nbs/13_assignment.ipynb #5faa7d2f
+# %% ../nbs/13_assignment.ipynb #59f756db
 def _few(partitions):
     "Partitions in a few words: the first eight, and how many more."
     names = [f"{shown(topic)}-{number}" for topic, number in partitions[:8]]
     return " ".join(names) + (f" and {len(partitions) - 8} more" if len(partitions) > 8 else "")
 
-
+# %% ../nbs/13_assignment.ipynb #fc61f33d
 class _Shown:
     "How an assignment is displayed."
 
@@ -157,16 +164,16 @@ class _Shown:
         more = len(self) - SHOWN_MEMBERS
         return rows + ([(f"and {more} more members", "")] if more > 0 else [])
 
-    def __repr__(self):
-        width = max((len(name) for name, _ in self._lines()), default=0)
-        return "\n".join([f"<{self._head()}>", *(f"  {name:{width}}  {owned}".rstrip() for name, owned in self._lines())])
+    def __repr__(self) -> str:
+        lines = self._lines()
+        width = max((len(name) for name, _ in lines), default=0)
+        return "\n".join([f"<{self._head()}>", *(f"  {name:{width}}  {owned}".rstrip() for name, owned in lines)])
 
     def _repr_html_(self):
-        rows = "".join(f"<tr><td>{escape(name)}</td><td>{escape(owned)}</td></tr>" for name, owned in self._lines())
-        return f"<p>{escape(self._head())}</p><table><tr><th>member</th><th>partitions</th></tr>{rows}</table>"
+        return html_table(self._head(), ["member", "partitions"], self._lines())
 
-# %% ../nbs/13_assignment.ipynb #2fe1d24a
-class Assignment(_Masks, _Shown, _ByName):
+# %% ../nbs/13_assignment.ipynb #9632641b
+class Assignment(_Masks, _Figures, _ByColumn, _Shown, _ByName):
     """Who owns which partition of a group: a read-only mapping from member id to partitions, and a column of owners.
 
     `owner` has one entry per partition, topic-major, topics by name: the place of its owner in `group.members`, or -1. Raises
@@ -191,5 +198,6 @@ class Assignment(_Masks, _Shown, _ByName):
         import pandas as pd
         names = np.array([*self.group.members, None], object)
         columns = self.group.columns
-        return pd.DataFrame({"topic": np.array(self.group.topics, object)[columns.topic_of], "partition": columns.number,
-                             "member": names[self.owner], "previous": names[columns.previous]})
+        topics = np.array(self.group.topics, object)[columns.topic_of]
+        return pd.DataFrame({"topic": topics, "partition": columns.number, "member": names[self.owner],
+                             "previous": names[columns.previous]})

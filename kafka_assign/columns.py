@@ -59,7 +59,7 @@ class Racks(NamedTuple):
     replicas: np.ndarray
     "the racks of all replicas, partition by partition"
 
-# %% ../nbs/01_columns.ipynb #cfd18f58
+# %% ../nbs/01_columns.ipynb #2a2f4741
 LARGEST_TABLE = 1 << 27          # cells, that is bytes: 128 MiB
 
 
@@ -73,14 +73,30 @@ def _subscribes(columns, topic, member):
         return table[wanted]
     return pairs[np.minimum(np.searchsorted(pairs, wanted), len(pairs) - 1)] == wanted
 
-# %% ../nbs/01_columns.ipynb #0bffe04d
-class _Derived:
-    "What follows from the columns; made when first asked for."
+
+class _Subscriptions:
+    "Who may own what."
+
+    def may_own(self, topic: np.ndarray, member: np.ndarray) -> np.ndarray:
+        "Whether each `member` subscribes to the `topic` beside it, bool; members of other groups, and -1, do not."
+        topic, member = np.asarray(topic), np.asarray(member)
+        group = row_of(self.topics_at)[topic]
+        may = (member >= self.members_at[group]) & (member < self.members_at[group + 1])
+        may[may] = _subscribes(self, topic[may], member[may])
+        return may
+
+# %% ../nbs/01_columns.ipynb #b5c2b491
+class _Sizes:
+    "How much of everything there is."
 
     groups = property(lambda self: len(self.topics_at) - 1, doc="How many groups lie side by side.")
     size = property(lambda self: int(self.start[-1]), doc="How many partitions there are.")
     member_count = property(lambda self: int(self.members_at[-1]), doc="How many members there are.")
     topic_count = property(lambda self: int(self.topics_at[-1]), doc="How many topics there are.")
+
+# %% ../nbs/01_columns.ipynb #88ea3fcc
+class _Places:
+    "Where partitions stand; made when first asked for."
 
     @cached_property
     def start(self) -> np.ndarray:
@@ -98,6 +114,15 @@ class _Derived:
         return np.arange(self.size, dtype=np.int32) - self.start[:-1].astype(np.int32)[self.topic_of]
 
     @cached_property
+    def partitions_at(self) -> np.ndarray:
+        "Where each group's partitions begin."
+        return self.start[self.topics_at]
+
+# %% ../nbs/01_columns.ipynb #98aba123
+class _Cells:
+    "Readers of topics, and the table of topics and members; made when first asked for."
+
+    @cached_property
     def readers(self) -> np.ndarray:
         "How many members subscribe to each topic."
         return np.diff(self.subs_at)
@@ -112,14 +137,9 @@ class _Derived:
         "The cell of (topic, member) in that table is `first_cell[topic] + member`."
         return self.cell_at[:-1] - self.members_at[:-1][row_of(self.topics_at)]
 
-    @cached_property
-    def partitions_at(self) -> np.ndarray:
-        "Where each group's partitions begin."
-        return self.start[self.topics_at]
-
-# %% ../nbs/01_columns.ipynb #57954535
+# %% ../nbs/01_columns.ipynb #7e9679df
 @dataclass(frozen=True, eq=False)
-class Columns(_Derived):
+class Columns(_Sizes, _Places, _Cells, _Subscriptions):
     """One group, or many side by side, as numbers.
 
     Topics lie in the order (group, name), members in the order (group, id), partitions topic by topic: partition `i` of
@@ -155,14 +175,6 @@ class Columns(_Derived):
                 view.flags.writeable = False
                 object.__setattr__(self, column.name, view)
 
-    def may_own(self, topic: np.ndarray, member: np.ndarray) -> np.ndarray:
-        "Whether each `member` subscribes to the `topic` beside it, bool; members of other groups, and -1, do not."
-        topic, member = np.asarray(topic), np.asarray(member)
-        group = row_of(self.topics_at)[topic]
-        may = (member >= self.members_at[group]) & (member < self.members_at[group + 1])
-        may[may] = _subscribes(self, topic[may], member[may])
-        return may
-
 # %% ../nbs/01_columns.ipynb #f71847cb
 def _joined(parts: Sequence[np.ndarray], shifts: Sequence[int], none: int = -1) -> np.ndarray:
     "The columns of numbers back to back, each shifted, `none` left as it is."
@@ -174,13 +186,13 @@ def _joined_at(parts: Sequence[np.ndarray]) -> np.ndarray:
     "Beginnings of rows that are laid back to back."
     return begins(np.concatenate([np.diff(part) for part in parts]) if parts else np.zeros(0, np.int64))
 
-# %% ../nbs/01_columns.ipynb #a2180085
+# %% ../nbs/01_columns.ipynb #a5fcf717
 def _joined_lag(parts: Sequence[Columns]) -> np.ndarray | None:
     if all(part.lag is None for part in parts):
         return None
     return np.concatenate([np.full(part.size, -1, np.int64) if part.lag is None else part.lag for part in parts])
 
-
+# %% ../nbs/01_columns.ipynb #6dbdaf69
 def _no_racks(part: Columns) -> Racks:
     return Racks(np.full(part.member_count, -1, np.int32), np.zeros(part.size + 1, np.int64), np.zeros(0, np.int32))
 
@@ -194,42 +206,45 @@ def _joined_racks(parts: Sequence[Columns]) -> Racks | None:
     return Racks(_joined([r.member for r in racks], shifts), _joined_at([r.replicas_at for r in racks]),
                  _joined([r.replicas for r in racks], shifts))
 
-# %% ../nbs/01_columns.ipynb #2b7437bd
+# %% ../nbs/01_columns.ipynb #ed591530
 def side_by_side(parts: Sequence[Columns]) -> Columns:
     "The columns of several groups as those of one union, in the order given."
-    topics = begins(np.array([part.topic_count for part in parts], np.int64))
     members = begins(np.array([part.member_count for part in parts], np.int64))
-    together = {name: np.concatenate([getattr(part, name) for part in parts]) if parts else np.zeros(0, kind)
-                for name, kind in {"partitions": np.int64, "missing": bool}.items()}
     return Columns(
-        topics_at=np.concatenate([[0], *(part.topics_at[1:] + at for part, at in zip(parts, topics))]).astype(np.int64),
-        members_at=np.concatenate([[0], *(part.members_at[1:] + at for part, at in zip(parts, members))]).astype(np.int64),
+        topics_at=_joined_at([part.topics_at for part in parts]),
+        members_at=_joined_at([part.members_at for part in parts]),
+        partitions=np.concatenate([np.zeros(0, np.int64), *(part.partitions for part in parts)]),
+        missing=np.concatenate([np.zeros(0, bool), *(part.missing for part in parts)]),
         subs_at=_joined_at([part.subs_at for part in parts]),
         subs=_joined([part.subs for part in parts], members),
         turn=_joined([part.turn for part in parts], members),
         previous=_joined([part.previous for part in parts], members),
-        lag=_joined_lag(parts), racks=_joined_racks(parts), **together)
+        lag=_joined_lag(parts), racks=_joined_racks(parts))
 
-# %% ../nbs/01_columns.ipynb #51ad20a4
+# %% ../nbs/01_columns.ipynb #4c48544e
 def _alone(part: np.ndarray, first: int) -> np.ndarray:
     return np.where(part >= 0, part - first, -1).astype(part.dtype)
 
 
+def _racks_alone(racks, m, m_end, p, p_end):
+    if racks is None:
+        return None
+    at = racks.replicas_at[p:p_end + 1]
+    return Racks(racks.member[m:m_end], at - at[0], racks.replicas[at[0]:at[-1]])
+
+# %% ../nbs/01_columns.ipynb #eec9fa02
 def one_group(columns: Columns, group: int) -> Columns:
     "Group number `group` of a union, alone."
     if columns.groups == 1:
         return columns
-    t, t_end = columns.topics_at[group], columns.topics_at[group + 1]
-    m, m_end = columns.members_at[group], columns.members_at[group + 1]
+    t, t_end = columns.topics_at[group:group + 2]
+    m, m_end = columns.members_at[group:group + 2]
     p, p_end = columns.start[t], columns.start[t_end]
     s, s_end = columns.subs_at[t], columns.subs_at[t_end]
-    racks = columns.racks
-    if racks is not None:
-        at = racks.replicas_at[p:p_end + 1]
-        racks = Racks(racks.member[m:m_end], at - at[0], racks.replicas[at[0]:at[-1]])
     return Columns(
         topics_at=np.array([0, t_end - t]), members_at=np.array([0, m_end - m]),
         partitions=columns.partitions[t:t_end], missing=columns.missing[t:t_end],
         subs_at=columns.subs_at[t:t_end + 1] - s, subs=_alone(columns.subs[s:s_end], m),
         turn=_alone(columns.turn[m:m_end], m), previous=_alone(columns.previous[p:p_end], m),
-        lag=None if columns.lag is None else columns.lag[p:p_end], racks=racks)
+        lag=None if columns.lag is None else columns.lag[p:p_end],
+        racks=_racks_alone(columns.racks, m, m_end, p, p_end))

@@ -50,7 +50,7 @@ def turns_of(details: Sequence[Member]) -> np.ndarray:
         turn[sorted(range(len(details)), key=place)] = turn.copy()
     return turn
 
-# %% ../nbs/11_entry.ipynb #a2b854b5
+# %% ../nbs/11_entry.ipynb #f6935a01
 def _numbers(values):
     "Partition numbers as int64."
     for value in values:
@@ -58,7 +58,7 @@ def _numbers(values):
             raise GroupError(f"an owned partition must be a whole number (got {value!r})")
     return np.array([max(-1, min(value, 2**31)) for value in values], np.int64)
 
-
+# %% ../nbs/11_entry.ipynb #dbad7c85
 def previous_of(columns: Columns, details: Sequence[Member], index: Mapping[str, int]) -> np.ndarray:
     "The valid previous owner of each partition, int32, -1 = none; claims on what does not exist are dropped."
     claims = list(chain.from_iterable(member.owned for member in details))
@@ -71,7 +71,8 @@ def previous_of(columns: Columns, details: Sequence[Member], index: Mapping[str,
     member = np.repeat(np.arange(len(details), dtype=np.int32), counts)[exists]
     generation = np.repeat(np.array([m.generation for m in details], np.int64), counts)[exists]
     topic, number = topic[exists], number[exists]
-    return previous_owners(columns.start[topic] + number, member, generation, columns.may_own(topic, member), columns.size)
+    may_own = columns.may_own(topic, member)
+    return previous_owners(columns.start[topic] + number, member, generation, may_own, columns.size)
 
 # %% ../nbs/11_entry.ipynb #a1ccca5b
 def columns_of(topics: Mapping[str, int], details: Sequence[Member]) -> tuple[tuple[str, ...], dict[str, int], Columns]:
@@ -99,14 +100,14 @@ def place(key: str | tuple[str, int], what: str, index: Mapping[str, int], start
     first = int(start[at]) + (number or 0)
     return slice(first, first + (count if number is None else 1))
 
-# %% ../nbs/11_entry.ipynb #8a3ffe9a
+# %% ../nbs/11_entry.ipynb #c445d0ef
 def _whole_numbers(values, what):
     array = np.asarray(values)
     if array.size and array.dtype.kind not in "iu" or array.dtype == np.uint64 and array.max(initial=0) >= 2**63:
         raise GroupError(f"{what} must be whole numbers of 64 bits (got {values!r})")
     return np.atleast_1d(array.astype(np.int64))
 
-
+# %% ../nbs/11_entry.ipynb #e4285382
 def per_partition(values: Mapping, what: str, index: Mapping[str, int], start: np.ndarray) -> np.ndarray:
     "A column over partitions, int64, -1 where nothing is given."
     column = np.full(start[-1], -1, np.int64)
@@ -118,7 +119,7 @@ def per_partition(values: Mapping, what: str, index: Mapping[str, int], start: n
         column[where] = given
     return column
 
-# %% ../nbs/11_entry.ipynb #acd1ede2
+# %% ../nbs/11_entry.ipynb #6963c725
 class Offsets(NamedTuple):
     "Offsets of each partition, int64 columns, -1 = none or not known, and the reset rule for partitions without a commit."
     committed: np.ndarray
@@ -126,7 +127,7 @@ class Offsets(NamedTuple):
     end: np.ndarray
     reset: str = "latest"
 
-
+# %% ../nbs/11_entry.ipynb #879a2ba1
 def _never_below_zero(lag):
     return np.where(lag < -1, 0, lag)          # -1 stays: it means unknown
 
@@ -144,13 +145,14 @@ def lag_column(lag, committed, begin, end, reset: str, index: Mapping[str, int],
     offsets = Offsets(*(per_partition(values or {}, what, index, start) for values, what in columns), reset)
     return partition_lag(*offsets), offsets
 
-# %% ../nbs/11_entry.ipynb #0e7d7ea0
+# %% ../nbs/11_entry.ipynb #162d1285
 def _replica_racks(partition_racks, index, start):
     rows = [()] * int(start[-1])
     for topic, racks in partition_racks.items():
         where = place(topic, "partition_racks", index, start)
         if len(racks) != where.stop - where.start:
-            raise GroupError(f"partition_racks of {shown(topic)} must have {where.stop - where.start} entries (got {len(racks)})")
+            count = where.stop - where.start
+            raise GroupError(f"partition_racks of {shown(topic)} must have {count} entries (got {len(racks)})")
         rows[where] = racks
     return rows
 
@@ -165,7 +167,7 @@ def racks_of(details: Sequence[Member], partition_racks: Mapping | None, index, 
     codes = np.array([code.get(rack, -1) for rack in names], np.int32)
     return Racks(codes[:len(details)], begins(np.array([len(row) for row in rows], np.int64)), codes[len(details):])
 
-# %% ../nbs/11_entry.ipynb #2f8be38e
+# %% ../nbs/11_entry.ipynb #c127f5ba
 def _order(names, what):
     "The sorted names, where each comes from, and where each went to."
     names = [checked_name(name, what) for name in names]
@@ -178,7 +180,7 @@ def _order(names, what):
     went[order] = np.arange(len(order))
     return ordered, order, went
 
-
+# %% ../nbs/11_entry.ipynb #da5787f6
 def _subscription_rows(subscriptions, members, topics):
     "Subscribers of each topic as compressed rows, from a matrix members x topics or its compressed rows, both renumbered."
     if isinstance(subscriptions, tuple):
@@ -189,7 +191,8 @@ def _subscription_rows(subscriptions, members, topics):
     else:
         matrix = np.asarray(subscriptions, bool)
         if matrix.shape != (len(members), len(topics)):
-            raise GroupError(f"subscriptions must be members x topics, {len(members)} x {len(topics)} (got {matrix.shape})")
+            wanted = f"{len(members)} x {len(topics)}"
+            raise GroupError(f"subscriptions must be members x topics, {wanted} (got {matrix.shape})")
         topic, member = np.nonzero(matrix[np.argsort(members)][:, np.argsort(topics)].T)
     return begins(np.bincount(topic, minlength=len(topics))), member.astype(np.int32)
 
@@ -201,7 +204,7 @@ def take_by_topic(partitions: np.ndarray, order: np.ndarray) -> np.ndarray | sli
     counts = partitions[order]
     return np.repeat(begins(partitions)[:-1][order] - begins(counts)[:-1], counts) + np.arange(counts.sum())
 
-# %% ../nbs/11_entry.ipynb #a152a6ef
+# %% ../nbs/11_entry.ipynb #031c91a6
 def _column(values, what, size):
     column = _whole_numbers(values, what)
     if column.shape != (size,):
@@ -209,13 +212,23 @@ def _column(values, what, size):
     return column
 
 
+def _previous_column(columns, previous, member_at):
+    "Owners before, renumbered, without those that do not subscribe."
+    if columns.size and not -1 <= previous.min() <= previous.max() < len(member_at):
+        raise GroupError(f"previous must be -1 or the place of one of {len(member_at)} members "
+                         f"(got {previous.min()} to {previous.max()})")
+    owner = np.append(member_at, -1)[previous]
+    return np.where(columns.may_own(columns.topic_of, owner), owner, -1).astype(np.int32)
+
+# %% ../nbs/11_entry.ipynb #c73eb6d5
 def columns_from_arrays(topics, partitions, members, subscriptions, previous=None, lag=None):
     "Columns, sorted topics and sorted members of a group given as arrays (see `Group.from_arrays`)."
     topics, topic_order, topic_at = _order(topics, "a topic")
     members, _, member_at = _order(members, "a member id")
     counts = _whole_numbers(partitions, "partitions")
     if counts.shape != (len(topics),) or counts.min(initial=0) < 0:
-        raise GroupError(f"partitions must be numbers from 0 on, one for each of {len(topics)} topics (got {partitions!r})")
+        raise GroupError(f"partitions must be numbers from 0 on, one for each of {len(topics)} topics "
+                         f"(got {partitions!r})")
     take, size = take_by_topic(counts, topic_order), int(counts.sum())
     subs_at, subs = _subscription_rows(subscriptions, member_at, topic_at)
     columns = Columns(
@@ -225,9 +238,5 @@ def columns_from_arrays(topics, partitions, members, subscriptions, previous=Non
         lag=None if lag is None else _never_below_zero(_column(lag, "lag", size)[take]))
     if previous is None:
         return columns, topics, members
-    before = _column(previous, "previous", size)[take]
-    if size and not -1 <= before.min() <= before.max() < len(members):
-        raise GroupError(f"previous must be -1 or the place of one of {len(members)} members (got {before.min()} to {before.max()})")
-    owner = np.append(member_at, -1)[before]
-    valid = np.where(columns.may_own(columns.topic_of, owner), owner, -1)
-    return replace(columns, previous=valid.astype(np.int32)), topics, members
+    before = _previous_column(columns, _column(previous, "previous", size)[take], member_at)
+    return replace(columns, previous=before), topics, members

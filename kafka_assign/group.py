@@ -5,18 +5,17 @@
 # %% auto #0
 __all__ = ['SHOWN_MEMBERS', 'About', 'Group']
 
-# %% ../nbs/12_group.ipynb #00c28edb
+# %% ../nbs/12_group.ipynb #afd75055
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, fields, replace
 from functools import cached_property
-from html import escape
 
 import numpy as np
 
 from . import entry
 from .columns import Columns, row_of
 from .members import Member, TopicPartition, as_members
-from .names import shown
+from .names import html_table, shown
 
 # %% ../nbs/12_group.ipynb #cecdc6b0
 @dataclass(frozen=True, eq=False)
@@ -38,13 +37,17 @@ class About:
     inferred: str = ""
     "what was inferred rather than seen"
 
-# %% ../nbs/12_group.ipynb #98836885
+# %% ../nbs/12_group.ipynb #31023fd6
 class _Views:
-    "What a group shows of its columns, by name and by place."
+    "The columns of a group that people ask for."
 
     partitions = property(lambda self: self.columns.partitions, doc="Number of partitions of each topic.")
     previous = property(lambda self: self.columns.previous, doc="Valid previous owner of each partition, -1 = none.")
     lag = property(lambda self: self.columns.lag, doc="Lag of each partition in records, -1 = unknown; or None.")
+
+# %% ../nbs/12_group.ipynb #03d66743
+class _Lookup:
+    "Finding partitions and members by name and by place."
 
     @cached_property
     def subscribed(self) -> np.ndarray:
@@ -57,6 +60,10 @@ class _Views:
     def details(self) -> tuple[Member, ...]:
         "The members with all that is known of them, in order of their ids."
         return _details(self.columns, self.topics, self.members)
+
+# %% ../nbs/12_group.ipynb #9867168c
+class _Places:
+    "Where partitions stand in the columns."
 
     @cached_property
     def index(self) -> dict[str, int]:
@@ -76,37 +83,37 @@ class _Views:
         "The partition that stands at `position` of every column."
         return TopicPartition(self.topics[self.columns.topic_of[position]], int(self.columns.number[position]))
 
-# %% ../nbs/12_group.ipynb #a0db56e6
+# %% ../nbs/12_group.ipynb #7be68715
 SHOWN_MEMBERS = 10
 
 
 class _Shown:
     "How a group is displayed."
 
-    def __repr__(self):
+    def __repr__(self) -> str:
         name = f" {shown(self.name)!r}" if self.name else ""
         return f"<Group{name}: {len(self.members)} members, {len(self.topics)} topics, {self.columns.size} partitions>"
 
     def _repr_html_(self):
         owned = np.bincount(self.previous + 1, minlength=len(self.members) + 1)[1:]
-        rows = [(m.id, ", ".join(m.topics), n) for m, n in zip(self.details[:SHOWN_MEMBERS], owned.tolist())]
+        members = self.details[:SHOWN_MEMBERS]
+        rows = [(member.id, ", ".join(member.topics), count) for member, count in zip(members, owned.tolist())]
         if len(self.members) > SHOWN_MEMBERS:
             rows.append((f"and {len(self.members) - SHOWN_MEMBERS} more", "", ""))
-        cells = "".join("<tr>" + "".join(f"<td>{escape(shown(cell))}</td>" for cell in row) + "</tr>" for row in rows)
-        head = "<tr><th>member</th><th>subscription</th><th>owned</th></tr>"
-        return f"<p>{escape(repr(self)[1:-1])}</p><table>{head}{cells}</table>"
+        return html_table(repr(self)[1:-1], ["member", "subscription", "owned"], rows)
 
-# %% ../nbs/12_group.ipynb #a6556cb2
+# %% ../nbs/12_group.ipynb #7d78085f
 def _details(columns, topics, members):
     "Members made from columns: their subscriptions, and what they validly owned."
     names = np.array(topics, object)
     order = np.argsort(columns.subs, kind="stable")
-    asked = np.split(names[row_of(columns.subs_at)[order]], np.cumsum(np.bincount(columns.subs, minlength=len(members))))
+    counts = np.bincount(columns.subs, minlength=len(members))
+    asked = np.split(names[row_of(columns.subs_at)[order]], np.cumsum(counts))
     held = np.argsort(columns.previous, kind="stable")
-    counts = np.bincount(columns.previous + 1, minlength=len(members) + 1)
-    owned = np.split(held, np.cumsum(counts))[1:]
-    return tuple(Member(name, asked[i].tolist(), owned=zip(names[columns.topic_of[at]].tolist(), columns.number[at].tolist()))
-                 for i, (name, at) in enumerate(zip(members, owned)))
+    owned = np.split(held, np.cumsum(np.bincount(columns.previous + 1, minlength=len(members) + 1)))[1:]
+    def claims(at):
+        return zip(names[columns.topic_of[at]].tolist(), columns.number[at].tolist())
+    return tuple(Member(name, topics.tolist(), owned=claims(at)) for name, topics, at in zip(members, asked, owned))
 
 
 def _wrap(cls, columns, topics, members, about):
@@ -117,7 +124,7 @@ def _wrap(cls, columns, topics, members, about):
                        partition_racks={}, topic_ids={})
     return group
 
-# %% ../nbs/12_group.ipynb #aafa4ac0
+# %% ../nbs/12_group.ipynb #11c5ec8a
 def _resized(column, group, topics):
     "A column over partitions as arrays by topic, cut or filled up with -1 to the counts in `topics`."
     start, out = group.columns.start, {}
@@ -128,43 +135,28 @@ def _resized(column, group, topics):
     return out
 
 
+def _resized_racks(racks, topics):
+    return {name: ([*rows] + [[]] * topics[name])[:topics[name]] for name, rows in racks.items() if name in topics}
+
+# %% ../nbs/12_group.ipynb #f31d4418
 def _arguments(group, changes):
     "What `Group` would be called with to make this group again, as far as `changes` leave it."
     declared = zip(group.topics, group.partitions.tolist(), group.columns.missing.tolist())
     topics = changes.get("topics", {name: count for name, count, missing in declared if not missing})
     arguments = {field.name: getattr(group, field.name) for field in fields(About)}
-    arguments |= {"topics": topics, "members": group.details, "topic_ids": group.topic_ids, "partition_racks": {
-        name: ([*racks] + [[]] * topics[name])[:topics[name]] for name, racks in group.partition_racks.items() if name in topics}}
+    arguments |= {"topics": topics, "members": group.details, "topic_ids": group.topic_ids,
+                  "partition_racks": _resized_racks(group.partition_racks, topics)}
     if {"lag", "committed", "begin", "end"} & changes.keys() or group.lag is None:
         return arguments
     if group.offsets is None:
         return arguments | {"lag": _resized(group.lag, group, topics)}
-    offsets = {name: _resized(column, group, topics) for name, column in group.offsets._asdict().items() if name != "reset"}
-    return arguments | offsets | {"reset": group.offsets.reset}
+    *columns, reset = group.offsets
+    offsets = {name: _resized(column, group, topics) for name, column in zip(group.offsets._fields, columns)}
+    return arguments | offsets | {"reset": reset}
 
-# %% ../nbs/12_group.ipynb #5f560c23
-class Group(_Views, _Shown, About):
-    """A consumer group: topics, members, their claims, lag. Never changes once made.
-
-    `topics` maps names to numbers of partitions; `members` ids to topics, or is an iterable of `Member`; `owned` ids to claimed
-    partitions; `lag` (records) topics to arrays, or pairs (topic, partition) to numbers. `committed`, `begin`, `end` are offsets in
-    the same form, from which lag follows with `reset` (KAFKA-5337). `partition_racks` maps topics to the racks of each partition's
-    replicas, `topic_ids` topics to ids. The rest is what `About` says. Raises `GroupError`.
-    """
-
-    def __init__(self, topics: Mapping[str, int], members: Mapping | Iterable[Member], owned: Mapping | None = None,
-                 lag: Mapping | None = None, *, committed: Mapping | None = None, begin: Mapping | None = None,
-                 end: Mapping | None = None, reset: str = "latest", partition_racks: Mapping | None = None,
-                 topic_ids: Mapping | None = None, name: str = "", type: str = "", state: str = "", strategy: str = "",
-                 generation: int = -1, time: str = "", cluster: str = "", inferred: str = ""):
-        super().__init__(name, type, state, strategy, generation, time, cluster, inferred)
-        details = as_members(members, owned)
-        names, index, columns = entry.columns_of(topics, details)
-        column, offsets = entry.lag_column(lag, committed, begin, end, reset, index, columns.start)
-        racks = entry.racks_of(details, partition_racks, index, columns.start)
-        vars(self).update(columns=replace(columns, lag=column, racks=racks), topics=names,
-                          members=tuple(member.id for member in details), details=details, offsets=offsets,
-                          partition_racks=dict(partition_racks or {}), topic_ids=dict(topic_ids or {}))
+# %% ../nbs/12_group.ipynb #b69e40bd
+class _OtherWays:
+    "Ways to make a group that do not go by name."
 
     @classmethod
     def from_columns(cls, columns: Columns, topics, members, **about) -> "Group":
@@ -186,3 +178,27 @@ class Group(_Views, _Shown, About):
         if "members" in changes:
             changes["members"] = as_members(changes["members"], former=self.details)
         return type(self)(**_arguments(self, changes) | changes)
+
+# %% ../nbs/12_group.ipynb #e6980c19
+class Group(_OtherWays, _Views, _Lookup, _Places, _Shown, About):
+    """A consumer group: topics, members, their claims, lag. Never changes once made.
+
+    `topics` maps names to numbers of partitions; `members` ids to topics, or is an iterable of `Member`; `owned` ids to claimed
+    partitions; `lag` (records) topics to arrays, or pairs (topic, partition) to numbers. `committed`, `begin`, `end` are offsets in
+    the same form, from which lag follows with `reset` (KAFKA-5337). `partition_racks` maps topics to the racks of each partition's
+    replicas, `topic_ids` topics to ids. The rest is what `About` says. Raises `GroupError`.
+    """
+
+    def __init__(self, topics: Mapping[str, int], members: Mapping | Iterable[Member], owned: Mapping | None = None,
+                 lag: Mapping | None = None, *, committed: Mapping | None = None, begin: Mapping | None = None,
+                 end: Mapping | None = None, reset: str = "latest", partition_racks: Mapping | None = None,
+                 topic_ids: Mapping | None = None, name: str = "", type: str = "", state: str = "", strategy: str = "",
+                 generation: int = -1, time: str = "", cluster: str = "", inferred: str = ""):
+        super().__init__(name, type, state, strategy, generation, time, cluster, inferred)
+        details = as_members(members, owned)
+        names, index, columns = entry.columns_of(topics, details)
+        column, offsets = entry.lag_column(lag, committed, begin, end, reset, index, columns.start)
+        racks = entry.racks_of(details, partition_racks, index, columns.start)
+        vars(self).update(columns=replace(columns, lag=column, racks=racks), topics=names,
+                          members=tuple(member.id for member in details), details=details, offsets=offsets,
+                          partition_racks=dict(partition_racks or {}), topic_ids=dict(topic_ids or {}))

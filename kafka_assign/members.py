@@ -12,17 +12,17 @@ from typing import NamedTuple
 
 from .names import java_order, shown
 
-# %% ../nbs/10_members.ipynb #d52efd38
+# %% ../nbs/10_members.ipynb #9d6702b6
 class GroupError(ValueError):
     "A group that cannot be: the message names the member, topic or partition, what must hold, and what was given."
 
-
+# %% ../nbs/10_members.ipynb #da668e33
 class TopicPartition(NamedTuple):
     "A partition of a topic; equal to the plain tuple."
     topic: str
     partition: int
 
-# %% ../nbs/10_members.ipynb #a1385d5f
+# %% ../nbs/10_members.ipynb #d1b09195
 def checked_name(name: str, what: str) -> str:
     "`name`, if it is text that UTF-8 can encode; `what` says in the error what it was to name."
     if not isinstance(name, str):
@@ -31,25 +31,36 @@ def checked_name(name: str, what: str) -> str:
         raise GroupError(f"{what} must be text that UTF-8 can encode (got {shown(name)})")
     return name
 
-
+# %% ../nbs/10_members.ipynb #6c1e1320
 def _checked_topics(topics, member):
     "The topics of a subscription, each once, in the order given."
     if isinstance(topics, str) or not isinstance(topics, Iterable):
         raise GroupError(f"topics of member {shown(member)} must be a collection of names (got {topics!r})")
     return tuple(checked_name(t, f"a topic of member {shown(member)}") for t in dict.fromkeys(topics))
 
-
+# %% ../nbs/10_members.ipynb #a493a92e
 def _checked_claims(owned, member):
     "Claims on partitions as `TopicPartition`s, in the order given."
     try:
         owned = tuple(owned)
-        if any(kind is str for kind in map(type, owned)):      # "t0" would pass as the pair ("t", "0")
+        if any(kind is str for kind in map(type, owned)):
             raise TypeError
         return tuple(map(TopicPartition._make, owned))
     except TypeError:
         raise GroupError(f"owned of member {shown(member)} must be pairs (topic, partition) (got {owned!r})") from None
 
-# %% ../nbs/10_members.ipynb #cb515388
+# %% ../nbs/10_members.ipynb #11aa9276
+def _check_member(member):
+    "Check the fields of a member, and bring rack, topics and claims into one form."
+    checked_name(member.id, "a member id")
+    for name in ("instance_id", "rack", "client_id", "host"):
+        if getattr(member, name) is not None:
+            checked_name(getattr(member, name), f"{name} of member {shown(member.id)}")
+    object.__setattr__(member, "rack", member.rack or None)      # an empty rack means none
+    object.__setattr__(member, "topics", _checked_topics(member.topics, member.id))
+    object.__setattr__(member, "owned", _checked_claims(member.owned, member.id))
+
+# %% ../nbs/10_members.ipynb #86c88ab1
 @dataclass(frozen=True)
 class Member:
     "A member of a consumer group: its id, the topics it subscribes to, and what else is known about it."
@@ -75,17 +86,13 @@ class Member:
     "raw bytes of its assignor, as sent"
 
     def __post_init__(self):
-        checked_name(self.id, "a member id")
-        for name in ("instance_id", "rack", "client_id", "host"):
-            if getattr(self, name) is not None:
-                checked_name(getattr(self, name), f"{name} of member {shown(self.id)}")
-        object.__setattr__(self, "rack", self.rack or None)      # an empty rack means none
-        object.__setattr__(self, "topics", _checked_topics(self.topics, self.id))
-        object.__setattr__(self, "owned", _checked_claims(self.owned, self.id))
+        _check_member(self)
 
-# %% ../nbs/10_members.ipynb #7e6c729d
+# %% ../nbs/10_members.ipynb #65b20fec
 def _as_member(member, owned, former):
     "A `Member` from a pair (id, topics), with what is known of a former member of that id."
+    if not isinstance(member, (Member, tuple)):
+        raise GroupError(f"members must be a mapping of id to topics, or Members (got {member!r})")
     if isinstance(member, Member):
         known = vars(member)
     else:
@@ -95,7 +102,7 @@ def _as_member(member, owned, former):
         known = known | {"owned": owned[known["id"]]}
     return Member(**known)
 
-
+# %% ../nbs/10_members.ipynb #23d47293
 def as_members(members: Mapping | Iterable[Member], owned: Mapping | None = None,
                former: Iterable[Member] = ()) -> tuple[Member, ...]:
     """All members in order of their ids, each id once.
@@ -104,9 +111,6 @@ def as_members(members: Mapping | Iterable[Member], owned: Mapping | None = None
     members' own; what is known of a `former` member stays with a new one that is given by id and topics only.
     """
     given = list(members.items() if isinstance(members, Mapping) else members)
-    for member in given:
-        if not isinstance(member, (Member, tuple)):
-            raise GroupError(f"members must be a mapping of id to topics, or Members (got {member!r})")
     former = {member.id: member for member in former}
     made = [_as_member(member, owned or {}, former) for member in given]
     made = [made[i] for i in java_order(member.id for member in made)]

@@ -13,7 +13,7 @@ import numpy as np
 
 from .columns import Columns, begins, row_maxima, row_minima, row_of, row_sums
 
-# %% ../nbs/03_metrics.ipynb #89b2c881
+# %% ../nbs/03_metrics.ipynb #6d8ed78f
 def partition_lag(committed, begin, end, reset: str = "latest") -> np.ndarray:
     """Lag in records by the rule of KAFKA-5337, int64; -1 = unknown.
 
@@ -21,7 +21,9 @@ def partition_lag(committed, begin, end, reset: str = "latest") -> np.ndarray:
     (`auto.offset.reset`, in any case); end -1, or begin -1 where the rule needs it, = unknown.
     """
     committed, begin, end = (np.asarray(offset, np.int64) for offset in (committed, begin, end))
-    from_start = np.zeros_like(end) if reset.lower() == "latest" else np.where(begin < 0, -1, np.maximum(end - begin, 0))
+    from_start = np.where(begin < 0, -1, np.maximum(end - begin, 0))
+    if reset.lower() == "latest":
+        from_start = np.zeros_like(end)
     return np.where(end < 0, -1, np.where(committed < 0, from_start, np.maximum(end - committed, 0)))
 
 # %% ../nbs/03_metrics.ipynb #a6000ad4
@@ -140,11 +142,12 @@ def in_rack(columns: Columns, owner: np.ndarray) -> np.ndarray:
     counts = row_sums(row_sums(near, replicas_at) > 0, columns.partitions_at)
     return np.where(row_maxima(member, columns.members_at, empty=-1) < 0, -1, counts)
 
-# %% ../nbs/03_metrics.ipynb #7a94c6bb
+# %% ../nbs/03_metrics.ipynb #7e20cc85
 def _moves(columns: Columns, owner: np.ndarray) -> dict[str, np.ndarray]:
     had, has, same = columns.previous >= 0, owner >= 0, owner == columns.previous
     at = columns.partitions_at
-    return {"kept": row_sums(same & has, at), "moved": row_sums(had & has & ~same, at), "placed": row_sums(has & ~had, at)}
+    kept, moved, placed = (row_sums(mask, at) for mask in (same & has, had & has & ~same, has & ~had))
+    return {"kept": kept, "moved": moved, "placed": placed}
 
 
 def _lags(columns: Columns, owner: np.ndarray) -> dict[str, np.ndarray]:

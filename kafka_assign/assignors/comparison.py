@@ -5,16 +5,16 @@
 # %% auto #0
 __all__ = ['SAID_ABOVE', 'columns_worth_showing', 'cell', 'Comparison', 'compare']
 
-# %% ../../nbs/21_comparison.ipynb #05c5f56e
+# %% ../../nbs/21_comparison.ipynb #8f8b1984
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from html import escape
 
 from ..assignment import SUMMARY_KEYS, Assignment
-from .registry import Strategy, resolve, strategies
+from . import registry
+from .registry import Strategy, resolve
 from ..group import Group
-from ..names import shown
+from ..names import html_table, shown
 
-# %% ../../nbs/21_comparison.ipynb #daa9bad3
+# %% ../../nbs/21_comparison.ipynb #12c4b97d
 SAID_ABOVE = ("members", "partitions", "assigned", "inferred")
 
 
@@ -24,7 +24,7 @@ def columns_worth_showing(rows: Sequence[Mapping]) -> list[str]:
     keys = [key for key in SUMMARY_KEYS if key not in SAID_ABOVE and any(row[key] not in absent for row in rows)]
     return [key for key in keys if key not in ("withheld", "unassigned") or any(row[key] for row in rows)]
 
-
+# %% ../../nbs/21_comparison.ipynb #d05b0fd8
 def cell(value: object) -> str:
     "A figure as a table shows it; `-` = does not apply, or is not known."
     if isinstance(value, bool):
@@ -33,18 +33,18 @@ def cell(value: object) -> str:
         return f"{value:,}"
     return "-" if value in (None, "") else shown(value)
 
-# %% ../../nbs/21_comparison.ipynb #446c55df
+# %% ../../nbs/21_comparison.ipynb #b5fac7ba
 def _plain_table(rows):
     keys = columns_worth_showing(rows)
     heads = [key.split("_") for key in keys]
     height = max((len(words) for words in heads), default=0)
-    lines = [[words[i - height + len(words)] if i >= height - len(words) else "" for words in heads] for i in range(height)]
+    lines = [list(line) for line in zip(*([""] * (height - len(words)) + words for words in heads))]
     lines += [[cell(row[key]) for key in keys] for row in rows]
     widths = [max(len(line[i]) for line in lines) for i in range(len(keys))]
     pad = [str.ljust if key == "strategy" else str.rjust for key in keys]
     return "\n".join("  ".join(to(text, width) for to, text, width in zip(pad, line, widths)).rstrip() for line in lines)
 
-# %% ../../nbs/21_comparison.ipynb #18a113b8
+# %% ../../nbs/21_comparison.ipynb #1ad07838
 class Comparison:
     "What strategies would do to a group: `rows` of summaries, `assignments` by name, and the group as it is (`current`)."
 
@@ -66,21 +66,16 @@ class Comparison:
     def _repr_html_(self):
         rows = self._shown_rows()
         keys = columns_worth_showing(rows)
-        head = "".join(f"<th>{key.replace('_', ' ')}</th>" for key in keys)
-        body = "".join("<tr>" + "".join(f"<td>{escape(cell(row[key]))}</td>" for key in keys) + "</tr>" for row in rows)
-        return f"<p>{escape(repr(self.group)[1:-1])}</p><table><tr>{head}</tr>{body}</table>"
+        head = [key.replace("_", " ") for key in keys]
+        return html_table(repr(self.group)[1:-1], head, [[cell(row[key]) for key in keys] for row in rows])
 
     def to_frame(self):
         "The rows as a pandas frame, indexed by strategy."
         import pandas as pd
         return pd.DataFrame(self.rows).set_index("strategy")
 
-# %% ../../nbs/21_comparison.ipynb #9ca8fd39
+# %% ../../nbs/21_comparison.ipynb #3455d35f
 def compare(group: Group, strategies: Iterable[str | Strategy | Callable] | None = None) -> Comparison:
     "What each of `strategies` (all that can be named, if not given) would do to a group."
-    chosen = [resolve(strategy) for strategy in (_all() if strategies is None else strategies)]
+    chosen = [resolve(strategy) for strategy in (registry.strategies() if strategies is None else strategies)]
     return Comparison(group, {one.label: one.run(group) for one in chosen})
-
-
-def _all():
-    return list(strategies())

@@ -20,14 +20,14 @@ from ..columns import Columns, side_by_side
 from ..group import Group
 from ..names import did_you_mean, shown
 
-# %% ../../nbs/20_registry.ipynb #b4e267a5
+# %% ../../nbs/20_registry.ipynb #99bef66e
 class StrategyError(ValueError):
     "A strategy that cannot be found, or an option that it does not have."
 
-
+# %% ../../nbs/20_registry.ipynb #b0d4de97
 @dataclass(frozen=True)
-class Strategy:
-    "A strategy and what callers must know of it; made by the decorator `strategy`."
+class _Known:
+    "What is known of a strategy; written down by the decorator `strategy`."
 
     name: str
     function: Callable = field(repr=False)
@@ -41,7 +41,13 @@ class Strategy:
     "how it reads user data"
     prove: Callable | None = field(default=None, repr=False)
     "makes the certificate of an answer"
+    without: tuple[str, ...] = ()
+    "ids of promises of the conformance suite that it does not make"
     options: Mapping = field(default_factory=dict)
+
+# %% ../../nbs/20_registry.ipynb #e1a34a0c
+class Strategy(_Known):
+    "A strategy: a function from a group to an owner column, and what callers must know of it."
 
     @property
     def about(self) -> str:
@@ -62,35 +68,41 @@ class Strategy:
         "Its owner column for all groups of `columns`, checked; only for a strategy that promises `many`."
         return check_many(columns, self.function(columns, **self.options))
 
-# %% ../../nbs/20_registry.ipynb #9d4b5955
+# %% ../../nbs/20_registry.ipynb #255e73cb
 def _answer(group, answer, label):
     "A strategy's answer as a checked `Assignment`."
-    owner = answer.owner if isinstance(answer, Assignment) else answer
-    return Assignment(group, owner, label).check()
+    if isinstance(answer, Assignment):
+        if answer.group is not group:
+            raise AssignmentError(f"strategy {shown(label)!r} must answer for the group it was given (got another one)")
+        answer = answer.owner
+    return Assignment(group, answer, label).check()
 
-
+# %% ../../nbs/20_registry.ipynb #8232de08
 def check_many(columns: Columns, owner) -> np.ndarray:
     "The owner column of many groups as int32, or `AssignmentError` naming the first partition at fault by its place."
     owner = np.asarray(owner)
     if owner.dtype.kind not in "iu" and owner.size or owner.shape != (columns.size,):
-        raise AssignmentError(f"owner must be whole numbers, one for each of {columns.size} partitions (got {owner.dtype} {owner.shape})")
+        raise AssignmentError(f"owner must be whole numbers, one for each of {columns.size} partitions "
+                              f"(got {owner.dtype} of shape {owner.shape})")
     wrong = (owner != -1) & ~columns.may_own(columns.topic_of, owner)
     if wrong.any():
-        raise AssignmentError(f"an owner must subscribe to the topic (got member {owner[wrong][0]} at partition {np.argmax(wrong)})")
+        raise AssignmentError(f"an owner must subscribe to the topic (got member {owner[wrong][0]} "
+                              f"at partition {np.argmax(wrong)})")
     return owner.astype(np.int32)
 
-# %% ../../nbs/20_registry.ipynb #3fa7cbba
+# %% ../../nbs/20_registry.ipynb #917fd1c1
 _registered: dict[str, Strategy] = {}
 
 
 def strategy(name: str, kafka: str | None = None, protocol: str = "eager", many: bool = False,
-             claims: str | None = None, prove: Callable | None = None) -> Callable:
+             claims: str | None = None, prove: Callable | None = None, without: Iterable[str] = ()) -> Callable:
     "Register a function of a `Group` (with `many`: of `Columns`) that returns the owner column, as strategy `name`."
     if protocol not in ("eager", "cooperative", "broker"):
         raise StrategyError(f"protocol of strategy {name!r} must be eager, cooperative or broker (got {protocol!r})")
 
     def register(function):
-        function.strategy = _registered[name] = Strategy(name, function, kafka, protocol, many, claims, prove)
+        function.strategy = _registered[name] = Strategy(
+            name, function, kafka, protocol, many, claims, prove, tuple(without))
         return function
     return register
 
@@ -166,7 +178,7 @@ def parse_options(text: str) -> dict:
         options[name.strip()] = _value(value.strip())
     return options
 
-# %% ../../nbs/20_registry.ipynb #44bba9af
+# %% ../../nbs/20_registry.ipynb #34970cfe
 def _with_options(chosen, options):
     "The strategy with options bound, if its function takes them."
     taken = list(inspect.signature(chosen.function).parameters.values())[1:]
@@ -175,12 +187,13 @@ def _with_options(chosen, options):
         for name in options:
             if name not in names:
                 offers = f"its options are {', '.join(names)}" if names else "it has none"
-                raise StrategyError(f"strategy {chosen.name!r} has no option {shown(name)!r}; {offers}{did_you_mean(name, names)}")
+                raise StrategyError(f"strategy {chosen.name!r} has no option {shown(name)!r}; "
+                                    f"{offers}{did_you_mean(name, names)}")
     return replace(chosen, options={**chosen.options, **options})
 
-# %% ../../nbs/20_registry.ipynb #76deb1a1
+# %% ../../nbs/20_registry.ipynb #7f57e64f
 def resolve(name: str | Strategy | Callable, **options) -> Strategy:
-    "The strategy that a name, a class name of Kafka's, `package.module:function` or a function stands for; `StrategyError` if none."
+    "The strategy that a name, a class of Kafka's, `package.module:function` or a function stands for; or `StrategyError`."
     if not isinstance(name, str):
         return _with_options(_adopt(getattr(name, "__name__", "strategy"), name), options)
     head, _, rest = name.strip().partition(":")
@@ -192,7 +205,7 @@ def resolve(name: str | Strategy | Callable, **options) -> Strategy:
         raise StrategyError(f"unknown strategy {shown(head)!r}{did_you_mean(head, strategies())}")
     return _with_options(chosen, parse_options(rest) | options)
 
-
+# %% ../../nbs/20_registry.ipynb #d684320a
 def strategies() -> dict[str, str]:
     "All strategies that can be named, each with what it does in a line."
     names = [*BUILT_IN, *_registered, *(point.name for point in entry_points(group=ENTRY_POINTS))]
@@ -205,12 +218,12 @@ def _line(name):
     except Exception as error:          # somebody else's package is broken: say so, and list the others
         return f"cannot be loaded: {shown(error)}"
 
-# %% ../../nbs/20_registry.ipynb #95ac2a2a
+# %% ../../nbs/20_registry.ipynb #786a54de
 def assign(group: Group, strategy: str | Strategy | Callable, **options) -> Assignment:
     "The assignment that a strategy computes for a group."
     return resolve(strategy, **options).run(group)
 
-
+# %% ../../nbs/20_registry.ipynb #1dc1f7c0
 def assign_many(groups: Mapping | Iterable[Group], strategy: str | Strategy | Callable, **options) -> dict | list:
     "The assignments of many groups in one pass: a dict with the same keys for a mapping, a list for an iterable."
     if isinstance(groups, Mapping):

@@ -1,0 +1,73 @@
+"""The answers of the real code, partition for partition: one group at a time, and each file as one union."""
+
+import json
+from functools import cache
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from kafka_assign import assign, assign_many
+from kafka_assign.assignors.lag import partition_lag
+from kafka_assign.document import group_from_document
+
+REFERENCE = Path(__file__).parent / "reference"
+STRATEGIES = {"range": "RangeAssignor", "roundrobin": "RoundRobinAssignor",
+              "fair": "FairAssignor", "lag": "LagBasedAssignor"}
+
+
+@cache
+def cases(name):
+    lines = (REFERENCE / f"{name}.jsonl").read_text(encoding="utf-8").splitlines()
+    return {case["id"]: case for case in map(json.loads, lines)}
+
+
+def answered(assignment):
+    """An assignment as the vectors have it."""
+    return {member: [[topic, partition] for topic, partition in sorted(owned)] for member, owned in assignment.items()}
+
+
+@pytest.mark.parametrize("strategy", STRATEGIES)
+def test_the_vectors_are_all_there(strategy):
+    assert len(cases(strategy)) == 101
+    sizes = [(len(case["members"]), sum(case["topics"].values())) for case in cases(strategy).values()]
+    assert max(sizes) == (200, 5000)
+
+
+@pytest.mark.parametrize("strategy, case", [(name, case) for name in STRATEGIES for case in cases(name)])
+def test_alone(strategy, case):
+    case = cases(strategy)[case]
+    assert answered(assign(group_from_document(case), strategy)) == case["expected"]
+
+
+@pytest.mark.parametrize("strategy", STRATEGIES)
+def test_all_groups_of_a_file_as_one(strategy):
+    groups = {case["id"]: group_from_document(case) for case in cases(strategy).values()}
+    together = assign_many(groups, STRATEGIES[strategy])
+    assert {name: answered(assignment) for name, assignment in together.items()} == {
+        name: case["expected"] for name, case in cases(strategy).items()}
+
+
+@pytest.mark.parametrize("strategy", STRATEGIES)
+def test_in_the_other_order_too(strategy):
+    last_first = list(cases(strategy).values())[::-1]
+    together = assign_many(map(group_from_document, last_first), strategy)
+    assert [answered(assignment) for assignment in together] == [case["expected"] for case in last_first]
+
+
+def arithmetic():
+    return cases("lag-arithmetic").values()
+
+
+def test_lag_of_one_partition():
+    for case in arithmetic():
+        committed = -1 if case["committed"] is None else case["committed"]
+        assert partition_lag(committed, case["begin"], case["end"], case["reset"]) == case["expected"], case["id"]
+
+
+@pytest.mark.parametrize("reset", sorted({case["reset"] for case in arithmetic()}))
+def test_lag_of_many_partitions(reset):
+    those = [case for case in arithmetic() if case["reset"] == reset]
+    committed = [-1 if case["committed"] is None else case["committed"] for case in those]
+    begin, end, expected = (np.array([case[key] for case in those], np.int64) for key in ("begin", "end", "expected"))
+    assert partition_lag(committed, begin, end, reset).tolist() == expected.tolist()

@@ -102,7 +102,7 @@ class _Shown:
             rows.append((f"and {len(self.members) - SHOWN_MEMBERS} more", "", ""))
         return html_table(repr(self)[1:-1], ["member", "subscription", "owned"], rows)
 
-# %% ../nbs/12_group.ipynb #7d78085f
+# %% ../nbs/12_group.ipynb #6b3b34fb
 def _details(columns, topics, members):
     "Members made from columns: their subscriptions, and what they validly owned."
     names = np.array(topics, object)
@@ -116,12 +116,14 @@ def _details(columns, topics, members):
     return tuple(Member(name, topics.tolist(), owned=claims(at)) for name, topics, at in zip(members, asked, owned))
 
 
-def _wrap(cls, columns, topics, members, about):
+def _wrap(cls, columns, topics, members, offsets, details, about):
     "A group around ready columns."
     group = cls.__new__(cls)
     About.__init__(group, **about)
-    vars(group).update(columns=columns, topics=tuple(topics), members=tuple(members), offsets=None,
+    vars(group).update(columns=columns, topics=tuple(topics), members=tuple(members), offsets=offsets,
                        partition_racks={}, topic_ids={})
+    if details is not None:
+        vars(group)["details"] = tuple(details)
     return group
 
 # %% ../nbs/12_group.ipynb #11c5ec8a
@@ -154,14 +156,14 @@ def _arguments(group, changes):
     offsets = {name: _resized(column, group, topics) for name, column in zip(group.offsets._fields, columns)}
     return arguments | offsets | {"reset": reset}
 
-# %% ../nbs/12_group.ipynb #b69e40bd
+# %% ../nbs/12_group.ipynb #16a30e03
 class _OtherWays:
     "Ways to make a group that do not go by name."
 
     @classmethod
-    def from_columns(cls, columns: Columns, topics, members, **about) -> "Group":
-        "A group of ready columns; `topics` and `members` are names in the order of the columns, `about` as in `About`."
-        return _wrap(cls, columns, topics, members, about)
+    def from_columns(cls, columns: Columns, topics, members, offsets=None, details=None, **about) -> "Group":
+        "A group of ready columns: names in their order, perhaps offsets and `Member`s beside them, and what `About` says."
+        return _wrap(cls, columns, topics, members, offsets, details, about)
 
     @classmethod
     def from_arrays(cls, topics, partitions, members, subscriptions, previous=None, lag=None) -> "Group":

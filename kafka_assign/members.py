@@ -31,31 +31,43 @@ def checked_name(name: str, what: str) -> str:
         raise GroupError(f"{what} must be text that UTF-8 can encode (got {shown(name)})")
     return name
 
-# %% ../nbs/10_members.ipynb #6c1e1320
+# %% ../nbs/10_members.ipynb #779529c3
 def _checked_topics(topics, member):
     "The topics of a subscription, each once, in the order given."
     if isinstance(topics, str) or not isinstance(topics, Iterable):
         raise GroupError(f"topics of member {shown(member)} must be a collection of names (got {topics!r})")
-    return tuple(checked_name(t, f"a topic of member {shown(member)}") for t in dict.fromkeys(topics))
+    try:
+        topics = tuple(dict.fromkeys(topics))
+    except TypeError:                                  # something in it is no name, nor anything that could be a key
+        raise GroupError(f"topics of member {shown(member)} must be names (got {topics!r})") from None
+    for topic in topics:
+        if type(topic) is not str or not topic.isascii():
+            checked_name(topic, f"a topic of member {shown(member)}")
+    return topics
 
-# %% ../nbs/10_members.ipynb #a493a92e
+# %% ../nbs/10_members.ipynb #6bb6c676
 def _checked_claims(owned, member):
     "Claims on partitions as `TopicPartition`s, in the order given."
     try:
         owned = tuple(owned)
-        if any(kind is str for kind in map(type, owned)):
+        kinds = set(map(type, owned))
+        if str in kinds:
             raise TypeError
-        return tuple(map(TopicPartition._make, owned))
+        owned = owned if kinds <= {TopicPartition} else tuple(map(TopicPartition._make, owned))
+        hash(owned)                                    # neither a topic nor a number is a list
+        return owned
     except TypeError:
         raise GroupError(f"owned of member {shown(member)} must be pairs (topic, partition) (got {owned!r})") from None
 
-# %% ../nbs/10_members.ipynb #11aa9276
+# %% ../nbs/10_members.ipynb #2b5b682e
 def _check_member(member):
     "Check the fields of a member, and bring rack, topics and claims into one form."
     checked_name(member.id, "a member id")
     for name in ("instance_id", "rack", "client_id", "host"):
         if getattr(member, name) is not None:
             checked_name(getattr(member, name), f"{name} of member {shown(member.id)}")
+    if type(member.generation) is not int or not -1 <= member.generation < 2**31:
+        raise GroupError(f"generation of member {shown(member.id)} must be a number from -1 on (got {member.generation!r})")
     object.__setattr__(member, "rack", member.rack or None)      # an empty rack means none
     object.__setattr__(member, "topics", _checked_topics(member.topics, member.id))
     object.__setattr__(member, "owned", _checked_claims(member.owned, member.id))
@@ -88,12 +100,14 @@ class Member:
     def __post_init__(self):
         _check_member(self)
 
-# %% ../nbs/10_members.ipynb #65b20fec
+# %% ../nbs/10_members.ipynb #dd71dc10
 def _as_member(member, owned, former):
     "A `Member` from a pair (id, topics), with what is known of a former member of that id."
     if not isinstance(member, (Member, tuple)):
         raise GroupError(f"members must be a mapping of id to topics, or Members (got {member!r})")
     if isinstance(member, Member):
+        if member.id not in owned:
+            return member
         known = vars(member)
     else:
         name, topics = member

@@ -123,3 +123,13 @@ def test_numbers_beyond_the_range_are_refused():
         group_from_document(json.loads('{"topics": {"t": 1}, "members": [], "lag": {"t": [1e400]}}'))
     with pytest.raises(GroupError, match="lag of t"):
         Group({"t": 1}, {}, lag={"t": [2**63]})
+
+
+@given(st.sampled_from(["topics", "lag", "offsets", "partition_racks", "topic_ids"]), json_values, json_values)
+def test_what_a_topic_maps_to_may_be_anything(key, value, inner):
+    document = {"topics": {"t": 2}, "members": [{"id": "a", "topics": ["t"]}]}
+    document[key] = {"t": value if key != "offsets" else {"end": value, "committed": inner}}
+    try:
+        group_from_document(document)
+    except GroupError as error:
+        assert "\n" not in str(error)

@@ -1,0 +1,451 @@
+"""Snapshots that are damaged, foreign or hostile: one clear error, or rejects; nothing lost, nothing else raised."""
+import io
+import json
+import random
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from kafka_assign.document import write_document
+from kafka_assign.snapshot import Ignored, SnapshotError, read_groups
+
+SAMPLES = Path(__file__).resolve().parent.parent / "samples"
+DESCRIBE = (SAMPLES / "kafka-4.3.1" / "orders-billing.describe.txt").read_text(encoding="utf-8")
+MEMBERS = (SAMPLES / "kafka-4.3.1" / "orders-billing.members-verbose.txt").read_text(encoding="utf-8")
+STATE = (SAMPLES / "kafka-4.3.1" / "orders-billing.state.txt").read_text(encoding="utf-8")
+HEADER = DESCRIBE.splitlines()[1]
+WHOLE = write_document(read_groups(DESCRIBE + MEMBERS + STATE)["orders-billing"])
+
+
+def table(columns, *rows):
+    """A table as Java prints it: cells padded to the widest, counted in UTF-16 units; the last column as it is."""
+    def units(text):
+        return len(text.encode("utf-16-le", "surrogatepass")) // 2
+    rows = [columns, *([str(cell) for cell in row] for row in rows)]
+    widths = [max(units(row[i]) for row in rows) + 1 for i in range(len(columns))]
+    lines = ["".join(cell + " " * (width - units(cell)) for cell, width in zip(row[:-1], widths)) + row[-1]
+             for row in rows]
+    return "\n" + "\n".join(lines) + "\n"
+
+
+G_T_0 = ["g", "t", 0, 1, 2, 1, "-", "-", "-"]
+OFFSETS = "GROUP TOPIC PARTITION CURRENT-OFFSET LOG-END-OFFSET LAG CONSUMER-ID HOST CLIENT-ID".split()
+LISTED = "GROUP CONSUMER-ID GROUP-INSTANCE-ID HOST CLIENT-ID #PARTITIONS ASSIGNMENT".split()
+
+
+# The sole input
+
+@pytest.mark.parametrize("name, content, words", [
+    ("empty.txt", b"", "no group here (empty): no text"),
+    ("blank.txt", b"\n  \n\n", "no group here (empty): no text"),
+    ("binary", b"\x7fELF\x02\x01\x01\0\0\0", "no group here (binary): binary data"),
+    ("utf16.txt", b"\xff\xfe\0", "no group here"),
+    ("groups.parquet", b"PAR1\x15\x04\x15", "no group here (parquet): Parquet is read by the fleet's jobs"),
+    ("header.txt", HEADER.encode(), "line 1: no group here (header): a header without rows"),
+    ("topics.txt", b"Topic: orders\tPartitionCount: 3\tReplicationFactor: 1\n",
+     "line 1: no group here (text): no output of kafka-consumer-groups.sh: no header"),
+    ("pods.txt", b"NAME    READY   STATUS\nweb-1   1/1     Running\n",
+     "line 1: no group here (text): no output of kafka-consumer-groups.sh: no header"),
+    ("streams.txt", b"\nGROUP  TOPIC  PARTITION  OFFSET-LAG\napp    in     0          7\n",
+     "line 3: no group here (other): no table that tells"),
+    ("old.txt", b"GROUP  TOPIC  PARTITION  CURRENT-OFFSET  LOG-END-OFFSET  LAG  OWNER\n"
+                b"g      t      0          1               2               1    x_1\n",
+     "line 2: no group here (older): tables of tools before 2.3 are not read"),
+    ("tail.txt", DESCRIBE.split("\n", 2)[2].encode(),
+     "line 1: no group here (text): a row must follow the header of its table (got orders-billing"),
+    ("bad.txt", f"{HEADER}\nnonsense\n".encode(),
+     "line 2: a row must line up with its header up to CLIENT-ID (got nonsense)"),
+    ("other.json", b'{"a": 1}', "line 1: no group here (json): JSON without topics and members of a group"),
+    ("list.json", b"[\n 1,\n 2]", "line 1: no group here (json)"),
+    ("cut.json", b'{"topics": {"t": 1}, "mem', "line 1: JSON must be whole (Unterminated string"),
+    ("wrong.json", b'{"topics": {"t": -1}, "members": []}', "line 1: partitions of topic t must be "),
+    ("error.txt", b"\nError: Consumer group 'ghost' does not exist.\n",
+     "line 2: no group here (error): Error: Consumer group 'ghost' does not exist."),
+])
+def test_sole_input_without_a_group(tmp_path, name, content, words):
+    path = tmp_path / name
+    path.write_bytes(content)
+    with pytest.raises(SnapshotError) as caught:
+        read_groups(path)
+    assert str(caught.value).startswith(f"{path}: ") and words in str(caught.value) and str(caught.value).isprintable()
+    with pytest.raises(SnapshotError) as caught:                                 # a folder with nothing else
+        read_groups(tmp_path)
+    assert str(tmp_path) in str(caught.value) and str(caught.value).isprintable()
+
+
+@pytest.mark.parametrize("source, words", [
+    ("nowhere.txt", "nowhere.txt: No such file or directory"),
+    (["nowhere.txt", DESCRIBE], "nowhere.txt: No such file or directory"),
+    ("", "<text>: no group here (empty): no text"),
+    ("\n", "<text>: no group here (empty): no text"),
+    (io.BytesIO(b"nothing\n"), "<stream>: line 1: no group here (text)"),
+    (io.StringIO("nothing\n"), "<stream>: line 1: no group here (text)"),
+    ([], "no files"),
+    (7, "a source must be a path, a file object, text, or several of these (got 7)"),
+    (b"bytes", "a source must be a path"),
+    ("a\x1b[31m\0b", "a\\x1b[31m\\x00b"),
+])
+def test_sources_that_are_none(source, words):
+    with pytest.raises(SnapshotError) as caught:
+        read_groups(source)
+    assert words in str(caught.value) and str(caught.value).isprintable()
+
+
+def test_an_empty_folder(tmp_path):
+    with pytest.raises(SnapshotError, match="no files"):
+        read_groups(tmp_path)
+
+
+# Folders, streams, encodings
+
+def test_a_folder_ignores_what_holds_no_group(tmp_path):
+    (tmp_path / "prod").mkdir()
+    files = {"a.txt": DESCRIBE, "b.txt": MEMBERS, "c.txt": STATE, "d.log": "2026-11-21 09:00:00,123 INFO started\n",
+             "e.txt": "", "f.json": "{}", "list.txt": "GROUP  STATE\norders-billing  Stable\n", ".hidden": "x"}
+    for name, content in files.items():
+        (tmp_path / "prod" / name).write_text(content, encoding="utf-8")
+    (tmp_path / "prod" / "g.bin").write_bytes(b"\0\1\2")
+    (tmp_path / "prod" / "h.txt").symlink_to("nowhere")
+    groups = read_groups(tmp_path)
+    group = groups["orders-billing"]
+    assert (group.cluster, group.state, len(group.members), groups.rejects) == ("prod", "Stable", 4, [])
+    assert {(Path(entry.source).name, entry.kind) for entry in groups.ignored if entry.kind != "header"} == {
+        ("d.log", "log"), ("e.txt", "empty"), ("f.json", "json"), ("list.txt", "list"), ("g.bin", "binary"),
+        ("h.txt", "unreadable")}
+
+
+def test_the_same_name_in_two_folders(tmp_path):
+    for folder in ("east", "west", "east/old"):
+        (tmp_path / folder).mkdir()
+        (tmp_path / folder / "a.txt").write_text(DESCRIBE, encoding="utf-8")
+    folders = [tmp_path / "east", tmp_path / "west"]
+    assert list(read_groups(folders)) == ["east/orders-billing", "old/orders-billing", "west/orders-billing"]
+    assert list(read_groups([path / "a.txt" for path in folders])) == ["east/orders-billing", "west/orders-billing"]
+    assert list(read_groups(tmp_path / "west" / "a.txt")) == ["orders-billing"]
+    (tmp_path / "west" / "old").mkdir()
+    (tmp_path / "west" / "old" / "a.txt").write_text(DESCRIBE, encoding="utf-8")
+    clusters = {group.cluster for group in read_groups(tmp_path).values()}
+    assert clusters == {"east", "west", str(tmp_path / "east" / "old"), str(tmp_path / "west" / "old")}
+
+
+@pytest.mark.parametrize("encode", [
+    lambda text: io.StringIO(text),
+    lambda text: io.BytesIO(text.encode()),
+    lambda text: io.BytesIO(text.encode("utf-8-sig")),
+    lambda text: io.BytesIO(text.encode("utf-16")),
+    lambda text: io.BytesIO(text.replace("\n", "\r\n").encode()),
+    lambda text: text,
+    lambda text: text.replace("\n", "\r\n"),
+    lambda text: "".join("    " + line for line in text.splitlines(keepends=True)),
+    lambda text: "[me@host ~]$ bin/kafka-consumer-groups.sh --describe --all-groups\n" + text + "[me@host ~]$ \n",
+    lambda text: text.replace("\n\n", "\nWarning: Consumer group 'orders-billing' is rebalancing.\n\nSLF4J: x\n"),
+], ids=["text stream", "bytes", "utf-8 mark", "utf-16", "crlf", "text", "crlf text", "indented", "prompts", "notices"])
+def test_the_same_text_by_other_ways(encode):
+    groups = read_groups(encode(DESCRIBE + MEMBERS + STATE))
+    assert groups.rejects == [] and groups.read == 18 + 4 + 1
+    assert write_document(groups["orders-billing"]) == WHOLE
+
+
+def test_streams_are_left_open(tmp_path):
+    path = tmp_path / "a.txt"
+    path.write_bytes(DESCRIBE.encode() + b"\xff\n")
+    for stream in (io.BytesIO(path.read_bytes()), path.open("rb"), path.open(encoding="utf-8")):
+        assert len(read_groups(stream).rejects) == 1 and not stream.closed
+        stream.close()
+
+
+def test_a_text_stream_may_be_no_text():
+    with pytest.raises(SnapshotError, match="binary"):
+        read_groups(io.TextIOWrapper(io.BufferedReader(io.BytesIO(b"\0\xff\n")), "utf-8"))
+
+
+# Rows that cannot be used
+
+def test_a_truncated_line_is_a_reject_and_the_rest_is_used():
+    lines = DESCRIBE.splitlines()
+    for length in range(1, lines[5].rindex("billing-") + 1):
+        text = "\n".join([*lines[:5], lines[5][:length], *lines[6:]])
+        groups = read_groups(text)
+        if lines[5][:length].strip():
+            assert [r[:2] for r in groups.rejects] == [("<text>", 6)], text
+        assert groups.used == 17 and len(groups["orders-billing"].members) == 4
+
+
+def test_a_line_cut_in_its_last_cell_is_outvoted():
+    lines = DESCRIBE.splitlines()
+    lines[2] = lines[2][:-1]
+    groups = read_groups("\n".join(lines) + "\n" + MEMBERS)
+    assert [reject.position for reject in groups.rejects] == [3]
+    assert "must have one host and client id, most rows have another" in groups.rejects[0].reason
+    assert groups.used == 17 + 4
+
+
+def test_a_truncated_assignment_counts_wrong():
+    lines = MEMBERS.splitlines()
+    at = lines[2].index("orders:2,6,10")
+    cut = read_groups("\n".join([lines[1], lines[2][:at + 8], *lines[3:]]))
+    assert [r.position for r in cut.rejects] == [2] and len(cut["orders-billing"].members) == 3
+
+
+@pytest.mark.parametrize("cell, words", [
+    ("x", "PARTITION must be a number (got x)"), ("-1", "PARTITION must be a number (got -1)"),
+    ("1_0", "PARTITION must be a number (got 1_0)"), ("١", "PARTITION must be a number (got"),
+    ("1000000", "PARTITION must be below 1,000,000"), ("9" * 30, "PARTITION must be a number"),
+])
+def test_bad_numbers(cell, words):
+    groups = read_groups(table(OFFSETS, G_T_0, ["g", "t", cell, 1, 2, 1, "-", "-", "-"]))
+    assert [r.position for r in groups.rejects] == [4] and words in groups.rejects[0].reason
+
+
+@pytest.mark.parametrize("column", [3, 4])
+@pytest.mark.parametrize("cell", ["-5", "x", "9" * 19, "1e5", ""])
+def test_bad_offsets(column, cell):
+    row = ["g", "t", 1, 1, 2, 1, "-", "-", "-"]
+    row[column] = cell
+    groups = read_groups(table(OFFSETS, G_T_0, row))
+    assert [r.position for r in groups.rejects] == [4] and groups.used == 1
+
+
+def test_offsets_up_to_18_digits_and_their_lag():
+    numbers = [(10**18 - 1, 10**18 - 1, 0), (0, 10**18 - 1, "-7"), (9, "-", "-"), ("-", 9, "-"), (9, 7, "-2")]
+    groups = read_groups(table(OFFSETS, *(["g", "t", i, *row, "-", "-", "-"] for i, row in enumerate(numbers))))
+    assert groups["g"].lag.tolist() == [0, 10**18 - 1, -1, 0, 0]
+    assert groups["g"].offsets.committed.tolist() == [10**18 - 1, 0, 9, -1, 9]
+
+
+def test_undecodable_bytes_are_one_reject():
+    row = DESCRIBE.splitlines()[2].encode()
+    groups = read_groups(io.BytesIO(DESCRIBE.encode() + row.replace(b"orders-billing", b"orders-b\xffil") + b"\n"))
+    assert [reject[:2] for reject in groups.rejects] == [("<stream>", 21)]
+    assert groups.rejects[0].reason.startswith("a row must be UTF-8 (got orders-b\\udcffil ")
+    assert groups.read == 19
+
+
+def test_contradictions_name_each_other():
+    lines = DESCRIBE.splitlines()
+    other = lines[2].replace(lines[2].split()[3], "7".ljust(len(lines[2].split()[3])), 1)
+    groups = read_groups("\n".join([*lines, lines[3], other]))
+    assert groups.repeated == 1
+    assert [reject.position for reject in groups.rejects] == [22]
+    assert groups.rejects[0].reason.endswith("must have one state (line 3 says otherwise)")
+
+
+def test_members_and_offsets_of_different_moments():
+    moved = MEMBERS.replace("orders:2,6,10;payments:2", "orders:2,6;payments:2,4").replace(
+        "orders:0,4,8;payments:0,4", "orders:0,4,8,10;payments:0")
+    groups = read_groups(DESCRIBE + moved)
+    assert [reject.reason.split(" (got")[0] for reject in groups.rejects] == [
+        f"partition {where} must be in the assignment of its owner" for where in ("payments-4", "orders-10")]
+    assert groups.read == groups.used + groups.rejected == 22
+
+
+def test_states_that_contradict_and_states_alone():
+    groups = read_groups(DESCRIBE + STATE + STATE.replace("Stable", "Empty "))
+    assert [reject.reason for reject in groups.rejects] == [
+        "state must be the same in all rows about one member or group (line 23 says otherwise)"]
+    with pytest.raises(SnapshotError, match="a state must come with the members it counts"):
+        read_groups(STATE)
+    empty = read_groups(STATE.replace("Stable               4", "Empty                0"))
+    assert empty["orders-billing"].state == "Empty"
+
+
+def test_one_bad_line_among_many():
+    """A file of 1,000 groups with one damaged line: one reject, everything else there."""
+    rows = [[f"group-{g}", f"topic-{t}", p, p, 2 * p, p, f"member-{g}-{p % 3}", "/10.0.0.1", f"client-{p % 3}"]
+            for g in range(1000) for t in range(2) for p in range(10)]
+    lines = table(OFFSETS, *rows).splitlines()
+    lines[7777] = lines[7777].replace("/10", "/")
+    groups = read_groups("\n".join(lines))
+    assert len(groups) == 1000 and groups.used == 19_999
+    assert [r.position for r in groups.rejects] == [7778]
+
+
+# Documents
+
+def test_documents_and_tables_in_one_folder(tmp_path):
+    group = read_groups(DESCRIBE)["orders-billing"]
+    (tmp_path / "a.json").write_text(write_document(group.replace(name="other")), encoding="utf-8")
+    lines = [write_document(group.replace(name=name)) for name in ("x", "y", "x", "orders-billing")]
+    (tmp_path / "b.jsonl").write_text("\n".join(lines), encoding="utf-8")
+    (tmp_path / "c.txt").write_text(DESCRIBE, encoding="utf-8")
+    groups = read_groups(tmp_path, cluster="prod", time="2026-11-21")
+    assert set(groups) == {"orders-billing", "other", "x", "y"} and {g.cluster for g in groups.values()} == {"prod"}
+    assert [(reject.position, reject.reason) for reject in groups.rejects] == [
+        (4, "a group must be given once (got orders-billing in a table, too)")]
+    assert (groups.read, groups.used, groups.repeated) == (18 + 4, 18 + 3, 1)
+
+
+def test_lines_of_documents_that_are_none(tmp_path):
+    good = '{"topics": {"t": 2}, "members": [{"id": "m", "topics": ["t"], "owned": [["t", 0]]}]}'
+    path = tmp_path / "groups.jsonl"
+    bad_id, named = good.replace('"id": "m"', '"id": 7'), '{"name": "n", ' + good[1:]
+    lines = [good[:40], good, "", "{}", bad_id, named, "[" * 100_000]
+    path.write_text("\n".join(lines), encoding="utf-8")
+    groups = read_groups(path)
+    assert list(groups) == [f"{path}:2", "n"]
+    assert [r.position for r in groups.rejects] == [1, 5, 7] and groups.read == 5
+    assert groups.ignored == [Ignored(str(path), 4, "json", "JSON without topics and members of a group")]
+
+
+def test_times_keep_groups_apart():
+    line = '{"name": "g", "cluster": "c", "time": "09:00", "topics": {}, "members": []}\n'
+    assert list(read_groups(line + line.replace("09:00", "09:30"))) == ["c/g@09:00", "c/g@09:30"]
+
+
+ODD = [None, 1, -1, 2.5, "x", "", [], {}, [[]], [{}], {"a": []}, True, 10**20, ["t"], [["t", "0"]], [["t", 0, 1]],
+       [[["t"], 0]], {"t": {}}, {"t": [1, "2"]}, {"t": [1, 2**70]}, "\ud800"]
+
+
+def parts(value, path=()):
+    """The paths to everything in a document."""
+    for key, part in value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ():
+        yield (*path, key)
+        yield from parts(part, (*path, key))
+
+
+@given(st.data())
+def test_odd_documents_are_rejects(data):
+    """Whatever stands where something else should: a group, or a complaint of one line."""
+    document = json.loads(WHOLE)
+    *path, last = data.draw(st.sampled_from(list(parts(document))))
+    place = document
+    for key in path:
+        place = place[key]
+    place[last] = data.draw(st.sampled_from(ODD))
+    try:
+        assert len(read_groups(json.dumps(document) + "\n")) == 1
+    except SnapshotError as error:
+        assert str(error).startswith("<text>: ") and str(error).isprintable()
+
+
+# Foreign text
+
+HOSTILE = ["<script>alert(1)</script>", "[red]x[/b]", "a\x1b[31mb", "n" * 249, "web ui 1", "Error: x", "GROUP", "--",
+           "Warning: y", "\U0001F600 emoji \U0001F680", "\u202eabc", "{}", '{"a": 1}', "SLF4J: z", "日本語", "a/b@c",
+           "t:0,1;u", "$ x"]
+
+
+@pytest.mark.parametrize("name", HOSTILE)
+def test_hostile_names(name):
+    text = table(OFFSETS, [name, "t", 0, 1, 2, 1, f"{name}-1", "/h", name], [name, "t", 1, 1, 2, 1, "other", "/h", "c"],
+                 ["g", name, 0, 1, 2, 1, "-", "-", "-"])
+    text += table(LISTED, [name, f"{name}-1", name, "/h", name, 1, "t(0)"], [name, "other", "", "/h", "c", 1, "t(1)"])
+    groups = read_groups(text)
+    assert groups.rejects == [] and groups.used == 5
+    member = {m.id: m for m in groups[name].details}[f"{name}-1"]
+    assert (member.client_id, member.instance_id, member.owned) == (name, name, (("t", 0),))
+    assert groups["g"].topics == (name,)
+
+
+printable = st.characters(blacklist_categories=["Cs", "Cc", "Zs", "Zl", "Zp"])
+foreign = st.text(printable, min_size=1, max_size=12).filter(lambda text: text != "-")
+
+
+@given(foreign, foreign, foreign, foreign)
+def test_any_name_comes_back(group, topic, member, client):
+    """Whatever is printed without blanks at its ends is read as it was."""
+    rows = [[group, topic, 0, 1, 2, 1, member, "/h", client], [group, topic, 1, "-", 2, "-", member, "/h", client]]
+    text = table(OFFSETS, *rows)
+    groups = read_groups(text)
+    assert (groups.used, groups.rejects) == (2, [])
+    assert [(m.id, m.client_id, len(m.owned)) for m in groups[group].details] == [(member, client, 2)]
+
+
+# Nothing is lost
+
+FILES = [path.read_text(encoding="utf-8").splitlines(keepends=True) for path in sorted(SAMPLES.glob("kafka-*/*.txt"))]
+LINES = [line for lines in FILES for line in lines]
+FOREIGN = "\t -0\U0001F600\x1b\r\0é\udc80:(),"
+
+
+def mangled(lines, seed, count):
+    """Lines cut, doubled, swapped, dropped, glued together, with characters replaced."""
+    chance, lines = random.Random(seed), list(lines)
+    for _ in range(count):
+        at = chance.randrange(len(lines))
+        line = lines[at]
+        kind = chance.randrange(7)
+        cut = chance.randrange(len(line) + 1)
+        if kind == 0:
+            lines[at] = line[:cut] + "\n"
+        elif kind == 1:
+            lines.insert(chance.randrange(len(lines)), line)
+        elif kind == 2:
+            other = chance.randrange(len(lines))
+            lines[at], lines[other] = lines[other], line
+        elif kind == 3:
+            del lines[at]
+            lines = lines or ["\n"]
+        elif kind == 4:
+            lines[at] = line[:cut] + chance.choice(LINES)
+        elif kind == 5:
+            lines[at] = line[:cut] + chance.choice(FOREIGN) + line[cut + 1:]
+        else:
+            lines[at] = line.rstrip("\n")
+    return "".join(lines)
+
+
+def account(text):
+    """Read; every line that is not blank must be found again, as used, repeated, rejected or ignored."""
+    groups = read_groups(text)
+    lines = sum(bool(line.strip()) for line in text.split("\n"))
+    assert groups.read == groups.used + groups.rejected == groups.used + len(groups.rejects)
+    assert lines == groups.read + groups.repeated + sum(entry.lines for entry in groups.ignored)
+    for reject in groups.rejects:
+        assert reject.source == "<text>" and reject.reason.isprintable()
+        assert text.split("\n")[reject.position - 1].strip()
+    return groups
+
+
+@given(st.lists(st.sampled_from(FILES), min_size=1, max_size=4), st.integers(0, 2**32), st.integers(0, 30))
+def test_mangled_captures_lose_nothing(files, seed, count):
+    text = mangled([line for lines in files for line in ["\n", *lines]], seed, count) + "\n"
+    for extended in (text, text + DESCRIBE):
+        try:
+            account(extended)
+        except SnapshotError as error:
+            assert str(error).isprintable()
+
+
+def test_a_file_without_its_header_is_ignored_as_a_whole():
+    text = DESCRIBE.split("\n", 2)[2]
+    ignored = [entry for entry in read_groups([io.StringIO(text), DESCRIBE]).ignored if entry.kind == "text"]
+    assert [(entry.source, entry.position, entry.lines) for entry in ignored] == [("<stream>", 1, 18)]
+
+
+@given(st.binary(max_size=200), st.sampled_from(LINES))
+def test_any_bytes(data, line):
+    try:
+        groups = read_groups(io.BytesIO(data + b"\n" + line.encode()))
+    except SnapshotError as error:
+        assert str(error).isprintable()
+    else:
+        assert groups.read == groups.used + groups.rejected
+
+
+@given(st.integers(0, 2**32))
+def test_rows_in_any_order_say_the_same(seed):
+    """Rows shuffled and doubled below their header, tables in any order."""
+    chance, tables = random.Random(seed), []
+    for text in (DESCRIBE, MEMBERS, STATE):
+        header, *rows = text.strip("\n").splitlines()
+        rows += chance.choices(rows, k=3)
+        chance.shuffle(rows)
+        tables.append("\n".join(["", header, *rows, ""]))
+    chance.shuffle(tables)
+    groups = account("".join(tables))
+    assert (groups.used, groups.repeated, groups.rejects) == (23, 9, [])
+    assert write_document(groups["orders-billing"]) == WHOLE
+
+
+@given(st.integers(0, 2**32), st.integers(1, 8))
+def test_whole_rows_survive_cut_ones(seed, count):
+    """Rows cut anywhere before their last cell cost themselves only."""
+    chance, lines = random.Random(seed), DESCRIBE.splitlines()
+    bad = chance.sample(range(2, 20), count)
+    for at in bad:
+        lines[at] = lines[at][:chance.randrange(1, HEADER.index("CLIENT-ID"))]
+    groups = account("\n".join(lines))
+    assert (groups.used, sorted(r.position - 1 for r in groups.rejects)) == (18 - count, sorted(bad))

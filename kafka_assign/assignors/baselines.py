@@ -42,8 +42,8 @@ def quotas(columns: Columns) -> np.ndarray:
     share, extra = np.divmod(columns.partitions, np.maximum(columns.readers, 1))
     return share[topic] + (place < extra[topic])
 
-# %% ../../nbs/22_baselines.ipynb #8843ff43
-@strategy("range", kafka="RangeAssignor", many=True)
+# %% ../../nbs/22_baselines.ipynb #1b9c60a3
+@strategy("range", kafka="RangeAssignor", many=True, without=["nobody-idle"])
 def range_assign(columns: Columns) -> np.ndarray:
     """A contiguous block of each topic for each of its subscribers: co-partitioned topics line up.
 
@@ -80,8 +80,8 @@ def openers(columns: Columns, turns: np.ndarray) -> np.ndarray:
         begin = end
     return np.array(first, np.int64)
 
-# %% ../../nbs/22_baselines.ipynb #0ba65855
-@strategy("roundrobin", kafka="RoundRobinAssignor", many=True)
+# %% ../../nbs/22_baselines.ipynb #9befa9eb
+@strategy("roundrobin", kafka="RoundRobinAssignor", many=True, without=["nobody-idle"])
 def roundrobin_assign(columns: Columns) -> np.ndarray:
     """One partition each in turn, over all topics: even where all members subscribe to the same.
 

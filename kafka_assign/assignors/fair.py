@@ -74,8 +74,8 @@ def plan(columns: Columns) -> Plan:
     return Plan(pick_rows(columns.start, topics[dealt])[1], columns.subs[eligible[members]], members_at,
                 count[hands], begins(np.bincount(wave)))
 
-# %% ../../nbs/23_fair.ipynb #ee7f4649
-@strategy("fair", kafka="FairAssignor", many=True)
+# %% ../../nbs/23_fair.ipynb #ff826616
+@strategy("fair", kafka="FairAssignor", many=True, without=["nobody-idle"])
 def fair_assign(columns: Columns) -> np.ndarray:
     """Each partition to the subscriber with the fewest so far, scarce topics first: even counts for any subscriptions.
 

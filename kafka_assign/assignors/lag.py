@@ -111,8 +111,8 @@ def deal_live(live: Live, lag: np.ndarray, taken: np.ndarray) -> np.ndarray:
         order[begin:end] = begin + np.array(after)
     return order
 
-# %% ../../nbs/24_lag.ipynb #eb1091ec
-@strategy("lag", kafka="LagBasedAssignor", many=True)
+# %% ../../nbs/24_lag.ipynb #67ae8c8c
+@strategy("lag", kafka="LagBasedAssignor", many=True, without=["nobody-idle"])
 def lag_assign(columns: Columns) -> np.ndarray:
     """Within each topic even counts, and lag spread as evenly as these allow: the furthest behind first.
 

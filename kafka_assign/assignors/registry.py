@@ -111,7 +111,8 @@ BUILT_IN = {
     "range": "kafka_assign.assignors.baselines:range_assign",
     "roundrobin": "kafka_assign.assignors.baselines:roundrobin_assign",
     "fair": "kafka_assign.assignors.fair:fair_assign",
-    "lag": "kafka_assign.assignors.lag:lag_assign"}
+    "lag": "kafka_assign.assignors.lag:lag_assign",
+    "kip54": "kafka_assign.assignors.kip54:kip54_assign"}
 ENTRY_POINTS = "kafka_assign.strategies"
 
 

@@ -1,0 +1,383 @@
+"""The command line as its users meet it: in this process and as a program of its own, in pipes and on a terminal."""
+import csv
+import io
+import json
+import os
+import re
+import shlex
+import struct
+import subprocess
+import sys
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+from typer.testing import CliRunner
+
+from kafka_assign.assignment import SUMMARY_KEYS
+from kafka_assign.assignors.comparison import compare
+from kafka_assign.assignors.registry import assign, strategies
+from kafka_assign.cli import app
+from kafka_assign.snapshot import SnapshotError, read_groups
+from kafka_assign.views import demo_group
+
+ROOT = Path(__file__).resolve().parent.parent
+SAMPLES = ROOT / "samples"
+MAIN = "from kafka_assign.cli import main; main()"
+
+HEADER = "GROUP    TOPIC   PARTITION  CURRENT-OFFSET  LOG-END-OFFSET  LAG  CONSUMER-ID  HOST       CLIENT-ID\n"
+TWO = HEADER + """\
+billing  orders  0          3004            3012            8    web-1-5c76   /10.0.0.1  web-1
+billing  orders  1          1796            1935            139  web-1-5c76   /10.0.0.1  web-1
+billing  orders  2          10              2910            -    web-1-5c76   /10.0.0.1  web-1
+billing  orders  3          7               7               0    etl-3d14     /10.0.0.2  etl
+search   clicks  0          52              60              8    index-77aa   /10.0.0.3  index
+"""
+
+
+def run(line, text=None):
+    """A command line in this process: its exit code, standard output and standard error."""
+    done = CliRunner().invoke(app, shlex.split(line) if isinstance(line, str) else line, input=text)
+    assert done.exception is None or isinstance(done.exception, SystemExit), done.exception
+    return SimpleNamespace(code=done.exit_code, out=done.stdout, err=done.stderr)
+
+
+def program(line, text="", cwd=None, **variables):
+    """The same as a program of its own."""
+    env = {name: value for name, value in os.environ.items() if name not in ("COLUMNS", "NO_COLOR", "FORCE_COLOR")}
+    env |= {"PYTHONPATH": str(ROOT), "TERM": "xterm-256color"} | variables
+    words = shlex.split(line) if isinstance(line, str) else line
+    done = subprocess.run([sys.executable, "-c", MAIN, *words], input=text.encode(), capture_output=True,
+                          cwd=cwd, env=env)
+    return SimpleNamespace(code=done.returncode, out=done.stdout.decode(), err=done.stderr.decode())
+
+
+def one_line(text):
+    """Whether there is exactly one line, and nothing unprintable in it."""
+    return text.endswith("\n") and text[:-1].isprintable() and bool(text.strip())
+
+
+def rows_of(text):
+    return list(csv.DictReader(io.StringIO(text)))
+
+
+# --- compare -----------------------------------------------------------------------------------------------------
+
+def test_demo_says_what_python_says():
+    done = run("compare --demo --format json")
+    [group] = json.loads(done.out)
+    expected = compare(demo_group())
+    assert (done.code, done.err) == (0, "")
+    assert group["rows"] == [expected.current.summary(), *expected.rows]
+    assert [row["strategy"] for row in group["rows"]] == ["current", *strategies()]
+    assert {"group", "cluster", "time", "type", "state", "strategy", "generation", "members", "topics", "partitions",
+            "lag_known", "inferred", "rows"} == group.keys()
+
+
+def test_table_begins_with_facts_and_the_group_as_it_is():
+    head, _, table = run("compare --demo -s fair").out.partition("\n\n")
+    assert dict(line.split(maxsplit=1) for line in head.splitlines())["strategy"] == "range"
+    lines = table.splitlines()
+    names = [line.split()[0] for line in lines]
+    assert names[names.index("strategy"):] == ["strategy", "current", "fair"]
+
+
+def test_columns_appear_only_if_a_row_has_them():
+    without_lag = json.dumps({"topics": {"t": 2}, "members": [{"id": "a", "topics": ["t"]}]})
+    table = run("compare - -s range", without_lag).out
+    assert "lag" not in table.partition("\n\n")[2] and "withheld" not in table and "unassigned" in table
+    assert "unassigned" not in run("compare --demo -s range").out
+    assert "total" in run("compare - -s range --group billing", TWO).out
+
+
+def test_csv_is_one_table_with_every_figure():
+    rows = rows_of(run("compare - -s range -s fair --format csv", TWO).out)
+    assert list(rows[0]) == ["cluster", "group", *SUMMARY_KEYS]
+    assert [(row["group"], row["strategy"]) for row in rows] == [
+        (group, strategy) for group in ("billing", "search") for strategy in ("current", "range", "fair")]
+    assert rows[0]["balanced"] == "false" and rows[0]["in_rack"] == "" and rows[0]["lag_unknown"] == "0"
+
+
+def test_moves_in_all_forms():
+    fair = assign(demo_group(), "fair")
+    moved = [(*fair.group.at(at), fair.group.members[fair.group.previous[at]], fair.group.members[fair.owner[at]])
+             for at in fair.moved.nonzero()[0].tolist()]
+    rows = rows_of(run("compare --demo -s fair --moves --format csv").out)
+    assert [(row["topic"], int(row["partition"]), row["from"], row["to"]) for row in rows] == moved
+    [group] = json.loads(run("compare --demo -s fair --moves --format json").out)
+    assert [tuple(move.values()) for move in group["rows"][1]["moves"]] == moved
+    table = run("compare --demo -s fair --moves").out.split("\n\n")[-1].splitlines()
+    assert [tuple(line.split()[1:]) for line in table[1:]] == [tuple(map(str, move)) for move in moved]
+
+
+def test_moves_list_partitions_without_an_owner():
+    text = json.dumps({"topics": {"t": 1, "u": 1}, "members": [{"id": "a", "topics": ["t"]}]})
+    done = run("compare - -s range --moves --format csv", text)
+    assert done.out == "cluster,group,strategy,topic,partition,from,to\n,<stdin>:1,range,t,0,,a\n"
+
+
+def test_each_group_has_its_block_and_one_can_be_picked():
+    assert re.findall(r"(?m)^group +(\S+)", run("compare - -s range", TWO).out) == ["billing", "search"]
+    assert re.findall(r"(?m)^group +(\S+)", run("compare - -s range -g search", TWO).out) == ["search"]
+    groups = json.loads(run("compare - -s range --format json", TWO).out)
+    assert [group["group"] for group in groups] == ["billing", "search"]
+
+
+def test_files_of_one_folder_complete_each_other(tmp_path):
+    for what in ("describe", "members-verbose", "state"):
+        (tmp_path / what).write_bytes((SAMPLES / "kafka-4.3.1" / f"orders-billing.{what}.txt").read_bytes())
+    [group] = json.loads(run(["compare", *map(str, tmp_path.iterdir()), "--format", "json"]).out)
+    assert (group["group"], group["strategy"], group["state"]) == ("orders-billing", "sticky", "Stable")
+    assert (group["members"], group["cluster"]) == (4, tmp_path.name)
+    [group] = json.loads(run(["compare", str(tmp_path), "--cluster", "prod", "--format", "json"]).out)
+    assert group["cluster"] == "prod"
+
+
+def test_same_name_in_two_clusters():
+    done = run(f"compare {SAMPLES} -g py-etl -s range --format json")
+    assert [group["cluster"] for group in json.loads(done.out)] == ["kafka-2.8.2", "kafka-3.9.2", "kafka-4.3.1"]
+    [group] = json.loads(run(f"compare {SAMPLES} -g kafka-3.9.2/py-etl -s range --format json").out)
+    assert (group["group"], group["cluster"]) == ("py-etl", "kafka-3.9.2")
+
+
+def test_what_was_inferred_is_said():
+    assert "inferred    subscriptions: " in run("compare - -g search", TWO).out
+    done = run("compare - -s range --format csv", TWO)
+    assert done.err.startswith("billing, search: inferred: ") and one_line(done.err) and done.code == 0
+
+
+def test_groups_of_the_broker_are_marked():
+    done = run(f"compare {SAMPLES}/kafka-4.3.1 -g new-proto")
+    assert "new-proto: the broker assigns this group" in done.err
+
+
+# --- assign ------------------------------------------------------------------------------------------------------
+
+def test_assign_in_all_forms(tmp_path):
+    group = read_groups(TWO)["billing"]
+    expected = {member: [list(partition) for partition in owned] for member, owned in assign(group, "fair").items()}
+    answer = json.loads(run("assign - -s fair -g billing --format json", TWO).out)
+    assert (answer["group"], answer["assignment"], answer["unassigned"]) == ("billing", expected, [])
+    assert answer["summary"] == assign(group, "fair").summary()
+    for name in ("a.json", "a.out"):
+        done = run(["assign", "-", "-s", "fair", "-g", "billing", "-o", str(tmp_path / name)], TWO)
+        assert (done.code, done.out) == (0, "") and json.loads((tmp_path / name).read_text()) == answer
+    run(["assign", "-", "-s", "fair", "-g", "billing", "-o", str(tmp_path / "a.csv")], TWO)
+    rows = rows_of((tmp_path / "a.csv").read_text())
+    assert list(rows[0]) == ["cluster", "group", "topic", "partition", "member", "previous"]
+    for member, owned in expected.items():
+        assert [[row["topic"], int(row["partition"])] for row in rows if row["member"] == member] == owned
+    assert "orders:0,2" in run("assign - -s roundrobin -g billing", TWO).out
+
+
+def test_assign_wants_one_group():
+    done = run("assign - -s range", TWO)
+    assert done.code == 2 and one_line(done.err) and "billing, search" in done.err
+
+
+def test_reference_vectors_are_input():
+    case = (ROOT / "tests/reference/range.jsonl").read_text().splitlines()[0]
+    answer = json.loads(run("assign - -s org.apache.kafka.clients.consumer.RangeAssignor --format json", case).out)
+    assert answer["assignment"] == json.loads(case)["expected"]
+
+
+# --- what cannot be used -----------------------------------------------------------------------------------------
+
+UNUSABLE = {
+    "empty": b"", "blank": b"\n\n", "binary": bytes(range(256)) * 4, "header without rows": HEADER.encode(),
+    "another tool": b"NAMESPACE  NAME  READY\ndefault  web-1  1/1\n",
+    "a list": b"billing\nsearch\n", "an error": b"Error: Consumer group 'ghost' does not exist.\n",
+    "other JSON": b'{"topics": 7}', "broken JSON": b'{"topics": {', "two columns": b"a b\n"}
+
+
+@pytest.mark.parametrize("content", UNUSABLE.values(), ids=UNUSABLE)
+@pytest.mark.parametrize("command", ["compare", "assign -s range"])
+def test_unusable_as_the_sole_input(content, command, tmp_path):
+    (tmp_path / "input").write_bytes(content)
+    done = run([*command.split(), str(tmp_path / "input")])
+    assert (done.code, done.out) == (1, "") and one_line(done.err) and "input" in done.err
+    assert "Traceback" not in done.err
+
+
+def test_missing_file():
+    done = run("compare no/such/file")
+    assert (done.code, done.out, done.err) == (1, "", "kafka-assign: no/such/file: No such file or directory\n")
+
+
+def test_cut_row_is_rejected_and_the_rest_is_used(tmp_path):
+    (tmp_path / "cut.txt").write_text(TWO + "search   clicks  1          5\n")
+    done = run(["compare", str(tmp_path / "cut.txt"), "-s", "range"])
+    assert done.code == 1 and one_line(done.err) and "cut.txt:7: " in done.err
+    assert re.findall(r"(?m)^group +(\S+)", done.out) == ["billing", "search"]
+
+
+def test_many_rejects_are_not_all_told():
+    bad = "search   clicks  one        5               9               4    index-77aa   /10.0.0.3  index\n"
+    done = run("compare - -s range", TWO + bad * 100)
+    assert done.code == 1 and len(done.err.splitlines()) == 21 and done.err.endswith("and 80 more rejected rows\n")
+
+
+def test_large_file_with_one_bad_line(tmp_path):
+    path, rest = tmp_path / "large.txt", "3004            3012            8    web-1-5c76   /10.0.0.1  web-1\n"
+    with open(path, "w") as file:
+        file.write(HEADER.replace("TOPIC   ", "TOPIC         "))
+        for topic in range(100000, 101000):
+            file.writelines(f"billing  topic-{topic}  {number:<9}  {rest}" for number in range(500))
+        file.write(f"billing  topic-100000  x          {rest}")
+    assert path.stat().st_size > 50e6
+    done = program(["compare", str(path), "-s", "range", "--format", "json"])
+    assert done.code == 1 and ":500002: " in done.err.splitlines()[-1]
+    assert json.loads(done.out)[0]["partitions"] == 500_000
+
+
+SAMPLE_FILES = sorted(path for path in SAMPLES.rglob("*") if path.is_file())
+
+
+@pytest.mark.parametrize("path", SAMPLE_FILES, ids=lambda path: path.relative_to(SAMPLES).as_posix())
+def test_every_sample_on_standard_input(path):
+    content = path.read_bytes()
+    done = CliRunner().invoke(app, ["compare", "-", "-s", "fair", "--format", "json"], input=content)
+    try:
+        groups = read_groups(path, "")
+    except SnapshotError:
+        assert (done.exit_code, done.stdout) == (1, "") and one_line(done.stderr) and "<stdin>" in done.stderr
+    else:
+        assert done.exit_code == bool(groups.rejects)
+        assert [group["group"] for group in json.loads(done.stdout)] == [group.name for group in groups.values()]
+    shows_members = re.search(r"\.(describe|offsets-verbose|members|members-verbose)\.txt", path.name)
+    if shows_members and len(content.splitlines()) > 2 and b"Error" not in content and "share" not in path.name:
+        assert done.exit_code == 0, done.stderr
+
+
+def test_ignored_files_of_a_folder_are_one_line():
+    done = run(f"compare {SAMPLES}/kafka-4.3.1 -g wide -s range")
+    assert done.code == 0 and one_line(done.err) and done.err.startswith("ignored: ")
+
+
+# --- what is used wrongly ----------------------------------------------------------------------------------------
+
+@pytest.mark.parametrize("line, hint", {
+    "compare": "give files, - for standard input, or --demo", "compare --demo x": "give files",
+    "compare --demo -s rnage": "did you mean 'range'?", "compare --demo -s fair:max=2": "no option 'max'",
+    "compare --demo --strategy no.such.module:deal": "must be importable",
+    "compare --demo --group dmo": "did you mean 'demo'?", "compare --demo --moved": "--moves",
+    "compare --demo --format xml": "'table', 'json', 'csv'", "assign x": "--strategy", "assign -s range": "FILE",
+    "fleet": "fleet --help", "fleet compare x": "--output", "fleet compare x -o y -s rnage": "did you mean 'range'?",
+    "fleet comprae": "compare", "comprae --demo": "compare", "--nonsense": "--help"}.items())
+def test_wrong_use(line, hint):
+    done = run(line)
+    assert (done.code, done.out) == (2, "") and one_line(done.err) and hint in done.err
+
+
+def test_a_strategy_that_fails_on_one_group_hides_no_other(monkeypatch):
+    module = SimpleNamespace(deal=lambda group: [0] * 4 if group.name == "billing" else [7])
+    monkeypatch.setitem(sys.modules, "someones_strategies", module)
+    done = run("compare - -s someones_strategies:deal --format json", TWO)
+    assert done.code == 1 and [group["group"] for group in json.loads(done.out)] == ["billing"]
+    assert "search: owner must be -1 or the place of one of 1 members" in done.err
+    assert run("assign - -g search -s someones_strategies:deal", TWO).code == 1
+
+
+def test_a_bug_shows_its_traceback(monkeypatch):
+    monkeypatch.setitem(sys.modules, "someones_strategies", SimpleNamespace(deal=lambda group: group.nonsense))
+    done = CliRunner().invoke(app, ["assign", "-", "-g", "search", "-s", "someones_strategies:deal"], input=TWO)
+    assert isinstance(done.exception, AttributeError)
+
+
+def test_help_and_version():
+    assert run("--version").out.startswith("kafka-assign 0.")
+    assert run("").out == run("--help").out
+    for command in ("compare", "assign", "strategies", "fleet", "fleet compare"):
+        done = run(f"{command} --help")
+        assert done.code == 0 and max(map(len, done.out.splitlines())) <= 80, command
+
+
+# --- as a program ------------------------------------------------------------------------------------------------
+
+def test_in_an_empty_folder(tmp_path):
+    done = program("compare --demo", cwd=tmp_path)
+    assert (done.code, done.err) == (0, "") and "roundrobin" in done.out and not list(tmp_path.iterdir())
+
+
+def test_nothing_is_cut_or_coloured_in_a_pipe():
+    narrow, wide = program("compare --demo", COLUMNS="40"), program("compare --demo", COLUMNS="400")
+    assert narrow.out == wide.out and "\x1b" not in narrow.out
+    assert max(map(len, narrow.out.splitlines())) > 100 and "unknown" in narrow.out
+
+
+def test_reader_that_stops_early_is_no_error(tmp_path):
+    document = {"topics": {"t": 40}, "members": [{"id": "a", "topics": ["t"]}]}
+    lines = [json.dumps({"name": f"group-{i}", **document}) for i in range(400)]
+    (tmp_path / "many.jsonl").write_text("\n".join(lines))
+    command = f"{shlex.quote(sys.executable)} -c {shlex.quote(MAIN)} compare many.jsonl -s range --moves"
+    done = subprocess.run(f"{command} | head -1", shell=True, capture_output=True, text=True, cwd=tmp_path,
+                          env={**os.environ, "PYTHONPATH": str(ROOT)})
+    assert (done.stdout, done.stderr) == ("group       group-0\n", "")
+
+
+def test_names_that_the_locale_cannot_encode():
+    text = json.dumps({"name": "注文", "topics": {"t": 1}, "members": [{"id": "é\x9b", "topics": ["t"]}]})
+    for form in ("table", "csv", "json"):
+        done = program(f"assign - -s range --format {form}", text, PYTHONIOENCODING="ascii")
+        assert done.code == 0, done.err
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="pseudo terminals are POSIX's")
+@pytest.mark.parametrize("line", ["compare --demo --moves", f"compare {SAMPLES}/kafka-4.3.1 -g orders-billing --moves",
+                                  f"assign {SAMPLES}/kafka-4.3.1 -g wide -s fair", "strategies"])
+@pytest.mark.parametrize("columns", [80, 200])
+def test_on_a_terminal(line, columns):
+    fcntl, pty, termios = (pytest.importorskip(name) for name in ("fcntl", "pty", "termios"))
+    ours, theirs = pty.openpty()
+    fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", 40, columns, 0, 0))
+    env = {name: value for name, value in os.environ.items() if name not in ("COLUMNS", "NO_COLOR")}
+    env |= {"PYTHONPATH": str(ROOT), "TERM": "xterm-256color"}
+    with subprocess.Popen([sys.executable, "-c", MAIN, *line.split()], stdin=theirs, stdout=theirs,
+                          stderr=subprocess.DEVNULL, env=env) as process:
+        os.close(theirs)
+        output = b""
+        try:
+            while piece := os.read(ours, 65536):
+                output += piece
+        except OSError:  # Linux says so when the other side is closed
+            pass
+    os.close(ours)
+    bare = re.sub(r"\x1b\[[0-9;]*m", "", output.decode())
+    assert process.returncode == 0 and bare != output.decode()
+    assert max(len(row) for row in bare.splitlines() if not row.startswith("inferred")) <= columns
+
+
+def test_loads_only_what_it_needs():
+    code = "import sys, kafka_assign.cli; print(*{name.split('.')[0] for name in sys.modules})"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd=ROOT)
+    assert not {"numpy", "pandas", "pyspark", "pyarrow", "matplotlib"} & set(done.stdout.split())
+
+
+def test_shell_completes_strategies():
+    done = program("", _KAFKA_ASSIGN_COMPLETE="complete_bash", COMP_CWORD="3",
+                   COMP_WORDS="kafka-assign compare --strategy ro")
+    assert done.out.split() == ["roundrobin"]
+
+
+# --- fleet -------------------------------------------------------------------------------------------------------
+
+def test_fleet_without_its_extra(monkeypatch, tmp_path):
+    monkeypatch.setitem(sys.modules, "kafka_assign.fleet.jobs", None)
+    done = run(f"fleet compare {SAMPLES} -o {tmp_path}")
+    assert (done.code, done.out) == (1, "") and one_line(done.err) and "pip install 'kafka_assign[spark]'" in done.err
+
+
+@pytest.mark.needs("spark", "java")
+def test_fleet_compare(tmp_path):
+    (tmp_path / "in").mkdir()
+    (tmp_path / "in" / "bad.txt").write_text(TWO + "search   clicks  1          5\n")
+    members = [{"id": "a", "topics": ["t"], "owned": [["t", 0]]}, {"id": "b", "topics": ["t"]}]
+    idle = {"name": "idle", "topics": {"t": 1}, "members": members}
+    (tmp_path / "in" / "more.jsonl").write_text(json.dumps(idle) + "\n")
+    done = program("fleet compare in -o runs -s range -s fair --format json", cwd=tmp_path)
+    answer = json.loads(done.out)
+    assert done.code == 1 and "in/bad.txt:7: " in done.err
+    assert answer["counts"]["groups"] == {"read": 3, "used": 3, "rejected": 0}
+    assert (tmp_path / answer["run"] / "run.json").exists()
+    assert [(need["rank"], need["group"]) for need in answer["ranking"]] == [(1, "billing"), (2, "idle")]
+    assert [path.name for path in (tmp_path / "runs").iterdir()] == [Path(answer["run"]).name]

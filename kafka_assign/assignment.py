@@ -38,7 +38,7 @@ def as_owner(owner: Sequence[int], group: Group) -> np.ndarray:
     column.flags.writeable = False
     return column
 
-# %% ../nbs/13_assignment.ipynb #4a60b43c
+# %% ../nbs/13_assignment.ipynb #8a99c955
 def check_subscribed(group: Group, owner: np.ndarray) -> None:
     "Raise `AssignmentError`, naming the first partition whose owner does not subscribe to its topic."
     columns = group.columns
@@ -46,7 +46,8 @@ def check_subscribed(group: Group, owner: np.ndarray) -> None:
     if wrong.any():
         topic, partition = group.at(int(np.argmax(wrong)))
         member = group.members[owner[np.argmax(wrong)]]
-        raise AssignmentError(f"an owner must subscribe to the topic (got {shown(topic)}-{partition} on {shown(member)})")
+        raise AssignmentError(
+            f"an owner must subscribe to the topic (got {shown(topic)}-{partition} on {shown(member)})")
 
 # %% ../nbs/13_assignment.ipynb #b3e8d0a4
 class _Masks:
@@ -91,11 +92,11 @@ class _Figures:
         "KIP-54's balance score: the sum of differences of loads over all pairs of members; 0 is perfect."
         return int(metrics.balance_score(self.group.columns, self.loads)[0])
 
-# %% ../nbs/13_assignment.ipynb #e250c293
+# %% ../nbs/13_assignment.ipynb #bd608214
 SUMMARY_KEYS = (
-    "strategy", "members", "partitions", "assigned", "unassigned", "withheld", "min_load", "max_load", "balance_score",
-    "balanced", "kept", "moved", "placed", "topic_spread", "topic_gap", "split_numbers", "in_rack", "lag_max", "lag_min",
-    "lag_total", "lag_unknown", "inferred")
+    "strategy", "members", "partitions", "assigned", "unassigned", "withheld", "min_load", "max_load",
+    "balance_score", "balanced", "kept", "moved", "placed", "topic_spread", "topic_gap", "split_numbers", "in_rack",
+    "lag_max", "lag_min", "lag_total", "lag_unknown", "inferred")
 KNOWN_OR_NONE = ("in_rack", "lag_max", "lag_min", "lag_total", "lag_unknown")
 
 
@@ -128,7 +129,7 @@ class _ByName(Mapping):
     def __len__(self) -> int:
         return len(self.group.members)
 
-# %% ../nbs/13_assignment.ipynb #5ce08e63
+# %% ../nbs/13_assignment.ipynb #4078d99e
 class _ByColumn:
     "The owner column in other orders."
 
@@ -137,7 +138,7 @@ class _ByColumn:
         return {name: i for i, name in enumerate(self.group.members)}
 
     def owner_for(self, topics: Sequence[str], members: Sequence[str]) -> np.ndarray:
-        "The owner column in the caller's order, int32: partitions of `topics` as named, places in `members`, -1 = nobody."
+        "The owner column in the caller's order: partitions of `topics` as named, places in `members`, -1 = nobody."
         order = np.array([self.group.index[name] for name in topics], np.int64)
         place = np.full(len(self.group.members) + 1, -1, np.int32)
         place[[self._member_index[name] for name in members]] = np.arange(len(members))
@@ -172,12 +173,12 @@ class _Shown:
     def _repr_html_(self):
         return html_table(self._head(), ["member", "partitions"], self._lines())
 
-# %% ../nbs/13_assignment.ipynb #9632641b
+# %% ../nbs/13_assignment.ipynb #ce6a4c82
 class Assignment(_Masks, _Figures, _ByColumn, _Shown, _ByName):
     """Who owns which partition of a group: a read-only mapping from member id to partitions, and a column of owners.
 
-    `owner` has one entry per partition, topic-major, topics by name: the place of its owner in `group.members`, or -1. Raises
-    `AssignmentError` if it does not fit the group; `check` tells whether everybody subscribes to what it owns.
+    `owner` has one entry per partition, topic-major, topics by name: the place of its owner in `group.members`, or -1.
+    Raises `AssignmentError` if it does not fit the group; `check` tells whether everybody subscribes to what it owns.
     """
 
     def __init__(self, group: Group, owner: Sequence[int], strategy: str = ""):

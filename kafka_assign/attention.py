@@ -28,14 +28,14 @@ def outcome(columns: Columns, owner: np.ndarray, join: np.ndarray | None = None)
     split = np.zeros(columns.groups, np.int64) if join is None else split_numbers(columns, owner, join)
     return Outcome(owner, measure(columns, owner), split)
 
-# %% ../nbs/40_attention.ipynb #df39475f
+# %% ../nbs/40_attention.ipynb #75fc43a6
 def _least(outcomes, figure):
     "The least value of a figure over all outcomes, per group."
     return np.minimum.reduce([one.figures[figure] for one in outcomes])
 
 
 class Trouble(NamedTuple):
-    "One kind of trouble: how bad it is now, the least that is possible, the partitions affected, and who would be cured."
+    "One kind of trouble: how bad it is now, the least that is possible, what is affected, and who would be cured."
     now: np.ndarray
     possible: np.ndarray
     affected: np.ndarray
@@ -55,7 +55,7 @@ def _overload(columns, current, results):
     above = row_sums(np.maximum(loads(columns, current.owner) - best[group], 0), columns.members_at)
     return Trouble(now, best, above, {name: one.figures["max_load"] == best for name, one in results.items()})
 
-# %% ../nbs/40_attention.ipynb #d7aa64c1
+# %% ../nbs/40_attention.ipynb #42180b74
 def _lagging(columns, current, results):
     now, best = current.figures["lag_max"], _least(results.values(), "lag_max")
     trouble = (now > 0) & (now >= 2 * best)
@@ -64,8 +64,8 @@ def _lagging(columns, current, results):
         worst = lag_per_member(columns, current.owner) == np.where(trouble, now, -1)[row_of(columns.members_at)]
         lagging = (columns.lag > 0) & np.append(worst, False)[current.owner]
         affected = row_sums(lagging, columns.partitions_at)
-    cured = {name: (one.figures["lag_max"] == best) | (one.figures["lag_max"] < 2 * best) for name, one in results.items()}
-    return Trouble(now, best, affected, cured)
+    after = {name: one.figures["lag_max"] for name, one in results.items()}
+    return Trouble(now, best, affected, {name: (lag == best) | (lag < 2 * best) for name, lag in after.items()})
 
 # %% ../nbs/40_attention.ipynb #f649fd5d
 def _split(current, results):
@@ -73,7 +73,7 @@ def _split(current, results):
     return Trouble(current.split, best, np.maximum(current.split - best, 0),
                    {name: one.split == best for name, one in results.items()})
 
-# %% ../nbs/40_attention.ipynb #3d410cf6
+# %% ../nbs/40_attention.ipynb #b389eedb
 def _crowded(current, results):
     "Members that are idle under every strategy too."
     return np.minimum(current.figures["idle"], _least(results.values(), "idle")) * (current.figures["partitions"] > 0)
@@ -83,7 +83,7 @@ WORTH_A_WORD = 1000          # records: a few are always on their way
 
 
 def _hot(columns, current):
-    "The lag of the most lagging partition where it alone is more than half of all lag and other members could help, else 0."
+    "The lag of the most lagging partition where it is more than half of all lag and there are other members, else 0."
     if columns.lag is None:
         return np.zeros(columns.groups, np.int64)
     owned = np.where(current.owner >= 0, np.maximum(columns.lag, 0), 0)
@@ -132,7 +132,7 @@ def _remedy(group, cured, results, clients):
     words = [_count(moves[best], "move")] + ([f"{placed:,} placed"] if placed else [])
     return best, f"{best}: {', '.join(words)}"
 
-# %% ../nbs/40_attention.ipynb #ebe789f4
+# %% ../nbs/40_attention.ipynb #d230c474
 BROKER_ASSIGNS = "the broker assigns this group: no strategy of its members applies"
 
 
@@ -141,31 +141,33 @@ def _beyond_strategies(columns, current, results):
     idle, hot = _crowded(current, results), _hot(columns, current)
     for group in np.flatnonzero(idle).tolist():
         members, least = int(current.figures["members"][group]), int(idle[group])
-        yield (group, least, f"{least:,} of {_count(members, 'member')} idle: more members than partitions they could take",
+        reason = f"{least:,} of {_count(members, 'member')} idle: more members than partitions they could take"
+        yield (group, least, reason,
                f"no strategy helps: {_count(least, 'member')} fewer, or more partitions")
     for group in np.flatnonzero((hot > 0) & (idle == 0)).tolist():
         total = int(current.figures["lag_total"][group])
         yield (group, 1, f"one partition holds {hot[group]:,} of {_count(total, 'record')} of lag",
                "no strategy helps: more partitions, or keys that spread better")
 
-# %% ../nbs/40_attention.ipynb #a542be7f
+# %% ../nbs/40_attention.ipynb #82146d31
 def _troubles(columns, current, results):
     "The five kinds of trouble that strategies cure, by kind."
     return {1: _by_itself("unowned", current, results), 2: _by_itself("could_take", current, results),
-            3: _overload(columns, current, results), 4: _lagging(columns, current, results), 5: _split(current, results)}
+            3: _overload(columns, current, results), 4: _lagging(columns, current, results),
+            5: _split(current, results)}
 
 
 def ranked(all_needs: Collection[Need]) -> list[Need]:
     "Needs in the order in which to look at them: by kind, then most partitions affected, then by group."
     return sorted(all_needs, key=lambda need: (need.kind, -need.affected, need.group))
 
-# %% ../nbs/40_attention.ipynb #e63d38d5
+# %% ../nbs/40_attention.ipynb #1b093e1d
 def needs(columns: Columns, current: Outcome, results: Mapping[str, Outcome], clients: Collection[str] | None = None,
           types: Sequence[str] | None = None) -> list[Need]:
     """What each group of `columns` that needs attention needs, ranked: by kind, then by partitions affected.
 
-    `current` is the outcome of the groups as they are, `results` that of each strategy by its name; `clients` are the names
-    that members can run (all, if not given), `types` the type of each group (`consumer` = the broker assigns it).
+    `current` is the outcome of the groups as they are, `results` that of each strategy by its name; `clients` are the
+    names that members can run (all, if not given), `types` the type of each group (`consumer` = the broker assigns it).
     """
     if not results:
         return []

@@ -43,21 +43,24 @@ def random_groups(seed: int = 0, count: int = 150) -> list[Group]:
     rng = random.Random(seed)
     return [_random_group(rng) for _ in range(count)]
 
-# %% ../nbs/25_conformance.ipynb #28ef903c
+# %% ../nbs/25_conformance.ipynb #702e34a1
 def odd_groups() -> dict[str, Group]:
     "Groups on which well-known assignors fail, by what is odd about them."
     pair = {"c0": ["t"], "c1": ["t"]}
     return {
         "a member without topics beside equal ones (A)": Group({"t": 4}, {"c0": [], "c1": ["t"], "c2": ["t"]}),
         "a claim on a partition that is gone (B)": Group({"t": 5}, pair, owned={"c0": [("t", 7), ("t", 0)]}),
-        "the same with different subscriptions (C)": Group({"t": 5, "u": 1}, pair | {"c2": ["u"]}, owned={"c0": [("t", 7)]}),
+        "the same with different subscriptions (C)": Group(
+            {"t": 5, "u": 1}, pair | {"c2": ["u"]}, owned={"c0": [("t", 7)]}),
         "a claimant that no longer subscribes (D)": Group({"t": 2}, {"c0": ["t"], "c1": []}, owned={"c1": [("t", 0)]}),
         "a partition listed twice (G)": Group({"t": 2}, pair, owned={"c0": [("t", 0), ("t", 0)]}),
         "claims of three generations (H)": Group({"t": 1}, [
             Member(f"c{i}", ["t"], owned=[("t", 0)], generation=g) for i, g in enumerate((5, 5, 6))]),
-        "greedy dealing forgets one": Group({"t": 1, "u": 1, "v": 1}, {"m": ["t"], "a": ["t", "u"], "y": ["u", "v"]}),
+        "greedy dealing forgets one": Group(
+            {"t": 1, "u": 1, "v": 1}, {"m": ["t"], "a": ["t", "u"], "y": ["u", "v"]}),
         "no members (K)": Group({"t": 3}, {}), "nothing at all (K)": Group({}, {}),
-        "different subscriptions (O)": Group({"t": 3, "u": 2, "v": 1}, {"c0": ["t"], "c1": ["u", "v"], "c2": ["t", "v"]}),
+        "different subscriptions (O)": Group(
+            {"t": 3, "u": 2, "v": 1}, {"c0": ["t"], "c1": ["u", "v"], "c2": ["t", "v"]}),
         "a topic without metadata (R)": Group({"t": 2}, {"c0": ["t", "ghost"], "c1": ["ghost"]}),
         "no partitions anywhere (S)": Group({"t": 0, "u": 0}, {"c0": ["t", "u"], "c1": ["u"]}),
         "names of all kinds (S)": Group({"é": 2, "t" * 249: 1}, {"\U0001F600": ["é"], "\uff41": ["é", "t" * 249]}),
@@ -212,7 +215,7 @@ def _differs_side_by_side(strategy):
         if any(not np.array_equal(one.owner, other.owner) for one, other in zip(together, alone)):
             return "the answer for many groups side by side is not their answers one by one"
 
-# %% ../nbs/25_conformance.ipynb #fb6fdc92
+# %% ../nbs/25_conformance.ipynb #167b7947
 PROMISES = {promise.id: promise for promise in [
     Promise("owner-column", "one owner or nobody for each partition, and every member a key", _wrong_shape),
     Promise("subscribers-only", "only members that subscribe to a topic get its partitions", _strangers),
@@ -222,10 +225,10 @@ PROMISES = {promise.id: promise for promise in [
     Promise("any-order", "the order in which members, topics and claims are listed changes nothing", _depends_on_order),
     Promise("no-memory", "asked again, it answers the same", _remembers),
     Promise("any-hash-seed", "Python's hash seed changes nothing", _depends_on_hash_seed),
-    Promise("many", "many groups at once are answered as one by one, if it is registered with many=True", _differs_side_by_side),
+    Promise("many", "many groups at once are answered as one by one, if registered with many=True", _differs_side_by_side),
 ]}
 
-# %% ../nbs/25_conformance.ipynb #f693c7c7
+# %% ../nbs/25_conformance.ipynb #c326f6e8
 class Report(NamedTuple):
     "What the suite found about a strategy: by promise, empty = kept, else what broke it or why it was not checked."
     strategy: str
@@ -238,7 +241,8 @@ class Report(NamedTuple):
 
     def __str__(self):
         lines = [f"  {name:20} {shown(word) if word else 'kept'}" for name, word in self.found.items()]
-        return "\n".join([f"{shown(self.strategy)}: {f'{len(self.broken)} broken' if self.broken else 'conforms'}", *lines])
+        verdict = f"{len(self.broken)} broken" if self.broken else "conforms"
+        return "\n".join([f"{shown(self.strategy)}: {verdict}", *lines])
 
 
 def check(strategy: str | Strategy | Callable, promises: Iterable[str] | None = None) -> Report:

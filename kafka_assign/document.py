@@ -114,7 +114,7 @@ def is_group_document(document: object) -> bool:
     return (isinstance(document, Mapping) and isinstance(document.get("topics"), dict)
             and isinstance(document.get("members"), list))
 
-# %% ../nbs/14_document.ipynb #02d3ff9a
+# %% ../nbs/14_document.ipynb #725e38f3
 def group_from_document(document: Mapping) -> Group:
     "The group that a JSON object describes; raises `GroupError` naming what is wrong and where."
     _expect(document, dict, "a group")
@@ -124,16 +124,18 @@ def group_from_document(document: Mapping) -> Group:
     members = [_member(member, at) for at, member in enumerate(_expect(document.get("members"), list, "members"))]
     about = {field.name: _expect(document[field.name], type(field.default), field.name)
              for field in fields(About) if document.get(field.name) is not None}
-    extra = {name: _expect(document[name], dict, name) for name in ("partition_racks", "topic_ids") if document.get(name)}
+    extra = {name: _expect(document[name], dict, name)
+             for name in ("partition_racks", "topic_ids") if document.get(name)}
     return Group(topics, members, **_lag_arguments(document), **about, **extra)
 
-# %% ../nbs/14_document.ipynb #0426b532
+# %% ../nbs/14_document.ipynb #be76ec0d
 def read_document(text: str) -> Group:
     "The group in a JSON text; raises `GroupError`."
     try:
         return group_from_document(json.loads(text))
     except json.JSONDecodeError as error:
-        raise GroupError(f"a group must be JSON (got {error.msg} at line {error.lineno}, column {error.colno})") from None
+        where = f"line {error.lineno}, column {error.colno}"
+        raise GroupError(f"a group must be JSON (got {error.msg} at {where})") from None
     except RecursionError:
         raise GroupError("a group must be JSON (got brackets nested too deeply)") from None
 

@@ -5,7 +5,7 @@
 # %% auto #0
 __all__ = ['SHOWN_MEMBERS', 'About', 'Group']
 
-# %% ../nbs/12_group.ipynb #afd75055
+# %% ../nbs/12_group.ipynb #f6eb2639
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, fields, replace
 from functools import cached_property
@@ -15,7 +15,7 @@ import numpy as np
 from . import entry
 from .columns import Columns, row_of
 from .members import Member, TopicPartition, as_members
-from .names import html_table, shown
+from .names import html_table, quoted
 
 # %% ../nbs/12_group.ipynb #cecdc6b0
 @dataclass(frozen=True, eq=False)
@@ -83,7 +83,7 @@ class _Places:
         "The partition that stands at `position` of every column."
         return TopicPartition(self.topics[self.columns.topic_of[position]], int(self.columns.number[position]))
 
-# %% ../nbs/12_group.ipynb #7be68715
+# %% ../nbs/12_group.ipynb #f3f44baf
 SHOWN_MEMBERS = 10
 
 
@@ -91,7 +91,7 @@ class _Shown:
     "How a group is displayed."
 
     def __repr__(self) -> str:
-        name = f" {shown(self.name)!r}" if self.name else ""
+        name = f" {quoted(self.name)}" if self.name else ""
         return f"<Group{name}: {len(self.members)} members, {len(self.topics)} topics, {self.columns.size} partitions>"
 
     def _repr_html_(self):
@@ -156,22 +156,22 @@ def _arguments(group, changes):
     offsets = {name: _resized(column, group, topics) for name, column in zip(group.offsets._fields, columns)}
     return arguments | offsets | {"reset": reset}
 
-# %% ../nbs/12_group.ipynb #16a30e03
+# %% ../nbs/12_group.ipynb #c2c770fd
 class _OtherWays:
     "Ways to make a group that do not go by name."
 
     @classmethod
     def from_columns(cls, columns: Columns, topics, members, offsets=None, details=None, **about) -> "Group":
-        "A group of ready columns: names in their order, perhaps offsets and `Member`s beside them, and what `About` says."
+        "A group of ready columns: names in their order, perhaps offsets and `Member`s, and what `About` says."
         return _wrap(cls, columns, topics, members, offsets, details, about)
 
     @classmethod
     def from_arrays(cls, topics, partitions, members, subscriptions, previous=None, lag=None) -> "Group":
         """A group of arrays, without a Python object per partition.
 
-        `topics`, `members`: names; `partitions`: int array beside `topics`; `subscriptions`: bool matrix members x topics, or the pair
-        (indptr, indices) of its compressed rows; `previous` (index into `members`, -1 = none) and `lag` (records): arrays over
-        partitions, topic-major in the order of `topics` as given. Raises `GroupError`.
+        `topics`, `members`: names; `partitions`: int array beside `topics`; `subscriptions`: bool matrix members x
+        topics, or the pair (indptr, indices) of its compressed rows; `previous` (index into `members`, -1 = none) and
+        `lag` (records): arrays over partitions, topic-major in the order of `topics` as given. Raises `GroupError`.
         """
         return cls.from_columns(*entry.columns_from_arrays(topics, partitions, members, subscriptions, previous, lag))
 
@@ -181,14 +181,15 @@ class _OtherWays:
             changes["members"] = as_members(changes["members"], former=self.details)
         return type(self)(**_arguments(self, changes) | changes)
 
-# %% ../nbs/12_group.ipynb #e6980c19
+# %% ../nbs/12_group.ipynb #a4decd71
 class Group(_OtherWays, _Views, _Lookup, _Places, _Shown, About):
     """A consumer group: topics, members, their claims, lag. Never changes once made.
 
-    `topics` maps names to numbers of partitions; `members` ids to topics, or is an iterable of `Member`; `owned` ids to claimed
-    partitions; `lag` (records) topics to arrays, or pairs (topic, partition) to numbers. `committed`, `begin`, `end` are offsets in
-    the same form, from which lag follows with `reset` (KAFKA-5337). `partition_racks` maps topics to the racks of each partition's
-    replicas, `topic_ids` topics to ids. The rest is what `About` says. Raises `GroupError`.
+    `topics` maps names to numbers of partitions; `members` ids to topics, or is an iterable of `Member`; `owned` ids to
+    claimed partitions; `lag` (records) topics to arrays, or pairs (topic, partition) to numbers. `committed`, `begin`,
+    `end` are offsets in the same form, from which lag follows with `reset` (KAFKA-5337). `partition_racks` maps topics
+    to the racks of each partition's replicas, `topic_ids` topics to ids; the rest is what `About` says. Raises
+    `GroupError`.
     """
 
     def __init__(self, topics: Mapping[str, int], members: Mapping | Iterable[Member], owned: Mapping | None = None,

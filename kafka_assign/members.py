@@ -59,7 +59,7 @@ def _checked_claims(owned, member):
     except TypeError:
         raise GroupError(f"owned of member {shown(member)} must be pairs (topic, partition) (got {owned!r})") from None
 
-# %% ../nbs/10_members.ipynb #2b5b682e
+# %% ../nbs/10_members.ipynb #61b71ad4
 def _check_member(member):
     "Check the fields of a member, and bring rack, topics and claims into one form."
     checked_name(member.id, "a member id")
@@ -67,7 +67,8 @@ def _check_member(member):
         if getattr(member, name) is not None:
             checked_name(getattr(member, name), f"{name} of member {shown(member.id)}")
     if type(member.generation) is not int or not -1 <= member.generation < 2**31:
-        raise GroupError(f"generation of member {shown(member.id)} must be a number from -1 on (got {member.generation!r})")
+        raise GroupError(f"generation of member {shown(member.id)} must be a number from -1 on "
+                         f"(got {member.generation!r})")
     object.__setattr__(member, "rack", member.rack or None)      # an empty rack means none
     object.__setattr__(member, "topics", _checked_topics(member.topics, member.id))
     object.__setattr__(member, "owned", _checked_claims(member.owned, member.id))

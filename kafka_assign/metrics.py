@@ -49,7 +49,7 @@ def balance_score(columns: Columns, load: np.ndarray) -> np.ndarray:
     n = np.diff(columns.members_at)[group]
     return row_sums((2 * k - n + 1) * ordered, columns.members_at)
 
-# %% ../nbs/03_metrics.ipynb #18c9ea00
+# %% ../nbs/03_metrics.ipynb #645980d0
 class Pairs(NamedTuple):
     "The pairs (topic, owner) that occur, by topic, then owner."
     at: np.ndarray
@@ -61,7 +61,7 @@ class Pairs(NamedTuple):
 
 
 def _count_cells(cell, cells):
-    "The values that occur in `cell`, ascending, and how often: by a table, or by sorting if the table would be mostly air."
+    "The values that occur in `cell`, ascending, and how often: by a table, or by sorting if that would be mostly air."
     if cells > 4 * len(cell) + 1_000_000:
         return np.unique(cell, return_counts=True)
     table = np.bincount(cell, minlength=cells)
@@ -103,9 +103,9 @@ def topic_gap(columns: Columns, pairs: Pairs) -> np.ndarray:
     least = np.where(np.diff(pairs.at) < columns.readers, 0, row_minima(pairs.count, pairs.at))
     return row_maxima(row_maxima(pairs.count, pairs.at) - least, columns.topics_at)
 
-# %% ../nbs/03_metrics.ipynb #5d47efeb
+# %% ../nbs/03_metrics.ipynb #55277705
 def _join_rows(columns, join):
-    "The row of partition numbers that each topic belongs to, one for each join of each group, and the group of each row."
+    "The row of partition numbers that each topic belongs to, one per join of each group, and the group of each row."
     group = row_of(columns.topics_at)
     if join is None:
         return group, np.arange(columns.groups)
@@ -117,7 +117,7 @@ def _join_rows(columns, join):
 def split_numbers(columns: Columns, owner: np.ndarray, join: np.ndarray | None = None) -> np.ndarray:
     """Per group, how many partition numbers have more than one owner, int64.
 
-    `join` has a number per topic, equal for topics of a group that are joined, -1 for the others; None = all are joined.
+    `join` has a number per topic, equal for topics of a group that are joined, -1 for others; None = all are joined.
     """
     row, group_of_row = _join_rows(columns, join)
     width = np.zeros(len(group_of_row), np.int64)

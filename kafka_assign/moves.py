@@ -235,8 +235,12 @@ class _Words(_Why):
         "Partitions that have an owner and had no valid one, with what became of the claims on them."
         return tuple(map(self._placed_move, np.flatnonzero(self.assignment.placed).tolist()))
 
-# %% ../nbs/41_moves.ipynb #72e005ed
+# %% ../nbs/41_moves.ipynb #ce1643d3
 SHOWN_MOVES = 20
+
+
+def _arrow(move):
+    return f"{shown(move.source or '')} -> {shown(move.target or '')}".strip()
 
 
 class _Shown:
@@ -252,10 +256,10 @@ class _Shown:
     def _lines(self):
         every = [("moved", move) for move in self[:SHOWN_MOVES]]
         every += [("placed", move) for move in self.placed[:SHOWN_MOVES - len(every)]]
-        lines = [(what, f"{shown(move.partition.topic)}-{move.partition.partition}", shown(move.source or "-"),
-                  shown(move.target or "-"), move.reason) for what, move in every]
+        lines = [(what, f"{shown(move.partition.topic)}-{move.partition.partition}", _arrow(move), move.reason)
+                 for what, move in every]
         more = len(self) + len(self.placed) - len(lines)
-        return lines + ([(f"and {more} more", "", "", "", "")] if more else [])
+        return lines + ([(f"and {more} more", "", "", "")] if more else [])
 
     def __repr__(self) -> str:
         lines = self._lines()
@@ -264,7 +268,7 @@ class _Shown:
         return "\n".join([f"<{self._head()}>", *rows])
 
     def _repr_html_(self):
-        return html_table(self._head(), ["", "partition", "from", "to", "why"], self._lines())
+        return html_table(self._head(), ["", "partition", "from, to", "why"], self._lines())
 
 # %% ../nbs/41_moves.ipynb #6f3a6759
 class Moves(_Words, _Shown, Sequence):

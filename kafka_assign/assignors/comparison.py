@@ -33,7 +33,7 @@ def cell(value: object) -> str:
         return f"{value:,}"
     return "-" if value in (None, "") else shown(value)
 
-# %% ../../nbs/21_comparison.ipynb #b5fac7ba
+# %% ../../nbs/21_comparison.ipynb #44db4732
 def _plain_table(rows):
     keys = columns_worth_showing(rows)
     heads = [key.split("_") for key in keys]
@@ -42,11 +42,12 @@ def _plain_table(rows):
     lines += [[cell(row[key]) for key in keys] for row in rows]
     widths = [max(len(line[i]) for line in lines) for i in range(len(keys))]
     pad = [str.ljust if key == "strategy" else str.rjust for key in keys]
-    return "\n".join("  ".join(to(text, width) for to, text, width in zip(pad, line, widths)).rstrip() for line in lines)
+    padded = (zip(pad, line, widths) for line in lines)
+    return "\n".join("  ".join(to(text, width) for to, text, width in line).rstrip() for line in padded)
 
-# %% ../../nbs/21_comparison.ipynb #1ad07838
+# %% ../../nbs/21_comparison.ipynb #b38a1049
 class Comparison:
-    "What strategies would do to a group: `rows` of summaries, `assignments` by name, and the group as it is (`current`)."
+    "What strategies would do to a group: `rows` of summaries, `assignments` by name, and the `current` state."
 
     def __init__(self, group: Group, assignments: Mapping[str, Assignment]):
         self.group, self.assignments = group, dict(assignments)

@@ -17,12 +17,12 @@ from .core import subscribers
 from .registry import strategy
 from ..group import Group
 
-# %% ../../nbs/26_kip54.ipynb #31c907bf
+# %% ../../nbs/26_kip54.ipynb #76d6d125
 @strategy("kip54", claims="sticky")
 def kip54_assign(group: Group) -> np.ndarray:
     """KIP-54's six steps: keep what is valid, place the rest, move one at a time until nothing improves balance.
 
-    The KIP's own heuristic, written to be read; it ends balanced as the KIP defines it, not always as evenly as possible.
+    The heuristic of the KIP itself, written to be read: balanced as the KIP defines it, not always as even as possible.
     """
     current = update_current_assignment(group)
     complete = distribute_unassigned_partitions(current)

@@ -111,12 +111,13 @@ def deal_live(live: Live, lag: np.ndarray, taken: np.ndarray) -> np.ndarray:
         order[begin:end] = begin + np.array(after)
     return order
 
-# %% ../../nbs/24_lag.ipynb #67ae8c8c
+# %% ../../nbs/24_lag.ipynb #d7d51321
 @strategy("lag", kafka="LagBasedAssignor", many=True, without=["nobody-idle"])
 def lag_assign(columns: Columns) -> np.ndarray:
     """Within each topic even counts, and lag spread as evenly as these allow: the furthest behind first.
 
-    KAFKA-5337, the `LagBasedAssignor` of its author. Unknown lag counts as 0. Topics without subscribers stay unassigned (-1).
+    KAFKA-5337, the `LagBasedAssignor` of its author. Unknown lag counts as 0. Topics without subscribers stay
+    unassigned (-1).
     """
     lag = weights(columns)
     by_lag = row_order(-lag, columns.start)

@@ -6,7 +6,7 @@
 __all__ = ['BUILT_IN', 'ENTRY_POINTS', 'StrategyError', 'Strategy', 'check_many', 'strategy', 'parse_options', 'resolve',
            'strategies', 'assign', 'assign_many']
 
-# %% ../../nbs/20_registry.ipynb #90f88c5a
+# %% ../../nbs/20_registry.ipynb #331b54f2
 import inspect
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
@@ -18,7 +18,7 @@ import numpy as np
 from ..assignment import Assignment, AssignmentError
 from ..columns import Columns, side_by_side
 from ..group import Group
-from ..names import did_you_mean, shown
+from ..names import did_you_mean, quoted, shown
 
 # %% ../../nbs/20_registry.ipynb #99bef66e
 class StrategyError(ValueError):
@@ -68,12 +68,12 @@ class Strategy(_Known):
         "Its owner column for all groups of `columns`, checked; only for a strategy that promises `many`."
         return check_many(columns, self.function(columns, **self.options))
 
-# %% ../../nbs/20_registry.ipynb #255e73cb
+# %% ../../nbs/20_registry.ipynb #3d0e8d8b
 def _answer(group, answer, label):
     "A strategy's answer as a checked `Assignment`."
     if isinstance(answer, Assignment):
         if answer.group is not group:
-            raise AssignmentError(f"strategy {shown(label)!r} must answer for the group it was given (got another one)")
+            raise AssignmentError(f"strategy {quoted(label)} must answer for the group it was given (got another one)")
         answer = answer.owner
     return Assignment(group, answer, label).check()
 
@@ -106,7 +106,7 @@ def strategy(name: str, kafka: str | None = None, protocol: str = "eager", many:
         return function
     return register
 
-# %% ../../nbs/20_registry.ipynb #d4596a3c
+# %% ../../nbs/20_registry.ipynb #e363cfc3
 BUILT_IN = {
     "range": "kafka_assign.assignors.baselines:range_assign",
     "roundrobin": "kafka_assign.assignors.baselines:roundrobin_assign",
@@ -119,7 +119,10 @@ ENTRY_POINTS = "kafka_assign.strategies"
 def _load(place):
     "What `package.module:name` stands for."
     module, _, name = place.partition(":")
-    return getattr(import_module(module), name)
+    try:
+        return getattr(import_module(module), name)
+    except Exception as error:                     # a module of somebody's may raise anything when it is imported
+        raise StrategyError(f"strategy {shown(place)} must be importable (got {shown(error)})") from error
 
 
 def _adopt(name, function):
@@ -127,7 +130,7 @@ def _adopt(name, function):
     if isinstance(function, Strategy):
         return function
     if not callable(function):
-        raise StrategyError(f"strategy {shown(name)!r} must be a function (got {type(function).__name__})")
+        raise StrategyError(f"strategy {quoted(name)} must be a function (got {type(function).__name__})")
     return getattr(function, "strategy", None) or Strategy(name, function)
 
 
@@ -138,25 +141,17 @@ def _named(name):
     if name in BUILT_IN:
         return _adopt(name, _load(BUILT_IN[name]))
     for point in entry_points(group=ENTRY_POINTS, name=name):
-        return replace(_adopt(name, point.load()), name=name)
+        return replace(_adopt(name, _load(point.value)), name=name)
     return None
 
-# %% ../../nbs/20_registry.ipynb #d4d6df75
+# %% ../../nbs/20_registry.ipynb #1e090d49
 def _of_kafka(name):
     "The strategy that stands for a class of Kafka's, named with or without its package; or None."
     plain = name.rpartition(".")[2]
     known = map(_named, dict.fromkeys([*BUILT_IN, *_registered]))
     return next((one for one in known if one.kafka == plain), None)
 
-
-def _of_module(place):
-    "The strategy that is the function `package.module:name`."
-    try:
-        return _adopt(place, _load(place))
-    except (ImportError, AttributeError, ValueError) as error:
-        raise StrategyError(f"strategy {shown(place)} must be importable (got {shown(error)})") from error
-
-# %% ../../nbs/20_registry.ipynb #75dde7f3
+# %% ../../nbs/20_registry.ipynb #f0042174
 def _value(text):
     constants = {"true": True, "false": False, "none": None}
     if text.lower() in constants:
@@ -175,11 +170,11 @@ def parse_options(text: str) -> dict:
     for part in filter(None, text.split(",")):
         name, equals, value = part.partition("=")
         if not equals or not name.strip().isidentifier():
-            raise StrategyError(f"an option must be name=value (got {shown(part)!r})")
+            raise StrategyError(f"an option must be name=value (got {quoted(part)})")
         options[name.strip()] = _value(value.strip())
     return options
 
-# %% ../../nbs/20_registry.ipynb #34970cfe
+# %% ../../nbs/20_registry.ipynb #f34f091c
 def _with_options(chosen, options):
     "The strategy with options bound, if its function takes them."
     taken = list(inspect.signature(chosen.function).parameters.values())[1:]
@@ -188,25 +183,25 @@ def _with_options(chosen, options):
         for name in options:
             if name not in names:
                 offers = f"its options are {', '.join(names)}" if names else "it has none"
-                raise StrategyError(f"strategy {chosen.name!r} has no option {shown(name)!r}; "
+                raise StrategyError(f"strategy {quoted(chosen.name)} has no option {quoted(name)}; "
                                     f"{offers}{did_you_mean(name, names)}")
     return replace(chosen, options={**chosen.options, **options})
 
-# %% ../../nbs/20_registry.ipynb #7f57e64f
+# %% ../../nbs/20_registry.ipynb #14982224
 def resolve(name: str | Strategy | Callable, **options) -> Strategy:
-    "The strategy that a name, a class of Kafka's, `package.module:function` or a function stands for; or `StrategyError`."
+    "The strategy that a name, a class of Kafka's, `package.module:function` or a function stands for."
     if not isinstance(name, str):
         return _with_options(_adopt(getattr(name, "__name__", "strategy"), name), options)
     head, _, rest = name.strip().partition(":")
     chosen = _named(head) or _of_kafka(head)
     if chosen is None and rest:
         function, _, rest = rest.partition(":")
-        chosen = _of_module(f"{head}:{function}")
+        chosen = _adopt(f"{head}:{function}", _load(f"{head}:{function}"))
     if chosen is None:
-        raise StrategyError(f"unknown strategy {shown(head)!r}{did_you_mean(head, strategies())}")
+        raise StrategyError(f"unknown strategy {quoted(head)}{did_you_mean(head, strategies())}")
     return _with_options(chosen, parse_options(rest) | options)
 
-# %% ../../nbs/20_registry.ipynb #d684320a
+# %% ../../nbs/20_registry.ipynb #f977a5fb
 def strategies() -> dict[str, str]:
     "All strategies that can be named, each with what it does in a line."
     names = [*BUILT_IN, *_registered, *(point.name for point in entry_points(group=ENTRY_POINTS))]
@@ -216,8 +211,8 @@ def strategies() -> dict[str, str]:
 def _line(name):
     try:
         return _named(name).about
-    except Exception as error:          # somebody else's package is broken: say so, and list the others
-        return f"cannot be loaded: {shown(error)}"
+    except StrategyError as error:          # somebody else's package is broken: say so, and list the others
+        return f"cannot be used: {error}"
 
 # %% ../../nbs/20_registry.ipynb #786a54de
 def assign(group: Group, strategy: str | Strategy | Callable, **options) -> Assignment:

@@ -20,6 +20,7 @@ _HOMES = {
     "StrategyError": "assignors.registry",
     "compare": "assignors.comparison",
     "Comparison": "assignors.comparison",
+    "explain": "moves",
 }
 
 if TYPE_CHECKING:  # the same table for editors, which do not run `__getattr__`
@@ -28,9 +29,10 @@ if TYPE_CHECKING:  # the same table for editors, which do not run `__getattr__`
     from .assignors.registry import StrategyError, assign, assign_many, strategies, strategy
     from .group import Group
     from .members import GroupError, Member, TopicPartition
+    from .moves import explain
 
 __all__ = ["Assignment", "AssignmentError", "Comparison", "Group", "GroupError", "Member", "StrategyError",
-           "TopicPartition", "assign", "assign_many", "compare", "strategies", "strategy"]
+           "TopicPartition", "assign", "assign_many", "compare", "explain", "strategies", "strategy"]
 
 
 def __getattr__(name):

@@ -32,18 +32,18 @@ class Move(NamedTuple):
     "the member that has it now; None = nobody"
     reason: str
 
-# %% ../nbs/41_moves.ipynb #22b4d826
+# %% ../nbs/41_moves.ipynb #9bd39055
 def latest_claims(group: Group, places: Sequence[int]) -> dict[int, list[int]]:
     "Of the partitions at these `places` that anybody claims: the members that claim it in the highest generation."
-    wanted, latest = set(places), {}
+    wanted, claims = set(places), {}
     for member, details in enumerate(group.details):
-        for topic, number in details.owned:
-            if topic in group.index and 0 <= number < group.partitions[group.index[topic]]:
-                place = int(group.columns.start[group.index[topic]]) + number
-                generation, claimants = latest.get(place, (details.generation, []))
-                if place in wanted and details.generation >= generation:
-                    latest[place] = details.generation, (claimants if details.generation == generation else []) + [member]
-    return {place: list(dict.fromkeys(claimants)) for place, (_, claimants) in latest.items()}
+        for topic, number in details.owned if wanted else ():
+            at = group.index.get(topic)
+            if at is not None and 0 <= number < group.partitions[at]:
+                place = int(group.columns.start[at]) + number
+                if place in wanted:
+                    claims.setdefault(place, {}).setdefault(details.generation, []).append(member)
+    return {place: list(dict.fromkeys(by[max(by)])) for place, by in claims.items()}
 
 # %% ../nbs/41_moves.ipynb #43a4f42e
 def why_placed(group: Group, place: int, claimants: Sequence[int]) -> tuple[str | None, str]:
@@ -164,9 +164,9 @@ def take_back_needless(ledger: Ledger) -> Ledger:
                     again = True
     return ledger
 
-# %% ../nbs/41_moves.ipynb #cf479836
+# %% ../nbs/41_moves.ipynb #de5d54d0
 def least_moves(had: np.ndarray, has: np.ndarray) -> int:
-    "What members with `had` partitions must give away in any case so that their loads are those in `has`, in any order."
+    "How many of the partitions they `had` members must give away so that their loads are those in `has`, in any order."
     return int(np.maximum(np.sort(had) - np.sort(has), 0).sum())
 
 # %% ../nbs/41_moves.ipynb #adf3ff19
@@ -270,9 +270,9 @@ class _Shown:
     def _repr_html_(self):
         return html_table(self._head(), ["", "partition", "from, to", "why"], self._lines())
 
-# %% ../nbs/41_moves.ipynb #6f3a6759
+# %% ../nbs/41_moves.ipynb #ca7a7285
 class Moves(_Words, _Shown, Sequence):
-    "Every partition that moved, as a sequence of `Move`s, each with its reason; `placed` are those nobody validly owned."
+    "Every partition that moved, as a sequence of `Move`s with reasons; `placed` are those that nobody validly owned."
 
     def __len__(self) -> int:
         return len(self._moved)

@@ -38,21 +38,14 @@ Cluster = Annotated[str | None, typer.Option(
 Form = Literal["table", "json", "csv"]
 Format = Annotated[Form, typer.Option("--format", help="A table for people, or all figures for programs.")]
 
-# %% ../nbs/63_options.ipynb #76d82480
+# %% ../nbs/63_options.ipynb #34d96576
 def resolved(names: Sequence[str] | None) -> list:
-    "Strategies by the names given; all that can be loaded if there are none."
-    from kafka_assign.assignors.registry import StrategyError, resolve, strategies
-    chosen = []
-    for name in names or strategies():
-        try:
-            chosen.append(resolve(name))
-        except StrategyError as error:
-            raise typer.BadParameter(str(error), param_hint="--strategy") from None
-        except Exception as error:
-            if names:
-                raise
-            say(f"strategy {name} is left out, it cannot be loaded: {error}")
-    return chosen
+    "Strategies by the names given; the usual ones if there are none."
+    from kafka_assign.assignors.registry import StrategyError, resolve, usual_strategies
+    try:
+        return [resolve(name) for name in names or usual_strategies()]
+    except StrategyError as error:
+        raise typer.BadParameter(str(error), param_hint="--strategy") from None
 
 # %% ../nbs/63_options.ipynb #f4d519b3
 def sources_of(files: Sequence[str]) -> list:

@@ -75,8 +75,8 @@ class Comparison:
         import pandas as pd
         return pd.DataFrame(self.rows).set_index("strategy")
 
-# %% ../../nbs/21_comparison.ipynb #3455d35f
+# %% ../../nbs/21_comparison.ipynb #571068ff
 def compare(group: Group, strategies: Iterable[str | Strategy | Callable] | None = None) -> Comparison:
-    "What each of `strategies` (all that can be named, if not given) would do to a group."
-    chosen = [resolve(strategy) for strategy in (registry.strategies() if strategies is None else strategies)]
+    "What each of `strategies` (the usual ones, if not given) would do to a group."
+    chosen = [resolve(strategy) for strategy in (registry.usual_strategies() if strategies is None else strategies)]
     return Comparison(group, {one.label: one.run(group) for one in chosen})

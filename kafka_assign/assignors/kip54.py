@@ -17,8 +17,8 @@ from .core import subscribers
 from .registry import strategy
 from ..group import Group
 
-# %% ../../nbs/26_kip54.ipynb #76d6d125
-@strategy("kip54", claims="sticky")
+# %% ../../nbs/26_kip54.ipynb #47bda1a0
+@strategy("kip54", claims="sticky", usual=False)
 def kip54_assign(group: Group) -> np.ndarray:
     """KIP-54's six steps: keep what is valid, place the rest, move one at a time until nothing improves balance.
 

@@ -4,7 +4,7 @@
 
 # %% auto #0
 __all__ = ['BUILT_IN', 'ENTRY_POINTS', 'StrategyError', 'Strategy', 'check_many', 'strategy', 'parse_options', 'resolve',
-           'strategies', 'assign', 'assign_many']
+           'strategies', 'usual_strategies', 'assign', 'assign_many']
 
 # %% ../../nbs/20_registry.ipynb #331b54f2
 import inspect
@@ -24,7 +24,7 @@ from ..names import did_you_mean, quoted, shown
 class StrategyError(ValueError):
     "A strategy that cannot be found, or an option that it does not have."
 
-# %% ../../nbs/20_registry.ipynb #b0d4de97
+# %% ../../nbs/20_registry.ipynb #1cb48baf
 @dataclass(frozen=True)
 class _Known:
     "What is known of a strategy; written down by the decorator `strategy`."
@@ -43,6 +43,8 @@ class _Known:
     "makes the certificate of an answer"
     without: tuple[str, ...] = ()
     "ids of promises of the conformance suite that it does not make"
+    usual: bool = True
+    "belongs into a comparison for which nobody named strategies; not so one that is slow, or there to be studied"
     options: Mapping = field(default_factory=dict)
 
 # %% ../../nbs/20_registry.ipynb #e1a34a0c
@@ -90,19 +92,20 @@ def check_many(columns: Columns, owner) -> np.ndarray:
                               f"at partition {np.argmax(wrong)})")
     return owner.astype(np.int32)
 
-# %% ../../nbs/20_registry.ipynb #917fd1c1
+# %% ../../nbs/20_registry.ipynb #aa2764d8
 _registered: dict[str, Strategy] = {}
 
 
 def strategy(name: str, kafka: str | None = None, protocol: str = "eager", many: bool = False,
-             claims: str | None = None, prove: Callable | None = None, without: Iterable[str] = ()) -> Callable:
+             claims: str | None = None, prove: Callable | None = None, without: Iterable[str] = (),
+             usual: bool = True) -> Callable:
     "Register a function of a `Group` (with `many`: of `Columns`) that returns the owner column, as strategy `name`."
     if protocol not in ("eager", "cooperative", "broker"):
         raise StrategyError(f"protocol of strategy {name!r} must be eager, cooperative or broker (got {protocol!r})")
 
     def register(function):
         function.strategy = _registered[name] = Strategy(
-            name, function, kafka, protocol, many, claims, prove, tuple(without))
+            name, function, kafka, protocol, many, claims, prove, tuple(without), usual)
         return function
     return register
 
@@ -213,6 +216,18 @@ def _line(name):
         return _named(name).about
     except StrategyError as error:          # somebody else's package is broken: say so, and list the others
         return f"cannot be used: {error}"
+
+# %% ../../nbs/20_registry.ipynb #72a7b527
+def _is_usual(name):
+    try:
+        return _named(name).usual
+    except StrategyError:
+        return False
+
+
+def usual_strategies() -> list[str]:
+    "The names of the strategies that are compared if nobody names any."
+    return list(filter(_is_usual, strategies()))
 
 # %% ../../nbs/20_registry.ipynb #786a54de
 def assign(group: Group, strategy: str | Strategy | Callable, **options) -> Assignment:

@@ -1,0 +1,118 @@
+"""Why partitions moved: what is called needless is, and what is called needed is, by trying everything."""
+
+import itertools
+
+import numpy as np
+from groups import groups, owners
+from hypothesis import assume, given
+from hypothesis import strategies as st
+
+from kafka_assign import Assignment, Group, Member, assign
+from kafka_assign.moves import Move, explain, least_moves, open_ledger, take_back_needless
+
+
+def squares(loads):
+    return int((np.asarray(loads) ** 2).sum())
+
+
+@st.composite
+def assignments(draw):
+    """A small group with previous owners, and any assignment of it."""
+    group = draw(groups(max_topics=3, max_members=4, max_partitions=3))
+    before = draw(owners(group))
+    claims = {name: [group.at(place) for place, owner in enumerate(before) if owner == i]
+              for i, name in enumerate(group.members)}
+    members = [Member(member.id, member.topics, owned=claims[member.id]) for member in group.details]
+    return Assignment(group.replace(members=members), draw(owners(group)))
+
+
+@given(assignments())
+def test_every_change_is_told_once(a):
+    why, before, after = explain(a), a.group.previous, a.owner
+    names = [*a.group.members, None]
+    changed = np.flatnonzero((before >= 0) & (before != after))
+    assert [move[:3] for move in why] == [(a.group.at(p), names[before[p]], names[after[p]]) for p in changed.tolist()]
+    placed = np.flatnonzero(a.placed)
+    assert [(move.partition, move.target) for move in why.placed] == [
+        (a.group.at(p), names[after[p]]) for p in placed.tolist()]
+    assert all(isinstance(move, Move) and move.reason for move in [*why, *why.placed])
+    assert repr(why).count("\n") <= 21 and why._repr_html_().count("<tr>") == repr(why).count("\n") + 1
+    assert why[:] == list(why) and (not len(why) or why[-1] == why[len(why) - 1])
+
+
+def loads_within_reach(a, stay):
+    """The loads of all assignments in which `stay` have their owners of before and free partitions go anywhere."""
+    owner = a.owner.copy()
+    owner[stay] = a.group.previous[stay]
+    free = np.flatnonzero(a.placed)
+    choices = [a.group.subscribers(a.group.at(int(place)).topic).tolist() for place in free]
+    assume(np.prod([len(choice) for choice in choices]) <= 3000)
+    for chosen in itertools.product(*choices):
+        owner[free] = chosen
+        yield Assignment(a.group, owner).loads.tolist()
+
+
+@given(assignments())
+def test_needless_moves_can_all_be_taken_back(a):
+    changed = np.flatnonzero((a.group.previous >= 0) & (a.group.previous != a.owner))
+    moves = list(zip(changed.tolist(), explain(a)))
+    needless = [place for place, move in moves if move.reason.startswith("not needed")]
+    assert len(needless) == explain(a).needless
+    loads = take_back_needless(open_ledger(a)).load
+    assert squares(loads) <= squares(a.loads)
+    assert loads in loads_within_reach(a, needless)
+
+
+@given(assignments())
+def test_no_choice_of_the_others_can(a):
+    loads = take_back_needless(open_ledger(a)).load
+    number = {name: i for i, name in enumerate(a.group.members)}
+    arrows = [(number[move.source], number[move.target]) for move in explain(a) if move.reason.startswith("balance")]
+    for n in range(1, len(arrows) + 1):
+        for some in itertools.combinations(arrows, n):
+            back = np.array(loads)
+            for source, target in some:
+                back[source] += 1
+                back[target] -= 1
+            assert squares(back) > squares(loads)
+
+
+@given(st.lists(st.tuples(st.integers(0, 5), st.integers(0, 5)), min_size=1, max_size=5))
+def test_the_bound_is_the_least_over_all_orders(pairs):
+    had, has = map(np.array, zip(*pairs))
+    orders = itertools.permutations(has.tolist())
+    assert least_moves(had, has) == min(int(np.maximum(had - np.array(order), 0).sum()) for order in orders)
+
+
+@given(assignments())
+def test_nobody_moves_fewer_than_the_bound(a):
+    assert explain(a).least <= len(explain(a))
+
+
+@given(groups())
+def test_an_answer_that_moves_nothing_needs_no_reasons(group):
+    kept = explain(Assignment(group, group.previous))
+    assert len(kept) == 0 and kept.placed == () and kept.needless == kept.least == 0
+
+
+def test_claims_that_do_not_hold():
+    group = Group({"t": 4, "u": 1}, [
+        Member("a", ["t"], owned=[("t", 0), ("u", 0), ("t", 2)], generation=3),
+        Member("b", ["t", "u"], owned=[("t", 0), ("t", 0), ("t", 9), ("x", 0), ("u", 0)], generation=3),
+        Member("c", ["t"], owned=[("t", 1)], generation=3), Member("d", [], owned=[("t", 1)], generation=4),
+        Member("e", ["t"], owned=[("t", 2)], generation=4)])
+    assert group.previous.tolist() == [-1, -1, 4, -1, -1]
+    assert {move.partition: move[1:2] + move[3:] for move in explain(assign(group, "kip54")).placed} == {
+        ("t", 0): (None, "void: a and b claim it in the same generation"),
+        ("t", 1): ("d", "d no longer subscribes to t"),
+        ("t", 3): (None, "free: it is new, or its owner is gone"),
+        ("u", 0): (None, "void: a and b claim it in the same generation")}
+
+
+def test_names_are_shown_as_text():
+    red = "\x1b[31m{source}"
+    group = Group({"<i>": 2}, {red: ["<i>"], "b": ["<i>"]}, owned={red: [("<i>", 0), ("<i>", 1)]})
+    for after in ([1, 1], [1, 0]):
+        why = explain(Assignment(group, after))
+        assert "\x1b" not in repr(why) and "\x1b" not in why._repr_html_() and "<i>" not in why._repr_html_()
+        assert why[0].source in group.members and why[0].partition == ("<i>", 0)

@@ -59,9 +59,9 @@ def _checked_claims(owned, member):
     except TypeError:
         raise GroupError(f"owned of member {shown(member)} must be pairs (topic, partition) (got {owned!r})") from None
 
-# %% ../nbs/10_members.ipynb #61b71ad4
+# %% ../nbs/10_members.ipynb #ee0682b0
 def _check_member(member):
-    "Check the fields of a member, and bring rack, topics and claims into one form."
+    "Check the fields of a member, and bring what is empty, topics and claims into one form."
     checked_name(member.id, "a member id")
     for name in ("instance_id", "rack", "client_id", "host"):
         if getattr(member, name) is not None:
@@ -69,7 +69,8 @@ def _check_member(member):
     if type(member.generation) is not int or not -1 <= member.generation < 2**31:
         raise GroupError(f"generation of member {shown(member.id)} must be a number from -1 on "
                          f"(got {member.generation!r})")
-    object.__setattr__(member, "rack", member.rack or None)      # an empty rack means none
+    for name in ("rack", "instance_id"):                       # an empty one means none
+        object.__setattr__(member, name, getattr(member, name) or None)
     object.__setattr__(member, "topics", _checked_topics(member.topics, member.id))
     object.__setattr__(member, "owned", _checked_claims(member.owned, member.id))
 

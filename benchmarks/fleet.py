@@ -1,0 +1,206 @@
+"""What deciding costs, for a fleet of 20,000 groups with 50 partitions each on average, four strategies.
+
+First a plain process: CPU of decoding, assigning, measuring and encoding, beside the CPU that pyarrow needs to read
+the same groups from Parquet. Then the Spark job in a warm session, beside the same job with a kernel that decides
+nothing: it hands out the true results of an earlier run. Every figure is the median of three.
+
+    python benchmarks/fleet.py [groups]
+"""
+import os
+import sys
+import tempfile
+import time
+from functools import partial
+from pathlib import Path
+from statistics import median
+from unittest.mock import patch
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+sys.path.insert(0, str(Path(__file__).resolve().parent))
+
+from fleets import fleet
+
+from kafka_assign.assignors.registry import resolve
+from kafka_assign.attention import needs, outcome
+from kafka_assign.fleet.decode import decode_rows
+from kafka_assign.fleet.encode import compared_rows, member_lists, results
+from kafka_assign.fleet.jobs import compare_fleet
+from kafka_assign.fleet.kernel import CURRENT, answer, compare_batches, need_lists
+from kafka_assign.fleet.session import in_a_line, settings_in_force, spark_session
+from kafka_assign.fleet.tables import READ
+
+STRATEGIES = ["range", "roundrobin", "fair", "lag"]
+TIMES = 3
+MOST_OF_READING, MOST_OF_IDLE = 15, 1.5
+
+
+# --- a plain process -----------------------------------------------------------------------------------------------
+
+def leaves(columns, above=""):
+    """The columns of a Parquet file that hold these fields, as pyarrow names them."""
+    for column in columns:
+        kind, path = column.type, above + column.name
+        while pa.types.is_list(kind):
+            kind, path = kind.value_type, f"{path}.list.element"
+        if pa.types.is_struct(kind):
+            yield from leaves([kind.field(i) for i in range(kind.num_fields)], f"{path}.")
+        else:
+            yield path
+
+
+def read(path):
+    """All groups, only the fields used, with one thread."""
+    return pq.ParquetFile(path).read(columns=list(leaves(READ)), use_threads=False)
+
+
+class Clock:
+    """CPU seconds of this process, by step."""
+
+    def __init__(self):
+        self.steps, self.at = {}, time.process_time()
+
+    def step(self, name):
+        now = time.process_time()
+        self.steps[name] = self.steps.get(name, 0) + now - self.at
+        self.at = now
+
+
+def decide(batches, strategies):
+    """What the kernel does with each batch, step by step."""
+    clock = Clock()
+    for rows in batches:
+        batch, _ = decode_rows(rows)
+        clock.step("decode")
+        answers = {CURRENT: batch.columns.previous}
+        for strategy in strategies:
+            answers[strategy.label], _ = answer(batch, strategy)
+            clock.step(strategy.label)
+        outcomes = {name: outcome(batch.columns, owner) for name, owner in answers.items()}
+        clock.step("measure")
+        table = results(batch, answers, {name: one.figures for name, one in outcomes.items()})
+        done = compared_rows(batch.rows, members=member_lists(batch), results=table)
+        clock.step("encode")
+        current = outcomes.pop(CURRENT)
+        found = needs(batch.columns, current, outcomes, STRATEGIES, batch.rows["type"].to_pylist())
+        need_lists(found, done.num_rows)
+        clock.step("attention")
+    return clock.steps
+
+
+def cpu(function, *arguments):
+    """CPU seconds of a call, and what it returns."""
+    begun = time.process_time()
+    answer = function(*arguments)
+    return time.process_time() - begun, answer
+
+
+def in_a_plain_process(path, groups):
+    """Print the CPU of reading and of deciding."""
+    reading = median(cpu(read, path)[0] for _ in range(TIMES))
+    batches = [pa.RecordBatch.from_struct_array(chunk) for chunk in read(path).to_struct_array().chunks]
+    batches = pa.Table.from_batches(batches).combine_chunks().to_batches(max_chunksize=1_000)
+    runs = [decide(batches, [resolve(name) for name in STRATEGIES]) for _ in range(TIMES)]
+    steps = {name: median(run[name] for run in runs) for name in runs[0]}
+    print(f"\nplain process, CPU ms per 1,000 groups (of {groups:,})")
+    for name, seconds in {"read Parquet": reading, **steps}.items():
+        print(f"  {name:14}{seconds / groups * 1e6:8.2f}")
+    deciding = sum(seconds for name, seconds in steps.items() if name != "attention")
+    line(f"all but attention: {deciding / groups * 1e6:.1f} ms", deciding / reading, "x reading", MOST_OF_READING)
+
+
+# --- Spark ---------------------------------------------------------------------------------------------------------
+
+def processes(root):
+    """The ids of a process and of all below it."""
+    parents = {}
+    for entry in Path("/proc").iterdir():
+        if entry.name.isdigit():
+            try:
+                parents[int(entry.name)] = int((entry / "stat").read_text().rpartition(")")[2].split()[1])
+            except OSError:
+                continue
+    found = [root]
+    for process in found:
+        found += [child for child, parent in parents.items() if parent == process]
+    return found
+
+
+def cpu_of_all():
+    """CPU seconds of this process, the JVM and its workers, dead ones included."""
+    ticks = 0
+    for process in processes(os.getpid()):
+        try:
+            ticks += sum(map(int, Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()[11:15]))
+        except OSError:
+            continue
+    return ticks / os.sysconf("SC_CLK_TCK")
+
+
+def kept(batches, folder, **arguments):
+    """The kernel, keeping what it answers to each batch, by the place of the batch's first row."""
+    for rows in batches:
+        done = list(compare_batches([rows], **arguments))
+        with pa.ipc.new_file(f"{folder}/{rows['position'][0]}", done[0].schema) as writer:
+            for batch in done:
+                writer.write(batch)
+        yield from done
+
+
+def idle(batches, folder, **arguments):
+    """The kernel that decides nothing: it hands out what was kept."""
+    for rows in batches:
+        with pa.memory_map(f"{folder}/{rows['position'][0]}") as file:
+            answers = pa.ipc.open_file(file)
+            yield from map(answers.get_batch, range(answers.num_record_batches))
+
+
+def job(path, out, spark, kernel):
+    """CPU and wall seconds of the job with this kernel, and the content it wrote."""
+    with patch("kafka_assign.fleet.jobs.compare_batches", kernel):
+        before, begun = cpu_of_all(), time.perf_counter()
+        run = compare_fleet(path, out, STRATEGIES, spark=spark)
+        return cpu_of_all() - before, time.perf_counter() - begun, run.tables
+
+
+def in_spark(path, folder):
+    """Print the CPU of the job and of the same job with an idle kernel, alternating."""
+    kernels = {"job": compare_batches, "idle kernel": partial(idle, folder=folder)}
+    seconds = {name: [] for name in kernels}
+    with spark_session() as spark:
+        print(f"\nSpark: {in_a_line(settings_in_force(spark))}")
+        _, _, content = job(path, f"{folder}/runs", spark, partial(kept, folder=folder))
+        for round_ in range(TIMES + 1):                      # the first round only warms up
+            for name, kernel in kernels.items():
+                *taken, tables = job(path, f"{folder}/runs", spark, kernel)
+                assert tables == content, f"{name} must write the same content"
+                if round_:
+                    seconds[name].append(taken)
+    costs = {name: median(cpu for cpu, _ in taken) for name, taken in seconds.items()}
+    for name, taken in seconds.items():
+        wall = median(wall for _, wall in taken)
+        print(f"  {name:14}{costs[name]:8.2f} s CPU (JVM, workers and driver) {wall:8.2f} s wall")
+    line("the job", costs["job"] / costs["idle kernel"], "x the idle one", MOST_OF_IDLE)
+
+
+def line(what, ratio, unit, most):
+    """One result against its target."""
+    print(f"  {what} = {ratio:.2f} {unit} (at most {most}: {'met' if ratio <= most else 'MISSED'})")
+
+
+def main(groups=20_000):
+    """Generate the fleet, then measure."""
+    with tempfile.TemporaryDirectory() as folder:
+        path = f"{folder}/groups.parquet"
+        table = fleet(groups)
+        pq.write_table(table, path, compression="zstd", row_group_size=10_000)
+        counts = pc.sum(pc.list_flatten(table["topics"]).combine_chunks().field("partitions"))
+        print(f"{groups:,} groups, {counts.as_py():,} partitions, {os.path.getsize(path) / 2**20:.1f} MiB of Parquet")
+        in_a_plain_process(path, groups)
+        in_spark(path, folder)
+
+
+if __name__ == "__main__":
+    main(*map(int, sys.argv[1:]))

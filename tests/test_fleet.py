@@ -1,0 +1,310 @@
+"""A fleet without Spark: rows to columns and back, and the kernel that makes rows of rows."""
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from groups import groups
+from hypothesis import given
+from hypothesis import strategies as st
+
+from kafka_assign import Group, Member, StrategyError, compare
+from kafka_assign.assignors.registry import Strategy, resolve
+from kafka_assign.columns import side_by_side
+from kafka_assign.fleet.decode import decode_rows
+from kafka_assign.fleet.kernel import compare_batch, compare_batches, pieces, portable
+from kafka_assign.fleet.rows import MOST_PARTITIONS, OFFSETS, group_from_row, row_from_group
+from kafka_assign.fleet.runs import Run
+from kafka_assign.fleet.sources import look_at, parquet_schema, rows_of_groups
+from kafka_assign.fleet.tables import COMPARED, READ, FleetError
+from kafka_assign.members import GroupError
+
+STRATEGIES = ["range", "roundrobin", "fair", "lag"]
+HOSTILE = ["<script>alert(1)</script>", "[red]x[/b]", "\x1b[2J", "a\nb", "\u202eb", "n" * 249, "'; --", "\U0001F600",
+           "\uff41", ""]
+
+
+def batch_of(rows):
+    return pa.RecordBatch.from_pylist(rows, READ)
+
+
+def table_of(fleet):
+    return batch_of([row_from_group(group, "fleet", at) for at, group in enumerate(fleet, 1)])
+
+
+def compared(rows, strategies=STRATEGIES, **options):
+    """The kernel's rows, as Python has them, in the order of their positions."""
+    chosen = [resolve(name) if isinstance(name, str) else name for name in strategies]
+    done = pa.Table.from_batches(compare_batch(rows, chosen, **options), COMPARED)
+    return done.sort_by("position").to_pylist()
+
+
+# --- rows and columns ----------------------------------------------------------------------------------------------
+
+@given(st.lists(groups(), max_size=6))
+def test_rows_decode_to_the_columns_of_their_groups(fleet):
+    batch, rejects = decode_rows(table_of(fleet))
+    ours, theirs = batch.columns, side_by_side([group.columns for group in fleet])
+    assert not rejects
+    for name in ["topics_at", "members_at", "partitions", "missing", "subs_at", "subs", "turn", "previous"]:
+        assert getattr(ours, name).tolist() == getattr(theirs, name).tolist(), name
+    unknown = np.full(ours.size, -1)
+    assert [-1 if lag is None else lag for lag in (unknown if ours.lag is None else ours.lag).tolist()] == \
+        (unknown if theirs.lag is None else theirs.lag).tolist()
+    assert [name for group in fleet for name in group.topics] == batch.topics.to_pylist()
+    assert [name for group in fleet for name in group.members] == batch.members.to_pylist()
+
+
+@given(st.lists(groups(), min_size=1, max_size=4))
+def test_racks_decode_to_the_same_racks(fleet):
+    """Numbers of racks are arbitrary; who shares a rack with which replica is not."""
+    def shares(columns):
+        if columns.racks is None:
+            return []
+        member, at, replicas = columns.racks
+        group = np.searchsorted(columns.partitions_at, np.arange(columns.size), side="right") - 1
+        return [sorted((m - int(columns.members_at[group[p]]), r) for r, rack in enumerate(replicas[at[p]:at[p + 1]])
+                       for m in range(columns.members_at[group[p]], columns.members_at[group[p] + 1])
+                       if member[m] == rack >= 0) for p in range(columns.size)]
+    ours, theirs = decode_rows(table_of(fleet))[0].columns, side_by_side([group.columns for group in fleet])
+    assert ([] if not any(shares(ours)) else shares(ours)) == ([] if not any(shares(theirs)) else shares(theirs))
+
+
+@given(groups())
+def test_a_group_survives_its_row(group):
+    again = group_from_row(row_from_group(group))
+    assert row_from_group(again) == row_from_group(group)
+    assert again.previous.tolist() == group.previous.tolist()
+
+
+def lists_of(values):
+    return st.none() | st.lists(values, max_size=3)
+
+
+NAME = st.none() | st.sampled_from(["a", "b", "t0", "t1"])
+NUMBER = st.none() | st.integers(-2, 4)
+MESSY_TOPIC = st.none() | st.fixed_dictionaries(
+    {"topic": NAME, "partitions": st.integers(1, 2) | NUMBER},
+    optional={what: lists_of(NUMBER) for what in (*OFFSETS, "lag")} | {"racks": lists_of(lists_of(NAME))})
+MESSY_MEMBER = st.none() | st.fixed_dictionaries(
+    {"id": NAME}, optional={
+        "topics": lists_of(NAME), "generation": NUMBER, "instance_id": NAME, "rack": NAME,
+        "owned": lists_of(st.none() | st.fixed_dictionaries({"topic": NAME, "partitions": lists_of(NUMBER)}))})
+MESSY_ROW = st.fixed_dictionaries(
+    {"group": st.just("g") | NAME}, optional={"members": lists_of(MESSY_MEMBER), "topics": lists_of(MESSY_TOPIC)})
+
+
+@given(st.lists(MESSY_ROW, max_size=8))
+def test_masks_and_words_agree_on_what_a_valid_row_is(rows):
+    batch, rejects = decode_rows(batch_of(rows))
+    good = []
+    for at, row in enumerate(batch_of(rows).to_pylist()):
+        try:
+            good.append(group_from_row(row))
+        except GroupError as error:
+            assert rejects[at] == str(error)
+        else:
+            assert at not in rejects
+    theirs = side_by_side([group.columns for group in good])
+    for name in ["topics_at", "members_at", "partitions", "missing", "subs_at", "subs", "turn", "previous"]:
+        assert getattr(batch.columns, name).tolist() == getattr(theirs, name).tolist(), name
+    if batch.columns.lag is not None or theirs.lag is not None:
+        unknown = np.full(theirs.size, -1)
+        ours = unknown if batch.columns.lag is None else batch.columns.lag
+        assert ours.tolist() == (unknown if theirs.lag is None else theirs.lag).tolist()
+
+
+def test_offsets_follow_the_rule_and_lag_goes_first():
+    topics = [{"topic": "a", "partitions": 3, "end": [9, 9, 9], "committed": [4, -1, 99]},
+              {"topic": "b", "partitions": 2, "lag": [7, -9], "end": [100, 100], "committed": [0, 0]},
+              {"topic": "c", "partitions": 1, "committed": [5]}]
+    batch, _ = decode_rows(batch_of([{"group": "g", "topics": topics}, {"group": "without"}]))
+    assert batch.columns.lag.tolist() == [5, 0, 0, 7, 0, -1]
+
+
+def test_too_many_partitions_are_a_reject_and_no_full_memory():
+    rows = [{"group": "g", "topics": [{"topic": str(i), "partitions": 2**31 - 1} for i in range(3)]}, {"group": "h"}]
+    batch, rejects = decode_rows(batch_of(rows))
+    assert batch.columns.groups == 1
+    assert rejects == {0: f"a group must have at most {MOST_PARTITIONS} partitions (got {3 * (2**31 - 1)})"}
+
+
+@pytest.mark.parametrize("where", ["group", "cluster", "id", "topic"])
+def test_text_that_is_none_is_a_reject(where):
+    rows = batch_of([{"group": "before"}, {"group": "g" * 8, "cluster": "c" * 8, "members": [{"id": "i" * 8}],
+                                          "topics": [{"topic": "t" * 8, "partitions": 1}]}, {"group": "after"}])
+    sink = pa.BufferOutputStream()
+    with pa.ipc.new_stream(sink, rows.schema) as writer:
+        writer.write(rows)
+    data = sink.getvalue().to_pybytes().replace(where[0].encode() * 8, b"\xff" * 8)
+    rows = pa.ipc.open_stream(data).read_next_batch()
+    done = compared(rows, ["range"])
+    assert sorted(row["group"] for row in done) == ["", "after", "before"]
+    [reason] = [row["reject"] for row in done if row["reject"]]
+    assert ": text must be UTF-8 (got" in reason
+
+
+# --- the kernel ----------------------------------------------------------------------------------------------------
+
+def summaries(row):
+    return [{key: None if key in ("in_rack", "lag_max", "lag_min", "lag_total", "lag_unknown") and value < 0 else value
+             for key, value in result.items() if key != "assignment"} for result in row["results"]]
+
+
+@given(st.lists(groups(), max_size=5))
+def test_the_kernel_says_what_compare_says(fleet):
+    done = compared(table_of(fleet))
+    assert len(done) == len(fleet)
+    for row, group in zip(done, fleet):
+        told = compare(group, STRATEGIES)
+        expected = [told.current.summary(), *told.rows]
+        assert summaries(row) == [{key: value for key, value in one.items() if key != "inferred"} for one in expected]
+        for result, assignment in zip(row["results"], [told.current, *told.assignments.values()]):
+            assert [topic["topic"] for topic in result["assignment"]] == list(group.topics)
+            assert [owner for topic in result["assignment"] for owner in topic["owner"]] == assignment.owner.tolist()
+        assert row["members"] == list(group.members)
+
+
+@given(st.lists(groups(), min_size=2, max_size=6), st.randoms(use_true_random=False))
+def test_neighbours_change_nothing(fleet, random):
+    rows = [row_from_group(group, "fleet", at) for at, group in enumerate(fleet, 1)]
+    together = compared(batch_of(rows))
+    shuffled = random.sample(rows, len(rows))
+    broken = [{"group": "broken", "topics": [{"topic": "t", "partitions": -1}], "source": "", "position": 10**6}]
+    assert compared(batch_of(shuffled[:1] + broken + shuffled[1:]))[:len(fleet)] == together
+    assert [row for one in rows for row in compared(batch_of([one]))] == together
+
+
+def fussy(columns):
+    "Raises if any topic has exactly three partitions."
+    if (columns.partitions == 3).any():
+        raise RuntimeError("three")
+    return np.full(columns.size, -1)
+
+
+def wild(group):
+    "Answers nonsense for groups named bad, each time another kind of it."
+    if group.name.startswith("bad"):
+        answers = {"bad1": np.full(group.columns.size, 99), "bad2": [0.5], "bad3": None, "bad4": np.zeros(7, int)}
+        return answers[group.name]
+    return group.previous
+
+
+def some_groups():
+    return [Group({"t": count}, {"a": ["t"], "b": ["t"]}, name=name) for name, count in
+            [("one", 1), ("bad1", 2), ("two", 2), ("bad2", 3), ("three", 3), ("bad3", 2), ("bad4", 2), ("four", 4)]]
+
+
+def test_a_strategy_that_raises_costs_only_the_group():
+    done = compared(table_of(some_groups()), ["range", Strategy("fussy", fussy, many=True)])
+    rejected = {row["position"]: row["reject"] for row in done if row["reject"]}
+    assert list(rejected) == [4, 5]
+    assert rejected[5] == "group three: strategy fussy must not raise (got RuntimeError: three)"
+    assert [len(row["results"]) for row in done] == [3, 3, 3, 0, 0, 3, 3, 3]
+
+
+def test_a_strategy_that_answers_nonsense_costs_only_the_group():
+    done = compared(table_of(some_groups()), ["range", Strategy("wild", wild)])
+    assert [row["reject"].partition(":")[0] for row in done if row["reject"]] == [f"group bad{i}" for i in range(1, 5)]
+    alone = compared(table_of(some_groups()), ["range"])
+    assert [row["results"][1] for row in done if not row["reject"]] == \
+        [row["results"][1] for row in alone if not row["group"].startswith("bad")]
+
+
+def test_groups_of_the_broker_get_figures_and_no_client_strategy():
+    uneven = {"members": [Member("a", ["t"], owned=[("t", i) for i in range(4)]), Member("b", ["t"])]}
+    classic, broker = (compared(table_of([Group({"t": 4}, **uneven, name="g", type=kind)]))[0]["needs"]
+                       for kind in ("classic", "consumer"))
+    assert classic[0]["strategy"] in STRATEGIES and classic[0]["kind"] == broker[0]["kind"] == 2
+    assert broker[0]["strategy"] == "" and "broker" in broker[0]["remedy"]
+
+
+def test_share_groups_are_passed_over():
+    done = compared(table_of([Group({}, {}, name="s", type="share"), Group({}, {}, name="g")]))
+    told = [(row["group"], row["ignored"], len(row["results"])) for row in done]
+    assert told == [("s", "share group", 0), ("g", "", 5)]
+
+
+def test_declared_joins_are_the_fleet_s():
+    split = Group({"clicks": 2, "views": 2, "other": 2}, name="g", members=[
+        Member("a", ["clicks", "views", "other"], owned=[("clicks", 0), ("views", 1), ("other", 0)]),
+        Member("b", ["clicks", "views", "other"], owned=[("clicks", 1), ("views", 0), ("other", 1)])])
+    assert compared(table_of([split]))[0]["needs"] == []
+    need = compared(table_of([split]), joins=[["clicks", "views"]])[0]["needs"][0]
+    assert (need["kind"], need["strategy"]) == (5, "range")
+
+
+def test_hostile_names_pass_through_unchanged():
+    fleet = [Group({topic or "t": 3}, {member or "m": [topic or "t"]}, name=name, cluster=name)
+             for name, topic, member in zip(HOSTILE, HOSTILE[1:] + HOSTILE[:1], HOSTILE[2:] + HOSTILE[:2])]
+    done = compared(table_of(fleet))
+    assert [row["group"] for row in done] == HOSTILE and not any(row["reject"] for row in done)
+    assert [row["members"] for row in done] == [list(group.members) for group in fleet]
+    twice = batch_of([{"group": name, "members": [{"id": name}, {"id": name}]} for name in HOSTILE])
+    assert all(row["reject"].isprintable() for row in compared(twice))
+
+
+def test_large_batches_are_cut():
+    rows = batch_of([{"group": "g", "topics": [{"topic": "t", "partitions": 900_000}]}] * 5 + [{"group": "h"}] * 2500)
+    assert sum(piece.num_rows for piece in pieces(rows)) == 2505
+    assert max(piece.num_rows for piece in pieces(rows)) <= 1000
+    assert [piece.num_rows for piece in pieces(rows)][:2] == [2, 2]
+    assert sum(done.num_rows for done in compare_batches(iter([rows.slice(5, 2000)]), ["range"])) == 2000
+
+
+def test_strategies_for_workers():
+    assert portable("LagBasedAssignor") == "lag"
+    assert portable(f"{__name__}:fussy") == f"{__name__}:fussy"
+    with pytest.raises(StrategyError, match="workers can import"):
+        def local(group):
+            return group.previous
+        portable(local)
+
+
+# --- sources and runs ----------------------------------------------------------------------------------------------
+
+def widened(kind):
+    """The type as other writers have it: 64 bits, long lists, long strings."""
+    if pa.types.is_list(kind):
+        return pa.large_list(widened(kind.value_type))
+    if pa.types.is_struct(kind):
+        return pa.struct([column.with_type(widened(column.type)) for column in kind])
+    return pa.int64() if pa.types.is_integer(kind) else pa.large_string() if pa.types.is_string(kind) else kind
+
+
+def test_parquet_of_other_writers(tmp_path):
+    table, _ = rows_of_groups(some_groups(), "text")
+    types = pa.schema([column.with_type(widened(column.type)) for column in READ])
+    wide = pa.Table.from_pylist(table.to_pylist(), types)
+    pq.write_table(wide, tmp_path / "wide.parquet")
+    schema, rows = parquet_schema([str(tmp_path / "wide.parquet")])
+    assert rows == len(some_groups()) and schema.field("topics").type.value_type.field("partitions").type == pa.int64()
+    pq.write_table(table, tmp_path / "narrow.parquet")
+    with pytest.raises(FleetError, match="all Parquet files must have the same types"):
+        look_at(tmp_path)
+
+
+@pytest.mark.parametrize("content, words", [
+    (b"PAR1 and then nothing", "Parquet must be readable"),
+    (b"", "no text"),
+])
+def test_inputs_that_are_none(tmp_path, content, words):
+    (tmp_path / "input").write_bytes(content)
+    with pytest.raises(ValueError, match=words) as caught:
+        look_at(str(tmp_path / "input"))
+    assert "\n" not in str(caught.value)
+
+
+def test_other_tables_are_named(tmp_path):
+    pq.write_table(pa.table({"a": [1]}), tmp_path / "a.parquet")
+    with pytest.raises(FleetError, match=r"must have the columns group, members, topics \(got a\)"):
+        look_at(tmp_path)
+    pq.write_table(pa.table({"group": [1], "members": [[1]], "topics": [[1]]}), tmp_path / "a.parquet")
+    with pytest.raises(FleetError, match=r"group must be string \(got int64\)"):
+        look_at(tmp_path)
+
+
+def test_only_whole_runs_are_read(tmp_path):
+    (tmp_path / ".run-unfinished" / "results").mkdir(parents=True)
+    with pytest.raises(FleetError, match="a run must be a folder with run.json"):
+        Run(tmp_path / ".run-unfinished")

@@ -215,7 +215,7 @@ def _differs_side_by_side(strategy):
         if any(not np.array_equal(one.owner, other.owner) for one, other in zip(together, alone)):
             return "the answer for many groups side by side is not their answers one by one"
 
-# %% ../nbs/25_conformance.ipynb #167b7947
+# %% ../nbs/25_conformance.ipynb #493ee352
 PROMISES = {promise.id: promise for promise in [
     Promise("owner-column", "one owner or nobody for each partition, and every member a key", _wrong_shape),
     Promise("subscribers-only", "only members that subscribe to a topic get its partitions", _strangers),
@@ -225,7 +225,8 @@ PROMISES = {promise.id: promise for promise in [
     Promise("any-order", "the order in which members, topics and claims are listed changes nothing", _depends_on_order),
     Promise("no-memory", "asked again, it answers the same", _remembers),
     Promise("any-hash-seed", "Python's hash seed changes nothing", _depends_on_hash_seed),
-    Promise("many", "many groups at once are answered as one by one, if registered with many=True", _differs_side_by_side),
+    Promise("many", "many groups at once are answered as one by one, if registered with many=True",
+            _differs_side_by_side),
 ]}
 
 # %% ../nbs/25_conformance.ipynb #c326f6e8

@@ -65,8 +65,8 @@ def raises_without_members(group):
 
 
 def looks_at_the_order(group):
-    listed = [topic for member in group.details for topic in member.topics]
-    return swapped(group) if sum(range(len(listed))) and listed[0] != min(group.details[0].topics or listed) else right(group)
+    first = next((member.topics for member in group.details if member.topics), ())
+    return swapped(group) if first and first[0] != min(first) else right(group)
 
 
 last = []

@@ -29,5 +29,6 @@ def groups(draw, max_topics=5, max_members=6, max_partitions=7):
 
 def owners(group):
     """Owner columns of a group in which only subscribers own anything."""
-    choices = [st.sampled_from([-1, *group.subscribers(group.topics[topic]).tolist()]) for topic in group.columns.topic_of]
+    choices = [st.sampled_from([-1, *group.subscribers(group.topics[topic]).tolist()])
+               for topic in group.columns.topic_of]
     return st.tuples(*choices).map(list)

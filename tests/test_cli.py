@@ -16,7 +16,7 @@ from typer.testing import CliRunner
 
 from kafka_assign.assignment import SUMMARY_KEYS
 from kafka_assign.assignors.comparison import compare
-from kafka_assign.assignors.registry import assign, strategies
+from kafka_assign.assignors.registry import assign, usual_strategies
 from kafka_assign.cli import app
 from kafka_assign.snapshot import SnapshotError, read_groups
 from kafka_assign.views import demo_group
@@ -69,9 +69,9 @@ def test_demo_says_what_python_says():
     expected = compare(demo_group())
     assert (done.code, done.err) == (0, "")
     assert group["rows"] == [expected.current.summary(), *expected.rows]
-    assert [row["strategy"] for row in group["rows"]] == ["current", *strategies()]
+    assert [row["strategy"] for row in group["rows"]] == ["current", *usual_strategies()]
     assert {"group", "cluster", "time", "type", "state", "strategy", "generation", "members", "topics", "partitions",
-            "lag_known", "inferred", "rows"} == group.keys()
+            "lag_known", "inferred", "changes", "rows"} == group.keys()
 
 
 def test_table_begins_with_facts_and_the_group_as_it_is():

@@ -48,7 +48,7 @@ def test_a_waived_promise_is_one_that_is_broken(name):
 @pytest.mark.parametrize("strategy, passed", [("broken:right", True), ("broken:forgets_one", False)])
 def test_the_suite_runs_under_pytest_on_a_strategy_of_ones_own(strategy, passed):
     environment = {"KAFKA_ASSIGN_STRATEGY": strategy, "PYTHONPATH": str(HERE), "PATH": ""}
-    done = subprocess.run([sys.executable, "-m", "pytest", "-q", "--pyargs", "kafka_assign.conformance", "-p", "no:cacheprovider"],
-                          env=environment, capture_output=True, text=True, cwd=HERE.parent / "nbs")
+    words = ["-m", "pytest", "-q", "-p", "no:cacheprovider", "--pyargs", "kafka_assign.conformance"]
+    done = subprocess.run([sys.executable, *words], env=environment, cwd=HERE.parent / "nbs", capture_output=True, text=True)
     assert (done.returncode == 0) is passed, done.stdout + done.stderr
     assert f"{'9 passed' if passed else '1 failed, 8 passed'}" in done.stdout

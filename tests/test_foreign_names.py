@@ -18,7 +18,7 @@ from kafka_assign.cli import app
 from kafka_assign.document import group_to_document, read_document, write_document
 from kafka_assign.group import Group
 from kafka_assign.members import Member
-from kafka_assign.names import shown
+from kafka_assign.names import quoted, shown
 from kafka_assign.snapshot import read_groups
 from kafka_assign.views import show_assignment, show_comparisons, show_run
 
@@ -93,7 +93,7 @@ def error_is_a_line(done):
 @given(groups())
 def test_displays_of_python(group):
     assignment, comparison = assign(group, "fair"), compare(group, ["range", "fair"])
-    assert repr(group).isprintable() and repr(shown(group.name)) in repr(group)
+    assert repr(group).isprintable() and quoted(group.name) in repr(group)
     for thing in (assignment, comparison, group.details, group.topics):
         assert harmless(repr(thing))
     assert len(repr(assignment).splitlines()) == 1 + len(group.members)

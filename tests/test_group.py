@@ -43,8 +43,9 @@ def test_the_order_of_the_input_changes_nothing(data):
     group = data.draw(groups())
     topics = [(name, count) for name, count, missing in
               zip(group.topics, group.partitions.tolist(), group.columns.missing) if not missing]
-    members = [Member(**(vars(member) | {"topics": data.draw(st.permutations(member.topics)),
-                                         "owned": data.draw(st.permutations(member.owned))})) for member in group.details]
+    def shuffled(member):
+        return {name: data.draw(st.permutations(getattr(member, name))) for name in ("topics", "owned")}
+    members = [Member(**(vars(member) | shuffled(member))) for member in group.details]
     start = group.columns.start
     lag = None if group.lag is None else {name: group.lag[start[t]:start[t + 1]] for t, name in enumerate(group.topics)
                                           if not group.columns.missing[t]}
@@ -95,8 +96,9 @@ def test_an_assignment_names_every_member_and_every_owned_partition_once(data):
     assert sum(map(len, a.values())) == len(named)
 
 
-json_values = st.recursive(st.none() | st.booleans() | st.integers(-2, 2**70) | st.floats() | st.text(max_size=3),
-                           lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=3), inner, max_size=3))
+json_values = st.recursive(
+    st.none() | st.booleans() | st.integers(-2, 2**70) | st.floats() | st.text(max_size=3),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=3), inner, max_size=3))
 KEYS = ["format", "name", "topics", "members", "lag", "offsets", "generation", "partition_racks", "topic_ids", "reset"]
 
 

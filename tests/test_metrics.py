@@ -51,8 +51,9 @@ def in_rack_by_definition(group, holder):
     racks = {member.id: member.rack for member in group.details}
     if not any(racks.values()):
         return -1
-    return sum(racks[m] is not None and racks[m] in group.partition_racks.get(tp.topic, {tp.partition: []})[tp.partition]
-               for tp, m in holder.items())
+    def replicas(tp):
+        return group.partition_racks.get(tp.topic, {tp.partition: []})[tp.partition]
+    return sum(racks[m] is not None and racks[m] in replicas(tp) for tp, m in holder.items())
 
 
 def figures(columns, owner, group=0):

@@ -135,7 +135,7 @@ def compared_frame(spark, inputs: Inputs, strategies: Mapping[str, str], joins: 
     kernel = partial(compare_batches, strategies=list(strategies.values()), joins=[list(join) for join in joins])
     return frame_of(spark, inputs).mapInArrow(kernel, spark_schema(COMPARED))
 
-# %% ../../nbs/59_fleet_jobs.ipynb #0089d704
+# %% ../../nbs/59_fleet_jobs.ipynb #997262e8
 def _write_all(spark, inputs, strategies, joins, folder, diary):
     "Write all tables; rows and hash of each."
     from pyspark import StorageLevel
@@ -168,7 +168,7 @@ def compare_fleet(inputs, out: str | os.PathLike, strategies: Iterable[str] | No
             tables = _write_all(spark, found, chosen, joins, folder, diary)
         except job_errors() as error:
             raise FleetError(f"the job must come to its end (got {in_one_line(error)})") from error
-        return finish(folder, {
+        return Run(finish(folder, {
             "job": "compare", **diary.times(), "inputs": [shown(one)[:200] for one in named],
             "strategies": list(chosen), "joins": [list(join) for join in joins],
-            "versions": versions(), "settings": settings, "counts": count(found, tables), "tables": tables})
+            "versions": versions(), "settings": settings, "counts": count(found, tables), "tables": tables}))

@@ -45,16 +45,16 @@ def unfinished(out: str | os.PathLike) -> Iterator[Path]:
         shutil.rmtree(folder, ignore_errors=True)
         raise
 
-# %% ../../nbs/58_fleet_runs.ipynb #bf48f3fd
-def finish(folder: Path, manifest: dict) -> "Run":
-    "Give a folder with whole tables its manifest and its name."
+# %% ../../nbs/58_fleet_runs.ipynb #d5937f24
+def finish(folder: Path, manifest: dict) -> Path:
+    "Give a folder with whole tables its manifest and its name; where it is then."
     for name in manifest["tables"]:
         if not (folder / name / "_SUCCESS").exists():
             raise FleetError(f"table {name} must be whole (got one without _SUCCESS)")
     name = folder.name.removeprefix(".")
     text = json.dumps({"format": 1, "run": name, **manifest}, indent=2, ensure_ascii=False)
     (folder / MANIFEST).write_text(text + "\n", encoding="utf-8")
-    return Run(folder.rename(folder.with_name(name)))
+    return folder.rename(folder.with_name(name))
 
 # %% ../../nbs/58_fleet_runs.ipynb #00702ab0
 @dataclass(frozen=True)

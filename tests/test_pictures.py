@@ -1,0 +1,278 @@
+"""Pictures: the same bytes every time, any name, any size, and words that say what the picture shows."""
+import io
+import re
+import subprocess
+import sys
+import time
+import warnings
+from html.parser import HTMLParser
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from kafka_assign import Assignment, Group, assign, compare
+from kafka_assign.drawing.canvas import INK
+from kafka_assign.drawing.captions import MOST_NAMED, describe
+from kafka_assign.drawing.scene import HUES, MOVED, PLACED, best_frame, cells_of, lines_of, looks, marks, scene_of
+
+matplotlib = pytest.importorskip("matplotlib")
+from PIL import Image  # noqa: E402
+
+from kafka_assign.pictures import plot  # noqa: E402
+
+ROOT = Path(__file__).resolve().parent.parent
+TOPICS = {"t0": 1, "t1": 2, "t2": 3}
+READS = {"C0": ["t0"], "C1": ["t0", "t1"], "C2": ["t0", "t1", "t2"]}
+
+
+def example():
+    """KIP-54's second example: before, and after C0 left."""
+    before = assign(Group(TOPICS, READS), "roundrobin")
+    left = Group(TOPICS, {"C1": READS["C1"], "C2": READS["C2"]}, owned={name: before[name] for name in ("C1", "C2")})
+    return before, assign(left, "roundrobin"), assign(left, "fair")
+
+
+def pixels(picture):
+    return np.array(Image.open(io.BytesIO(picture.png)).convert("RGBA"))
+
+
+def quietly(*what):
+    """A picture of `what` with its bytes; a warning is an error."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        picture = plot(*what)
+        assert picture.png.startswith(b"\x89PNG")
+    return picture
+
+
+# --- bytes -------------------------------------------------------------------------------------------------------
+
+def test_same_bytes_again():
+    assert plot(*example()).png == plot(*example()).png
+
+
+def test_same_bytes_in_any_style():
+    plain = plot(*example()).png
+    with matplotlib.rc_context({"font.size": 30, "text.usetex": True, "path.sketch": (1, 100, 2), "figure.dpi": 30,
+                                "savefig.bbox": "tight", "savefig.facecolor": "red", "font.family": "monospace",
+                                "patch.linewidth": 9, "text.parse_math": False, "axes.xmargin": 3}):
+        assert plot(*example()).png == plain
+
+
+def test_same_bytes_in_another_process():
+    code = ("import sys; sys.path.insert(0, 'tests'); from test_pictures import *;"
+            "import hashlib; print(hashlib.sha256(plot(*example()).png).hexdigest())")
+    run = [subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True,
+                          env={"PYTHONHASHSEED": seed, "PYTHONPATH": str(ROOT)}) for seed in ("1", "2")]
+    assert run[0].stdout == run[1].stdout != ""
+
+
+def test_file_says_nothing_of_its_making():
+    image = Image.open(io.BytesIO(plot(*example()).png))
+    assert not set(image.info) - {"transparency"}
+
+
+def test_no_figure_is_left_in_pyplot():
+    code = ("import sys; from kafka_assign import *; from kafka_assign.pictures import plot;"
+            "plot(assign(Group({'t': 2}, {'a': ['t']}), 'range')).png; assert 'matplotlib.pyplot' not in sys.modules")
+    subprocess.run([sys.executable, "-c", code], cwd=ROOT, check=True)
+
+
+# --- what is seen ------------------------------------------------------------------------------------------------
+
+def test_ground_is_the_same_on_light_and_dark_pages():
+    seen = pixels(plot(*example()))
+    assert (seen[0, 0, 3], seen[0, -1, 3]) == (0, 0)             # around the round corners nothing
+    assert (seen[20:-20, 20:-20, 3] >= 250).all()                # on the card nothing shines through
+
+
+def test_marks_are_seen_without_colour():
+    before, moved, _ = example()
+    same = Assignment(moved.group.replace(owned=moved), moved.owner, moved.strategy)
+    seen = [Image.fromarray(pixels(plot({"x": one}))) for one in (moved, same)]
+    grey = [np.array(one.convert("L"), int)[140:230, :900] for one in seen]         # the cells of both rows
+    assert (np.abs(grey[0] - grey[1]) > 100).mean() > 0.002
+
+
+def brightness(color):
+    parts = [int(color[i:i + 2], 16) / 255 for i in (1, 3, 5)]
+    parts = [part / 12.92 if part <= 0.04045 else ((part + 0.055) / 1.055) ** 2.4 for part in parts]
+    return sum(weight * part for weight, part in zip((0.2126, 0.7152, 0.0722), parts))
+
+
+@pytest.mark.parametrize("count", [18, 40, 1000])
+def test_text_on_cells_has_contrast(count):
+    for look in looks(count):
+        low, high = sorted([brightness(look.fill), brightness(look.ink)])
+        assert (high + 0.05) / (low + 0.05) >= 4.5, look
+
+
+def without_green(color):
+    """How a colour looks to somebody without green cones (Machado, Oliveira and Fernandes 2009), linear light."""
+    parts = np.array([int(color[i:i + 2], 16) / 255 for i in (1, 3, 5)])
+    linear = np.where(parts <= 0.04045, parts / 12.92, ((parts + 0.055) / 1.055) ** 2.4)
+    seen = np.array([[0.367322, 0.860646, -0.227968], [0.280085, 0.672501, 0.047413], [-0.01182, 0.04294, 0.968881]])
+    return np.clip(seen @ linear, 0, 1) ** (1 / 2.4)
+
+
+def test_colours_stay_apart_without_green():
+    assert min(np.abs(without_green(one) - without_green(other)).max()
+               for i, one in enumerate(HUES) for other in HUES[:i]) > 0.15
+
+
+def test_neighbours_differ_in_grey():
+    grey = [brightness(hue) for hue in HUES]
+    assert min(max(a, b) / min(a, b) for a, b in zip(grey, grey[1:])) > 1.5
+    assert brightness(INK) < min(grey) / 5
+
+
+def test_every_partition_is_drawn_once_in_its_owners_row():
+    for one in example():
+        scene = scene_of([one])
+        cells = cells_of(one, scene)
+        drawn = {(scene.topics[topic], number): row for row, topic, number in zip(cells.row, cells.topic, cells.number)}
+        assert len(drawn) == len(cells.row) == one.group.columns.size
+        for (topic, number), row in drawn.items():
+            assert (topic, number) in one[scene.members[row]]
+
+
+def test_only_changes_are_marked():
+    _, moved, fair = example()
+    assert marks(fair).tolist() == [PLACED, 0, MOVED, 0, 0, 0]
+    assert (marks(moved) == MOVED).sum() == moved.moved.sum() == 2
+
+
+# --- words -------------------------------------------------------------------------------------------------------
+
+def test_words_name_every_move():
+    for one in example()[1:]:
+        words = plot(one).words
+        names = [*one.group.members, None]
+        for at in np.flatnonzero(one.moved):
+            topic, number = one.group.at(at)
+            assert f"{topic}-{number} from {names[one.group.previous[at]]} to {names[one.owner[at]]}" in words
+        for member, owned in one.items():
+            assert f"{member}: {', '.join(f'{topic}-{number}' for topic, number in owned)}." in words
+
+
+@pytest.mark.parametrize("size", [MOST_NAMED, MOST_NAMED + 1, 5000])
+def test_words_count_what_is_many(size):
+    group = Group({"t": size}, {"a": ["t"], "b": ["t"]}, owned={"a": [("t", i) for i in range(size)]})
+    words = describe(Assignment(group, np.ones(size, int)))
+    assert (f"Moved: {size:,} of t." in words) == (size > MOST_NAMED)
+    assert ("t-0 from a to b, t-1 from a to b" in words) == (size <= MOST_NAMED)
+    assert len(words) < 2000
+
+
+class Alternative(HTMLParser):
+    def handle_starttag(self, tag, attrs):
+        assert tag in ("figure", "img", "details", "summary", "pre"), tag
+        self.alt = dict(attrs).get("alt", getattr(self, "alt", None))
+
+
+def test_words_are_the_alternative_text():
+    picture = plot(*example())
+    parser = Alternative()
+    parser.feed(picture.html())
+    assert parser.alt == picture.words == repr(picture)
+    data, about = picture._repr_png_()
+    assert (data, about["alt"]) == (picture.png, picture.words)
+
+
+def test_title_of_each_panel_is_in_the_words():
+    before, moved, fair = example()
+    assert [line.split(":")[0] for line in plot({"old": before, "new": fair}).words.splitlines()][::5] == ["old", "new"]
+    words = plot(compare(moved.group, ["range", "fair"])).words
+    assert re.findall(r"^(\w+): \d+ members", words, re.M) == ["current", "range", "fair"]
+
+
+# --- strange and large ones --------------------------------------------------------------------------------------
+
+EMPTY = {
+    "nothing": Group({}, {}), "no members": Group({"t": 3}, {}), "no topics": Group({}, {"a": []}),
+    "no partitions": Group({"t": 0}, {"a": ["t"]}), "no metadata": Group({}, {"a": ["ghost"]}),
+    "nobody reads": Group({"t": 3}, {"a": []}, owned={}), "many idle": Group({}, {f"m{i}": [] for i in range(90)}),
+    "no lag": Group({"t": 2}, {"a": ["t"]}, lag={"t": [-1, -1]}),
+    "huge lag": Group({"t": 1}, {"a": ["t"]}, lag={"t": [2 ** 62]}),
+}
+
+
+@pytest.mark.parametrize("name", EMPTY)
+def test_empty_groups(name):
+    one = assign(EMPTY[name], "range")
+    assert quietly(one).words == describe(one)
+    quietly(one, *example())
+
+
+@pytest.mark.parametrize("what", [[], (), {}, "range", 3, [None], Group({}, {})])
+def test_what_cannot_be_plotted(what):
+    with pytest.raises(ValueError, match="plot must be given"):
+        plot(what)
+
+
+HOSTILE = ["$x^2$", "$", "\\frac{", "<script>alert(1)</script>", "a\nb", "\x1b[31mred", "\x00", "\u202eright to left",
+           "消費者", "😀🏳️‍🌈", "{member}", "%s", "L" * 249, "[red]", "é" * 100,
+           "\u0301" * 50, "x" * 100_000, "&amp;", "'\"", "\u2028"]
+
+
+def test_hostile_names_are_text():
+    group = Group({name: 2 for name in HOSTILE[1::2]}, {name: HOSTILE[1::2] for name in HOSTILE}, name="<b>$x$</b>")
+    picture = quietly({name: assign(group, "range") for name in HOSTILE[:4]})
+    assert not re.search(r"[\x00-\x09\x0b-\x1f\u202e\ud800\u2028]", picture.words)
+    parser = Alternative()
+    parser.feed(picture.html())                                   # and no other tags than ours
+    assert "<script>alert(1)</script>: " in parser.alt
+    assert len(picture.words) < 20_000
+
+
+def test_nothing_on_standard_error():
+    code = ("from kafka_assign import *; from kafka_assign.pictures import plot; names = ['消費者', '😀', '$x^', 'a\\nb'];"
+            "plot(assign(Group(dict.fromkeys(names, 3), dict.fromkeys(names, names)), 'range')).png")
+    done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True)
+    assert done.stderr == done.stdout == ""
+
+
+@settings(max_examples=25)
+@given(st.lists(st.text(max_size=40), min_size=1, max_size=6, unique=True), st.integers(0, 30), st.integers(1, 3))
+def test_any_names(names, partitions, panels):
+    group = Group(dict.fromkeys(names, partitions), dict.fromkeys(names, names))
+    quietly(*[assign(group, "fair")] * panels)
+
+
+def shape(members, topics, partitions, seed=0):
+    """A group from arrays with random subscriptions and previous owners."""
+    random = np.random.default_rng(seed)
+    names, ids = [f"t{i:05}" for i in range(topics)], [f"m{i:05}" for i in range(members)]
+    reads, counts = random.random((members, topics)) < 0.5, [partitions] * topics
+    owner = assign(Group.from_arrays(names, counts, ids, reads), "roundrobin").owner
+    return assign(Group.from_arrays(names, counts, ids, reads, owner), "fair")
+
+
+SIZES = (2000, 100, 1000), (2000, 1, 100_000), (60, 20_000, 5), (3, 2, 50_000), (40, 3, 600), (40, 300, 10), (41, 5, 5)
+
+
+@pytest.mark.parametrize("size", SIZES, ids=str)
+def test_large_groups_are_drawn_at_once(size):
+    one = shape(*size)
+    start = time.process_time()
+    picture = quietly(one)
+    assert time.process_time() - start < 6                        # a second or two where nothing else runs
+    seen = pixels(picture)
+    assert seen.shape[1] == 1520 and seen.shape[0] < 2000
+    assert len(picture.words) < 20_000 and len(picture.png) < 300_000
+
+
+def test_six_large_groups_side_by_side():
+    one = shape(2000, 100, 100)
+    assert quietly([one] * 6).png == quietly((one,) * 6).png
+
+
+@pytest.mark.parametrize("sizes", [(5,), (15,), (60,), (600,), (60, 60), (600, 60, 6)])
+def test_rows_stay_within_their_panel(sizes):
+    scene = scene_of([assign(Group({"t": size, "u": 3}, {"a": ["t"], "b": ["u"]}), "range") for size in sizes])
+    frame, fit = best_frame(scene, lines_of(scene))
+    for cells in fit.cells:
+        assert ((cells.step + cells.size) * fit.unit + 5 * cells.gap <= frame.room + 1e-6).all()

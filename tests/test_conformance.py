@@ -49,6 +49,6 @@ def test_a_waived_promise_is_one_that_is_broken(name):
 def test_the_suite_runs_under_pytest_on_a_strategy_of_ones_own(strategy, passed):
     environment = {"KAFKA_ASSIGN_STRATEGY": strategy, "PYTHONPATH": str(HERE), "PATH": ""}
     words = ["-m", "pytest", "-q", "-p", "no:cacheprovider", "--pyargs", "kafka_assign.conformance"]
-    done = subprocess.run([sys.executable, *words], env=environment, cwd=HERE.parent / "nbs", capture_output=True, text=True)
+    done = subprocess.run([sys.executable, *words], env=environment, cwd=HERE, capture_output=True, text=True)
     assert (done.returncode == 0) is passed, done.stdout + done.stderr
     assert f"{'9 passed' if passed else '1 failed, 8 passed'}" in done.stdout

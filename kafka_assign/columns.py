@@ -59,12 +59,14 @@ class Racks(NamedTuple):
     replicas: np.ndarray
     "the racks of all replicas, partition by partition"
 
-# %% ../nbs/01_columns.ipynb #2a2f4741
+# %% ../nbs/01_columns.ipynb #19faca47
 LARGEST_TABLE = 1 << 27          # cells, that is bytes: 128 MiB
 
 
 def _subscribes(columns, topic, member):
     "Whether pairs of a topic and a member of the same group are among the subscriptions."
+    if len(columns.subs) == columns.cell_at[-1]:                # everybody subscribes to everything
+        return np.ones(len(topic), bool)
     pairs = np.repeat(columns.first_cell, columns.readers) + columns.subs
     wanted = columns.first_cell[topic] + member
     if columns.cell_at[-1] <= LARGEST_TABLE:
@@ -80,8 +82,10 @@ class _Subscriptions:
     def may_own(self, topic: np.ndarray, member: np.ndarray) -> np.ndarray:
         "Whether each `member` subscribes to the `topic` beside it, bool; members of other groups, and -1, do not."
         topic, member = np.asarray(topic), np.asarray(member)
-        group = row_of(self.topics_at)[topic]
+        group = np.zeros(1, np.int64) if self.groups == 1 else row_of(self.topics_at)[topic]
         may = (member >= self.members_at[group]) & (member < self.members_at[group + 1])
+        if may.all():
+            return _subscribes(self, topic, member)
         may[may] = _subscribes(self, topic[may], member[may])
         return may
 

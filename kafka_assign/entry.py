@@ -195,7 +195,14 @@ def _order(names, what):
     went[order] = np.arange(len(order))
     return ordered, order, went
 
-# %% ../nbs/11_entry.ipynb #d93e282c
+# %% ../nbs/11_entry.ipynb #06be94fb
+def _rows_of_matrix(matrix):
+    "Subscribers of each topic as compressed rows, from a matrix members x topics."
+    at = begins(np.count_nonzero(matrix, axis=0))
+    cell = np.flatnonzero(np.ascontiguousarray(matrix.T)).astype(np.int32)
+    return at, cell - np.repeat(np.arange(matrix.shape[1], dtype=np.int32) * np.int32(len(matrix)), np.diff(at))
+
+
 def _subscription_rows(subscriptions, members, topics):
     "Subscribers of each topic as compressed rows, renumbered, from a matrix members x topics or its compressed rows."
     if isinstance(subscriptions, tuple):
@@ -208,7 +215,7 @@ def _subscription_rows(subscriptions, members, topics):
         if matrix.shape != (len(members), len(topics)):
             wanted = f"{len(members)} x {len(topics)}"
             raise GroupError(f"subscriptions must be members x topics, {wanted} (got {matrix.shape})")
-        topic, member = np.nonzero(matrix[np.argsort(members)][:, np.argsort(topics)].T)
+        return _rows_of_matrix(matrix[np.argsort(members)][:, np.argsort(topics)])
     return begins(np.bincount(topic, minlength=len(topics))), member.astype(np.int32)
 
 # %% ../nbs/11_entry.ipynb #5ba4e21c

@@ -30,36 +30,45 @@ def pick_rows(at: np.ndarray, rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]
     picked_at = begins(length)
     return picked_at, np.arange(picked_at[-1]) + np.repeat(at[rows] - picked_at[:-1], length)
 
-# %% ../../nbs/19_core.ipynb #ee8fa595
+# %% ../../nbs/19_core.ipynb #116b8ff3
 _LONG_ROW = 200
+
+
+def _sort_table(packed, length):
+    "Sort rows of these lengths in place, as rows of a table."
+    width, last = int(length.max(initial=0)), np.iinfo(np.int64).max
+    there = np.arange(width) < length[:, None]
+    table = np.full(there.shape, last)
+    table[there] = packed
+    table.sort(axis=1)
+    packed[:] = table[there]
 
 
 def _sort_rows(packed, at):
     "Sort each row in place; `packed` is in order of rows already."
-    if len(packed) < _LONG_ROW * len(at):
-        packed.sort()
-    else:
+    length = np.diff(at)
+    if len(packed) >= _LONG_ROW * len(at):
         for begin, end in pairwise(at.tolist()):
             packed[begin:end].sort()
+    elif len(length) * int(length.max(initial=0)) <= 2 * len(packed):
+        _sort_table(packed, length)
+    else:
+        packed.sort()
 
-# %% ../../nbs/19_core.ipynb #0b049d08
+# %% ../../nbs/19_core.ipynb #a6b27103
 def row_order(values: np.ndarray, at: np.ndarray) -> np.ndarray:
     "Places that put each row in ascending order of `values`; equal values keep their order. Any int64 will do."
-    row, least = row_of(at), int(values.min(initial=0))
+    length, least = np.diff(at), int(values.min(initial=0))
     value_bits = (int(values.max(initial=0)) - least).bit_length()
-    place_bits = int(np.diff(at).max(initial=0)).bit_length()
+    place_bits = int(length.max(initial=0)).bit_length()
     if len(at).bit_length() + value_bits + place_bits > 63:
-        return np.lexsort((values, row))
-    first = at[row]
-    packed = row.astype(np.int64)
-    packed <<= value_bits
-    packed += values
-    packed -= least
-    packed <<= place_bits
-    packed += np.arange(len(row)) - first
+        return np.lexsort((values, row_of(at)))
+    packed = (values - least) << place_bits
+    packed += np.arange(len(values))
+    packed += np.repeat((np.arange(len(length)) << value_bits + place_bits) - at[:-1], length)
     _sort_rows(packed, at)
     packed &= (1 << place_bits) - 1
-    packed += first
+    packed += np.repeat(at[:-1], length)
     return packed
 
 # %% ../../nbs/19_core.ipynb #87e8e43a

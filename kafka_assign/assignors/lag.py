@@ -64,12 +64,12 @@ def live_topics(columns: Columns, rounds: np.ndarray) -> Live:
     at, slot = pick_rows(columns.subs_at, topics)
     return Live(at, slot, rounds[topics], columns.start[topics], columns.start[topics + 1])
 
-# %% ../../nbs/24_lag.ipynb #d26c7a64
+# %% ../../nbs/24_lag.ipynb #0e8844b3
 def one_round(live: Live, topics: int, number: int, lag: np.ndarray, total: np.ndarray) -> tuple:
     "Round `number` of the first `topics`: partitions given, and to whom (as places in `total`, which it updates)."
     at = live.at[:topics + 1]
-    row, taker = row_of(at), row_order(total[:at[-1]], at)
-    readers = np.diff(at)
+    row, readers = row_of(at), np.diff(at)
+    taker = row_order(total[:at[-1]], at) if number else np.arange(at[-1])       # at first nobody lags
     given = (live.first[:topics] + number * readers - at[:-1])[row] + np.arange(len(row))
     there = given < live.end[row]
     given, taker = given[there], taker[there]
@@ -87,7 +87,7 @@ def rounds_alone(total: list[int], lag: list[int]) -> tuple[list[int], list[int]
             total[member] += weight
     return takers[:len(lag)], sorted(members, key=total.__getitem__)
 
-# %% ../../nbs/24_lag.ipynb #db4774e9
+# %% ../../nbs/24_lag.ipynb #12b148b5
 SMALL_ROUND = 300
 
 
@@ -101,7 +101,8 @@ def deal_live(live: Live, lag: np.ndarray, taken: np.ndarray) -> np.ndarray:
         taken[given] = taker
         number += 1
         left = np.count_nonzero(live.rounds > number)
-    order = row_order(total, live.at)
+    if (live.first + live.rounds * np.diff(live.at) < live.end).any():           # somebody asks for the order after them
+        order = row_order(total, live.at)
     for topic, (begin, end) in enumerate(pairwise(live.at[:left + 1].tolist())):
         width = end - begin
         since, until = (live.first[topic] + width * n for n in (number, live.rounds[topic]))
@@ -111,7 +112,7 @@ def deal_live(live: Live, lag: np.ndarray, taken: np.ndarray) -> np.ndarray:
         order[begin:end] = begin + np.array(after)
     return order
 
-# %% ../../nbs/24_lag.ipynb #d7d51321
+# %% ../../nbs/24_lag.ipynb #46b3c23f
 @strategy("lag", kafka="LagBasedAssignor", many=True, without=["nobody-idle"])
 def lag_assign(columns: Columns) -> np.ndarray:
     """Within each topic even counts, and lag spread as evenly as these allow: the furthest behind first.
@@ -127,8 +128,12 @@ def lag_assign(columns: Columns) -> np.ndarray:
     order[live.slot] = live.slot[deal_live(live, lag, taken)]
     taken[taken >= 0] = live.slot[taken[taken >= 0]]
     rest = np.repeat((columns.readers > 0), columns.partitions) & (taken < 0)
-    topic = columns.topic_of[rest]
-    taken[rest] = order[columns.subs_at[topic] + columns.number[rest] % columns.readers[topic]]
+    rest = slice(None) if rest.all() else rest
+    topic, place = columns.topic_of[rest], columns.number[rest].copy()
+    readers = columns.readers.astype(np.int32)[topic]
+    again = place >= readers                               # division is slow, and most topics have many readers
+    place[again] %= readers[again]
+    taken[rest] = order[columns.subs_at[topic] + place]
     owner = np.full(columns.size, -1, np.int32)
     owner[by_lag] = np.append(columns.subs, -1)[taken]
     return owner

@@ -1,0 +1,83 @@
+"""What the simple strategies cost on one large group, from arrays to the owner column.
+
+The floor is what nobody can go below: count a sorted owner column and copy it. Beside it, at a size that they
+finish, the assignors of kafka-python. CPU, medians of five, everything in one run.
+
+    python benchmarks/arrays.py [partitions]
+"""
+import sys
+import time
+from pathlib import Path
+from statistics import median
+from types import SimpleNamespace
+
+import numpy as np
+
+sys.path.insert(0, str(Path(__file__).resolve().parent))
+
+from fleets import SHAPES, arrays
+
+from kafka_assign import Group, assign
+
+STRATEGIES = {"range": 60, "roundrobin": 60, "lag": 60, "fair": 600}
+LEAST_GAIN = 50
+
+
+def cpu(function, times=5):
+    """Median CPU seconds of a call."""
+    taken = []
+    for _ in range(times):
+        begin = time.process_time()
+        function()
+        taken.append(time.process_time() - begin)
+    return median(taken)
+
+
+def floor(partitions, members):
+    """One count of a sorted owner column, and one copy of it."""
+    owner = np.sort(np.random.default_rng(0).integers(0, members, partitions)).astype(np.int32)
+    return cpu(lambda: (np.bincount(owner, minlength=members), owner.copy()), 15)
+
+
+def from_arrays(shape, partitions, members, topics):
+    """Each strategy beside the floor; what is asked holds for equal subscriptions, the rest is there to be known."""
+    of, least = arrays(shape, partitions, members, topics), floor(partitions, members)
+    made = cpu(lambda: Group.from_arrays(*of))
+    for name, most in STRATEGIES.items():
+        taken = cpu(lambda: assign(Group.from_arrays(*of), name).owner)
+        ratio = taken / least
+        asked = f"(asked: {most}){'' if ratio <= most else '  MISSED'}" if shape == "equal" else ""
+        print(f"{shape:9} {name:11} {taken * 1e3:8.1f} ms {ratio:7.1f} x the floor {asked:20} "
+              f"of it making the group {made * 1e3:.1f} ms")
+
+
+def kafka_python(name, of):
+    """What kafka-python needs for the same group, names and tuples included."""
+    from kafka.coordinator.assignors.range import RangePartitionAssignor
+    from kafka.coordinator.assignors.roundrobin import RoundRobinPartitionAssignor
+    from kafka.protocol.consumer.metadata import ConsumerProtocolSubscription
+    counts = dict(zip(of.topics, of.partitions.tolist()))
+    cluster = SimpleNamespace(partitions_for_topic=lambda topic: set(range(counts[topic])))
+    topics = np.array(of.topics, object)
+    members = [SimpleNamespace(member_id=member, group_instance_id=None, metadata=ConsumerProtocolSubscription(
+        topics=topics[reads].tolist(), user_data=b"", owned_partitions=[]))
+        for member, reads in zip(of.members, of.subscriptions)]
+    assignor = {"range": RangePartitionAssignor, "roundrobin": RoundRobinPartitionAssignor}[name]()
+    return cpu(lambda: assignor.assign(cluster, members), 3)
+
+
+def beside_kafka_python(partitions=100_000, members=2_000, topics=500):
+    """Range and round robin beside kafka-python's."""
+    of = arrays("equal", partitions, members, topics)
+    for name in ("range", "roundrobin"):
+        ours, theirs = cpu(lambda: assign(Group.from_arrays(*of), name).owner), kafka_python(name, of)
+        print(f"{partitions:,} partitions, {members:,} members, {name}: {ours * 1e3:.2f} ms, kafka-python {theirs * 1e3:.1f} ms: "
+              f"{theirs / ours:.0f} x (asked: {LEAST_GAIN}){'' if theirs >= LEAST_GAIN * ours else '  MISSED'}")
+
+
+if __name__ == "__main__":
+    size = int(sys.argv[1]) if len(sys.argv) > 1 else 1_000_000
+    print(f"{size:,} partitions, 2,000 members, 500 topics; floor {floor(size, 2000) * 1e3:.2f} ms")
+    for shape in SHAPES:
+        from_arrays(shape, size, 2000, 500)
+    beside_kafka_python()

@@ -6,7 +6,7 @@
 __all__ = ['HELP', 'app', 'fleet_app', 'about', 'compare_command', 'assign_command', 'strategies_command',
            'fleet_compare_command', 'main']
 
-# %% ../nbs/64_cli.ipynb #05017265
+# %% ../nbs/64_cli.ipynb #a6c41476
 from contextlib import nullcontext
 from pathlib import Path
 from typing import Annotated
@@ -16,8 +16,9 @@ import typer
 from . import __version__
 from .manners import DONE, NAME, NO, Commands, run_as_script, say, say_all
 from .options import (
-    FILE, Cluster, Files, Form, Format, GroupName, Strategies, complete_strategy, each_group, only_group, picked_groups,
-    read_inputs, remarks_on, resolved, sources_of, tell, tell_ignored, where)
+    FILE, Cluster, FailIf, Files, Form, Format, GroupName, InOrder, Join, Leave, Partitions, Strategies, Subscribe,
+    changed, complete_strategy, each_group, only_group, parsed_conditions, picked_groups, read_inputs, refused,
+    remarks_on, resolved, sources_of, tell, tell_ignored, typed_changes, where)
 
 # %% ../nbs/64_cli.ipynb #a8838589
 HELP = {"help_option_names": ["-h", "--help"]}
@@ -45,22 +46,25 @@ def about(version: Annotated[bool, typer.Option(
         kafka-assign compare -
     """
 
-# %% ../nbs/64_cli.ipynb #fc7d4eb5
-@app.command("compare")
+# %% ../nbs/64_cli.ipynb #8cb17551
+@app.command("compare", cls=InOrder)
 def compare_command(
-        files: Files = None, group: GroupName = None, strategy: Strategies = None,
+        ctx: typer.Context, files: Files = None, group: GroupName = None, strategy: Strategies = None,
+        leave: Leave = None, join: Join = None, subscribe: Subscribe = None, partitions: Partitions = None,
+        fail_if: FailIf = None,
         moves: Annotated[bool, typer.Option("--moves", help="List the moves too: partition, from, to.")] = False,
         form: Format = "table", cluster: Cluster = None,
         demo: Annotated[bool, typer.Option("--demo", help="Take a small group that comes with the program.")] = False):
     """What a group looks like, now and under each strategy.
 
-    The row `current` is the group as it is; each other row is what a strategy would make of it. Loads are
-    partitions per member; the balance score is the sum of the differences of loads over all pairs of members, 0 is
-    perfect; kept, moved and placed count partitions that stay, change their owner, or had none; lag is counted in
-    records per member. `-` = does not apply or is not known. JSON and CSV hold all figures.
+    The row `current` is the group as it is; each other row is what a strategy would make of it, after the changes
+    if there are any. Loads are partitions per member; the balance score is the sum of the differences of loads over
+    all pairs of members, 0 is perfect; kept, moved and placed count partitions that stay, change their owner, or
+    had none (or one who left); lag is records per member. `-` = does not apply or is not known.
 
     \b
       kafka-assign compare --demo
+      kafka-assign compare --demo --leave billing-2 --partitions orders=8
       kafka-assign compare describe.txt members.txt --strategy fair --moves
       kafka-consumer-groups.sh ... --describe --all-groups |
         kafka-assign compare - --format json
@@ -70,14 +74,15 @@ def compare_command(
     from kafka_assign.views import demo_group, show_comparisons
     if demo == bool(files):
         raise typer.BadParameter("give files, - for standard input, or --demo", param_hint="FILE")
-    chosen = resolved(strategy)
+    changes, conditions, chosen = typed_changes(ctx), parsed_conditions(fail_if), resolved(strategy)
     groups = Groups({"demo": demo_group()}) if demo else read_inputs(files, cluster)
-    picked = picked_groups(groups, group)
-    comparisons, failed = each_group(picked, lambda one: compare(one, chosen))
-    show_comparisons(comparisons, form, moves)
+    picked = [only_group(groups, group)] if changes else picked_groups(groups, group)
+    comparisons, failed = each_group(picked, lambda one: compare(changed(one, changes), chosen, before=one))
+    show_comparisons(comparisons, form, moves, changed=changes)
     say_all(remarks_on(picked, form), "remarks")
     say_all(failed, "groups without an answer")
-    raise typer.Exit(NO if tell(groups) or failed else DONE)
+    unusable = [tell(groups), failed, refused(comparisons, conditions)]
+    raise typer.Exit(NO if any(unusable) else DONE)
 
 # %% ../nbs/64_cli.ipynb #9ce44247
 def _form(form, output):

@@ -5,7 +5,7 @@
 # %% auto #0
 __all__ = ['SHOWN_MEMBERS', 'About', 'Group']
 
-# %% ../nbs/12_group.ipynb #f6eb2639
+# %% ../nbs/12_group.ipynb #ab60cf61
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, fields, replace
 from functools import cached_property
@@ -16,6 +16,7 @@ from . import entry
 from .columns import Columns, row_of
 from .members import Member, TopicPartition, as_members
 from .names import html_table, quoted
+from .what_if import WhatIf
 
 # %% ../nbs/12_group.ipynb #cecdc6b0
 @dataclass(frozen=True, eq=False)
@@ -181,8 +182,8 @@ class _OtherWays:
             changes["members"] = as_members(changes["members"], former=self.details)
         return type(self)(**_arguments(self, changes) | changes)
 
-# %% ../nbs/12_group.ipynb #a4decd71
-class Group(_OtherWays, _Views, _Lookup, _Places, _Shown, About):
+# %% ../nbs/12_group.ipynb #de35e806
+class Group(_OtherWays, WhatIf, _Views, _Lookup, _Places, _Shown, About):
     """A consumer group: topics, members, their claims, lag. Never changes once made.
 
     `topics` maps names to numbers of partitions; `members` ids to topics, or is an iterable of `Member`; `owned` ids to

@@ -4,11 +4,11 @@
 
 # %% auto #0
 __all__ = ['ONLY_IF_KNOWN', 'CHANGE', 'WHICH', 'PARTITION', 'RANKING', 'NOT_FOR_PEOPLE', 'SHOWN_GROUPS', 'demo_group', 'facts',
-           'facts_worth_saying', 'figures', 'changes', 'print_comparison', 'comparison_document', 'comparison_rows',
-           'show_comparisons', 'owned_words', 'holdings', 'assignment_document', 'assignment_rows', 'print_assignment',
-           'show_assignment', 'print_ranking', 'show_run']
+           'facts_worth_saying', 'figures', 'changes', 'what_changes', 'print_comparison', 'comparison_document',
+           'comparison_rows', 'show_comparisons', 'owned_words', 'holdings', 'assignment_document', 'assignment_rows',
+           'print_assignment', 'show_assignment', 'print_ranking', 'show_run']
 
-# %% ../nbs/61_views.ipynb #f42b0dc3
+# %% ../nbs/61_views.ipynb #d35b933e
 import os
 import sys
 from collections.abc import Iterable, Iterator, Sequence
@@ -19,6 +19,7 @@ from .assignors.comparison import Comparison, columns_worth_showing
 from .group import Group
 from .members import TopicPartition
 from .terminal import Line, as_json, block, csv_lines, json_list, send, send_wrapped, table, width_of
+from .what_if import Change, as_object, in_words
 
 # %% ../nbs/61_views.ipynb #b6024bc9
 def demo_group() -> Group:
@@ -67,31 +68,38 @@ def changes(assignment: Assignment) -> Iterator[dict]:
         values = assignment.strategy, *group.at(at), names[group.previous[at]], names[assignment.owner[at]]
         yield dict(zip(CHANGE, values))
 
-# %% ../nbs/61_views.ipynb #1beb9f99
+# %% ../nbs/61_views.ipynb #8b347c58
+def what_changes(changed: Sequence[Change]) -> dict:
+    "Changes as facts, numbered if there are several."
+    names = ["change"] if len(changed) == 1 else [f"change_{number}" for number in range(1, len(changed) + 1)]
+    return dict(zip(names, map(in_words, changed)))
+
+# %% ../nbs/61_views.ipynb #287cd3ed
 def _all_changes(comparison):
     return [change for assignment in comparison.assignments.values() for change in changes(assignment)]
 
 
-def print_comparison(comparison: Comparison, moves: bool = False, file: IO[str] | None = None) -> None:
-    "Write a comparison for people, with `moves` also the changes."
+def print_comparison(comparison: Comparison, moves: bool = False, file: IO[str] | None = None,
+                     changed: Sequence[Change] = ()) -> None:
+    "Write a comparison for people, with `moves` also the moves; `changed` is what led to the compared group."
     rows = figures(comparison)
-    send([*block(facts_worth_saying(comparison.group)), Line("")], file)
+    send([*block(facts_worth_saying(comparison.before) | what_changes(changed)), Line("")], file)
     send(table(rows, columns_worth_showing(rows), width_of(file or sys.stdout)), file)
-    changed = _all_changes(comparison) if moves else []
-    if changed:
+    listed = _all_changes(comparison) if moves else []
+    if listed:
         send([Line("")], file)
-        send_wrapped(changed, CHANGE, file)
+        send_wrapped(listed, CHANGE, file)
 
-# %% ../nbs/61_views.ipynb #f8f4a777
-def comparison_document(comparison: Comparison, moves: bool = False) -> dict:
-    "A comparison as a JSON object: the facts of the group, and `rows` of figures, with `moves` also their changes."
+# %% ../nbs/61_views.ipynb #d1fb9211
+def comparison_document(comparison: Comparison, moves: bool = False, changed: Sequence[Change] = ()) -> dict:
+    "A comparison as a JSON object: facts of the group, `changes`, `rows` of figures, with `moves` also their moves."
     rows = figures(comparison)
     for row in rows[1:] if moves else []:
         listed = changes(comparison.assignments[row["strategy"]])
         row["moves"] = [{key: change[key] for key in CHANGE[1:]} for change in listed]
-    return facts(comparison.group) | {"rows": rows}
+    return facts(comparison.before) | {"changes": [as_object(change) for change in changed], "rows": rows}
 
-# %% ../nbs/61_views.ipynb #f136d456
+# %% ../nbs/61_views.ipynb #0213b4ad
 WHICH = ("cluster", "group")
 
 
@@ -102,17 +110,17 @@ def comparison_rows(comparison: Comparison, moves: bool = False) -> Iterator[dic
 
 
 def show_comparisons(comparisons: Iterable[Comparison], form: str, moves: bool = False,
-                     file: IO[str] | None = None) -> None:
-    "Write comparisons as `table`, `json` or `csv` to standard output, or to `file`."
+                     file: IO[str] | None = None, changed: Sequence[Change] = ()) -> None:
+    "Write comparisons as `table`, `json` or `csv` to standard output, or to `file`; `changed` as `print_comparison`."
     if form == "json":
-        send(json_list(comparison_document(one, moves) for one in comparisons), file)
+        send(json_list(comparison_document(one, moves, changed) for one in comparisons), file)
     elif form == "csv":
         rows = (row for one in comparisons for row in comparison_rows(one, moves))
         send(csv_lines((*WHICH, *(CHANGE if moves else SUMMARY_KEYS)), rows), file)
     else:
         for number, one in enumerate(comparisons):
             send([Line("")] * (2 if number else 0), file)
-            print_comparison(one, moves, file)
+            print_comparison(one, moves, file, changed)
 
 # %% ../nbs/61_views.ipynb #4d27b869
 def owned_words(partitions: Iterable[TopicPartition]) -> str:

@@ -1,0 +1,329 @@
+"""What-ifs and conditions: in Python, on the command line, and that both say the same."""
+import json
+import operator
+from types import SimpleNamespace
+
+import pytest
+from groups import NAMES, groups
+from hypothesis import assume, given, strategies as st
+from test_cli import TWO, one_line, program, run
+
+from kafka_assign import GroupError, Member, what_if
+from kafka_assign.assignment import SUMMARY_KEYS
+from kafka_assign.assignors.comparison import compare
+from kafka_assign.conditions import FIGURES
+from kafka_assign.document import write_document
+from kafka_assign.group import Group
+from kafka_assign.views import demo_group
+from kafka_assign.what_if import Change, apply, as_object, in_words, parse_change
+
+CHOSEN = ["range", "roundrobin", "fair"]
+STRATEGIES = [word for name in CHOSEN for word in ("-s", name)]
+
+
+def owners_by_name(group):
+    """Partition -> id of who validly owns it, for those that somebody owns."""
+    return {tuple(group.at(at)): group.members[owner] for at, owner in enumerate(group.previous.tolist()) if owner >= 0}
+
+
+def lag_by_name(group):
+    """Partition -> its lag, or nothing."""
+    return {} if group.lag is None else {tuple(group.at(at)): lag for at, lag in enumerate(group.lag.tolist())}
+
+
+def known_of(member):
+    """All that is known of a member but its topics and claims."""
+    return {key: value for key, value in vars(member).items() if key not in ("topics", "owned")}
+
+
+@st.composite
+def changes_of(draw, group, most=5):
+    """Changes that can be made to a group, one after the other."""
+    found = []
+    for _ in range(draw(st.integers(0, most))):
+        topics = st.lists(st.sampled_from(group.topics), unique=True).map(tuple) if group.topics else st.just(())
+        new = [name for name in NAMES if name not in group.members]
+        count = st.integers(0, 9)
+        kinds = {"partitions": st.builds(Change, st.just("partitions"), st.sampled_from(NAMES), count=count)}
+        if new:
+            kinds["join"] = st.builds(Change, st.just("join"), st.sampled_from(new), topics)
+        if group.members:
+            present = st.sampled_from(group.members)
+            kinds |= {"leave": st.builds(Change, st.just("leave"), present),
+                      "subscribe": st.builds(Change, st.just("subscribe"), present, topics)}
+        found.append(draw(kinds[draw(st.sampled_from(sorted(kinds)))]))
+        group = found[-1].applied(group)
+    return found
+
+
+groups_and_changes = groups().flatmap(lambda group: st.tuples(st.just(group), changes_of(group)))
+
+
+def as_typed(change):
+    """A change in the words of the command line."""
+    text = {"leave": change.name, "partitions": f"{change.name}={change.count}"}.get(
+        change.kind, f"{change.name}:{','.join(change.topics)}")
+    return f"--{change.kind}={text}"
+
+
+# --- in Python ---------------------------------------------------------------------------------------------------
+
+@given(groups(), st.data())
+def test_who_leaves_takes_only_the_own_partitions_along(group, data):
+    gone = data.draw(st.lists(st.sampled_from(group.members), unique=True)) if group.members else []
+    after = group.leave(*gone)
+    assert after.members == tuple(name for name in group.members if name not in gone)
+    assert owners_by_name(after) == {at: who for at, who in owners_by_name(group).items() if who not in gone}
+    assert lag_by_name(after) == lag_by_name(group)
+    assert [known_of(member) for member in after.details] == [
+        known_of(member) for member in group.details if member.id not in gone]
+
+
+@given(groups(), st.data())
+def test_who_joins_disturbs_nobody(group, data):
+    topics = data.draw(st.lists(st.sampled_from(group.topics), unique=True)) if group.topics else []
+    after = group.join("newcomer", topics)
+    assert set(after.members) == {*group.members, "newcomer"}
+    assert owners_by_name(after) == owners_by_name(group) and lag_by_name(after) == lag_by_name(group)
+    assert set(after.details[after.members.index("newcomer")].topics) == set(topics)
+
+
+@given(groups(), st.data())
+def test_who_reads_something_else_gives_up_what_it_reads_no_more(group, data):
+    assume(group.members)
+    who = data.draw(st.sampled_from(group.members))
+    topics = data.draw(st.lists(st.sampled_from(group.topics), unique=True)) if group.topics else []
+    after = group.subscribe(who, topics)
+    assert owners_by_name(after) == {
+        (topic, number): owner for (topic, number), owner in owners_by_name(group).items()
+        if owner != who or topic in topics}
+    assert [known_of(member) for member in after.details] == [known_of(member) for member in group.details]
+    again = after.subscribe(who, after.topics)                   # what was given up does not come back
+    assert owners_by_name(again) == owners_by_name(after)
+
+
+@given(groups(), st.dictionaries(st.sampled_from(NAMES), st.integers(0, 9)))
+def test_other_numbers_of_partitions(group, numbers):
+    after = group.with_partitions(numbers)
+    count = dict(zip(after.topics, after.partitions.tolist()))
+    assert count == dict(zip(group.topics, group.partitions.tolist())) | numbers
+    there = lambda found: {(topic, number): what for (topic, number), what in found.items() if number < count[topic]}
+    assert owners_by_name(after) == there(owners_by_name(group))
+    if group.lag is not None:
+        before = lag_by_name(group)
+        assert lag_by_name(after) == {at: before.get(at, -1) for at in lag_by_name(after)}
+
+
+@given(groups_and_changes)
+def test_changes_in_their_order(both):
+    group, changes = both
+    one_by_one = group
+    for change in changes:
+        one_by_one = {
+            "leave": lambda g, c: g.leave(c.name), "join": lambda g, c: g.join(c.name, c.topics),
+            "subscribe": lambda g, c: g.subscribe(c.name, c.topics),
+            "partitions": lambda g, c: g.with_partitions({c.name: c.count})}[change.kind](one_by_one, change)
+    after = apply(group, changes)
+    assert (after.details, after.topics, after.previous.tolist()) == (
+        one_by_one.details, one_by_one.topics, one_by_one.previous.tolist())
+    assert apply(group, []) is group
+
+
+@given(st.text(min_size=1).filter(lambda name: name.isprintable()),
+       st.lists(st.text("abcXYZ019._-", min_size=1), max_size=4), st.integers(0, 10**17))
+def test_changes_as_text(name, topics, count):
+    assert parse_change("leave", name) == Change("leave", name)
+    assert parse_change("partitions", f"{name}={count}") == Change("partitions", name, count=count)
+    for kind in ("join", "subscribe"):
+        assert parse_change(kind, f"{name}:{','.join(topics)}") == Change(kind, name, tuple(topics))
+
+
+@pytest.mark.parametrize("kind, text", [
+    ("leave", ""), ("join", "C3"), ("join", ":t"), ("join", "C3:,t"), ("join", "C3:t,"), ("subscribe", ""),
+    ("partitions", "t"), ("partitions", "t="), ("partitions", "=4"), ("partitions", "t=4.5"), ("partitions", "t=٤"),
+    ("partitions", "t=1e3"), ("leaves", "C3")])
+def test_text_that_is_no_change(kind, text):
+    with pytest.raises(GroupError, match="must"):
+        parse_change(kind, text)
+
+
+def test_a_static_member_leaves_and_stays_known_elsewhere():
+    members = [Member(f"m{i}", ["t"], owned=[("t", i)], generation=3, instance_id=f"i{i}", host="/10.0.0.1", rack="r")
+               for i in range(3)]
+    after = Group({"t": 3}, members, partition_racks={"t": [["r"]] * 3}).leave("m1")
+    assert after.details == (members[0], members[2]) and after.columns.racks is not None
+    assert after.previous.tolist() == [0, -1, 1]
+
+
+def test_offsets_go_along():
+    offsets = {"committed": {"t": [5, -1]}, "begin": {"t": [0, 2]}, "end": {"t": [9, 9]}}
+    group = Group({"t": 2}, {"a": ["t"]}, **offsets, reset="earliest")
+    assert group.leave("a").lag.tolist() == [4, 7]
+    assert group.with_partitions(t=3).lag.tolist() == [4, 7, -1]
+
+
+# --- on the command line -----------------------------------------------------------------------------------------
+
+def shown_by(words, text=None):
+    """The one group of a comparison as JSON."""
+    done = run(["compare", *words, *STRATEGIES, "--format", "json"], text)
+    assert done.code == 0, done.err
+    [group] = json.loads(done.out)
+    return group
+
+
+def same(group, shown, changes):
+    """Whether what was shown is what Python says."""
+    after = compare(apply(group, changes), CHOSEN)
+    assert shown["rows"] == [compare(group, []).current.summary(), *after.rows]
+    assert shown["changes"] == [as_object(change) for change in changes]
+    assert (shown["members"], shown["partitions"]) == (len(group.members), group.columns.size)
+
+
+@given(groups_and_changes)
+def test_the_command_line_says_what_python_says(both):
+    group, changes = both
+    same(group, shown_by(["-", *map(as_typed, changes)], write_document(group)), changes)
+
+
+@given(changes_of(demo_group()))
+def test_the_same_for_the_demo(changes):
+    same(demo_group(), shown_by(["--demo", *map(as_typed, changes)]), changes)
+
+
+def test_order_matters_within_and_across_options():
+    again = "--leave newsletter --join newsletter:orders"
+    assert run(f"compare --demo {again}").code == 0
+    assert run("compare --demo --join newsletter:orders --leave newsletter").code == 2
+    last = shown_by("--demo --partitions orders=8 --partitions orders=6".split())
+    assert [change["partitions"] for change in last["changes"]] == [8, 6]
+    assert {row["partitions"] for row in last["rows"][1:]} == {14}
+    new = "--partitions clicks=2 --join web-1:clicks -s fair --leave billing-1 --subscribe web-1:clicks,orders"
+    assert [change["change"] for change in shown_by(f"--demo {new}".split())["changes"]] == [
+        "partitions", "join", "leave", "subscribe"]
+    assert run("compare --demo --join web-1:clicks --partitions clicks=2").code == 2
+
+
+def test_tables_say_what_was_changed():
+    head, _, table = run("compare --demo -s fair --leave newsletter --partitions orders=8").out.partition("\n\n")
+    assert head.splitlines()[-2:] == ["change 1    newsletter leaves", "change 2    orders has 8 partitions"]
+    rows = [line.split()[:3] for line in table.splitlines()[-2:]]
+    assert rows == [["current", "4", "12"], ["fair", "3", "16"]]
+    assert "change      newsletter leaves" in run("compare --demo -s fair --leave newsletter").out
+    assert "change" not in run("compare --demo -s fair").out
+
+
+def test_moves_count_from_who_is_still_there():
+    [first, *_] = shown_by(["--demo", "--moves", "--leave", "billing-2"])["rows"][1:]
+    assert first["placed"] == sum(move["from"] is None for move in first["moves"]) == 3
+
+
+@pytest.mark.parametrize("line, hint", {
+    "--leave billing-4": "--leave: a member that leaves must belong to the group (got 'billing-4'); did you mean",
+    "--leave bill": "did you mean 'billing-1'?", "--leave ''": "must have the form MEMBER (got '')",
+    "--join billing-1:orders": "must not be in the group already (got 'billing-1')",
+    "--join billing-4:order": "--join: a topic must be known to the group (got 'order'); did you mean 'orders'?",
+    "--join billing-4": "MEMBER:TOPIC,TOPIC (got 'billing-4')",
+    "--subscribe newslettre:orders": "did you mean 'newsletter'?",
+    "--subscribe newsletter:payment": "did you mean 'payments'?",
+    "--partitions orders": "TOPIC=NUMBER (got 'orders')", "--partitions orders=-1": "from 0 on (got -1)",
+    "--partitions orders=99999999": "at most 16,777,216 partitions",
+    "--leave newsletter --leave newsletter": "(got 'newsletter')", "--group dmeo --leave newsletter": "mean 'demo'?",
+    "--leave newsletter -s rnage": "did you mean 'range'?", "--leave '\x1b[2J'": "(got '\\x1b[2J')",
+    "--fail-if mvoed>10": "did you mean 'moved'?", "--fail-if moved": "one of >= <= == != > <",
+    "--fail-if moved=10": "moved>10 (got 'moved=10')", "--fail-if moved>many": "with a number (got 'many')",
+    "--fail-if balanced==1": "with yes or no", "--fail-if strategy==fair": "(got 'strategy')",
+    "--fail-if moved>nan": "(got 'nan')"}.items())
+def test_wrong_use(line, hint):
+    done = run(f"compare --demo {line.replace('>', chr(92) + '>')}")
+    assert (done.code, done.out) == (2, "") and one_line(done.err) and hint in done.err
+
+
+def test_the_shell_completes_strategies_among_changes():
+    words = "kafka-assign compare --demo --leave newsletter --join a:orders --strategy ro"
+    done = program("", _KAFKA_ASSIGN_COMPLETE="complete_bash", COMP_CWORD=str(len(words.split()) - 1), COMP_WORDS=words)
+    assert done.out.split() == ["roundrobin"]
+
+
+def test_changes_need_one_group():
+    done = run("compare - --leave etl-3d14", TWO)
+    assert (done.code, done.out) == (2, "") and one_line(done.err) and "(got billing, search)" in done.err
+    done = run("compare - --leave etl-3d14 -g billing -s fair --format json", TWO)
+    assert [row["members"] for row in json.loads(done.out)[0]["rows"]] == [2, 1]
+
+
+def test_a_new_topic_that_nobody_reads_is_remarked():
+    done = run("compare --demo -s range --partitions oders=24")
+    assert done.code == 0 and one_line(done.err) and "topic 'oders'; did you mean 'orders'?" in done.err
+    done = run("compare --demo -s range --partitions clicks=24 --join web:clicks")
+    assert (done.code, done.err) == (0, "")
+
+
+# --- conditions --------------------------------------------------------------------------------------------------
+
+SIGNS = {">": operator.gt, ">=": operator.ge, "<": operator.lt, "<=": operator.le, "==": operator.eq, "!=": operator.ne}
+
+
+@st.composite
+def conditions(draw):
+    """A figure, an operator, a value, and how they may be written."""
+    key = draw(st.sampled_from(FIGURES))
+    if key == "balanced":
+        sign, value = draw(st.sampled_from(["==", "!="])), draw(st.booleans())
+        text = draw(st.sampled_from(["yes", "true", "Yes"] if value else ["no", "false", "No"]))
+    else:
+        sign = draw(st.sampled_from(sorted(SIGNS)))
+        value = draw(st.integers(-1, 16) | st.sampled_from([2.5, 6553, 10**20]))
+        text = str(value)
+    gap = draw(st.sampled_from(["", " "]))
+    return SimpleNamespace(key=key, sign=sign, value=value, text=f"{key}{gap}{sign}{gap}{text}")
+
+
+def holds(condition, row):
+    return row[condition.key] is not None and SIGNS[condition.sign](row[condition.key], condition.value)
+
+
+@given(st.lists(conditions(), min_size=1, max_size=3), changes_of(demo_group(), most=2))
+def test_fails_exactly_when_a_condition_holds(rules, changes):
+    words = ["--demo", *map(as_typed, changes)]
+    rows = compare(apply(demo_group(), changes), CHOSEN).rows
+    done = run(["compare", *words, *STRATEGIES, "--format", "json", *(f"--fail-if={rule.text}" for rule in rules)])
+    found = [(rule, row) for row in rows for rule in rules if holds(rule, row)]
+    assert done.code == bool(found)
+    assert json.loads(done.out)[0]["rows"][1:] == rows
+    told = [line for line in done.err.splitlines() if "--fail-if holds" in line]
+    assert len(told) == bool(found)
+    for rule, row in found[:1]:
+        value = {True: "yes", False: "no"}.get(row[rule.key]) if rule.key == "balanced" else f"{row[rule.key]:,}"
+        assert f"demo under {row['strategy']}: {rule.key} is {value} ({rule.text})" in told[0]
+
+
+def test_current_is_not_judged():
+    assert run("compare --demo -s fair --fail-if 'balance_score>0'").code == 0
+    done = run("compare --demo -s fair -s range --fail-if 'balance_score>0'")
+    assert done.code == 1 and one_line(done.err)
+    assert done.err == "kafka-assign: --fail-if holds: demo under range: balance_score is 12 (balance_score>0)\n"
+
+
+def test_every_figure_can_be_judged_and_nothing_else():
+    assert set(SUMMARY_KEYS) - set(FIGURES) == {"strategy", "inferred"}
+
+
+def test_conditions_on_several_groups():
+    done = run("compare - -s fair -s range --fail-if 'lag_max>=2900' --fail-if 'partitions<2' --format csv", TWO)
+    last = done.err.splitlines()[-1]
+    assert done.code == 1 and last.count("billing under ") == last.count("search under ") == 2
+    assert "billing under range: lag_max is 2,900 (lag_max>=2900)" in last
+    assert run("compare - -g billing -s fair --fail-if 'members==3'", TWO).code == 0
+
+
+def test_what_is_not_known_holds_nothing_and_is_said():
+    text = json.dumps({"name": "quiet", "topics": {"t": 2}, "members": [{"id": "a", "topics": ["t"]}]})
+    done = run("compare - -s fair -s range --fail-if 'lag_max!=0'", text)
+    assert (done.code, done.err) == (0, "quiet: lag_max is not known, so lag_max!=0 does not hold\n")
+
+
+def test_what_is_said_of_changes():
+    assert in_words(Change("partitions", "t", count=1)) == "t has 1 partition"
+    assert in_words(Change("subscribe", "a")) == "a reads nothing"
+    assert what_if.FORMS.keys() == {"leave", "join", "subscribe", "partitions"}

@@ -72,9 +72,9 @@ def without_members(of: Arrays, gone: np.ndarray) -> Arrays:
 
 
 def events(full: Arrays, assign: Callable[[Group], np.ndarray], seed: int = 0) -> Iterator[tuple[str, Arrays]]:
-    """The group in the moments of Kafka's benchmark: FULL is fresh; before the others `assign` had assigned it, and then
-    nothing happened, one or a tenth of the members joined or left, a tenth of each topic was added; RANDOM_OWNERS is
-    what no assignor would have left behind."""
+    """The group in the moments of Kafka's benchmark: FULL is fresh; before the others `assign` had assigned it, and
+    then nothing happened, one or a tenth of the members joined or left, a tenth of each topic was added; RANDOM_OWNERS
+    is what no assignor would have left behind."""
     random, count = np.random.default_rng(seed), len(full.members)
     yield "FULL", full
     stable = full._replace(previous=assign(full.group()))

@@ -5,24 +5,24 @@
 # %% auto #0
 __all__ = ['SUMMARY_KEYS', 'KNOWN_OR_NONE', 'AssignmentError', 'as_owner', 'check_subscribed', 'summary_of', 'Assignment']
 
-# %% ../nbs/13_assignment.ipynb #082c73d9
-from collections.abc import Iterator, Mapping, Sequence
+# %% ../nbs/13_assignment.ipynb #6f1ad69b
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cached_property
 
 import numpy as np
 
 from . import metrics
-from .columns import begins
+from .columns import begins, read_only
 from .entry import take_by_topic
 from .group import SHOWN_MEMBERS, Group
 from .members import TopicPartition
-from .names import html_table, shown
+from .names import html_table, quoted, shown
 
 # %% ../nbs/13_assignment.ipynb #a843b406
 class AssignmentError(ValueError):
     "An assignment that cannot be: the message names the partition and the member at fault."
 
-# %% ../nbs/13_assignment.ipynb #5c55574b
+# %% ../nbs/13_assignment.ipynb #eb52e532
 def as_owner(owner: Sequence[int], group: Group) -> np.ndarray:
     "An owner column as a read-only int32 array, or `AssignmentError` if it does not fit the group."
     column = np.asarray(owner)
@@ -34,9 +34,7 @@ def as_owner(owner: Sequence[int], group: Group) -> np.ndarray:
     if column.size and not -1 <= int(column.min()) <= int(column.max()) < len(group.members):
         raise AssignmentError(f"owner must be -1 or the place of one of {len(group.members)} members "
                               f"(got {column.min()} to {column.max()})")
-    column = column.astype(np.int32)
-    column.flags.writeable = False
-    return column
+    return read_only(column.astype(np.int32))
 
 # %% ../nbs/13_assignment.ipynb #8a99c955
 def check_subscribed(group: Group, owner: np.ndarray) -> None:
@@ -73,19 +71,19 @@ class _Masks:
         "Has no owner."
         return self.owner < 0
 
-# %% ../nbs/13_assignment.ipynb #becdfd3f
+# %% ../nbs/13_assignment.ipynb #f027a387
 class _Figures:
     "Figures per member."
 
     @cached_property
     def loads(self) -> np.ndarray:
         "How many partitions each member owns, int64."
-        return metrics.loads(self.group.columns, self.owner)
+        return read_only(metrics.loads(self.group.columns, self.owner))
 
     @cached_property
     def lag_per_member(self) -> np.ndarray:
         "How many records each member lags behind over all it owns, int64."
-        return metrics.lag_per_member(self.group.columns, self.owner)
+        return read_only(metrics.lag_per_member(self.group.columns, self.owner))
 
     @property
     def balance_score(self) -> int:
@@ -173,16 +171,29 @@ class _Shown:
     def _repr_html_(self):
         return html_table(self._head(), ["member", "partitions"], self._lines())
 
-# %% ../nbs/13_assignment.ipynb #ce6a4c82
-class Assignment(_Masks, _Figures, _ByColumn, _Shown, _ByName):
+# %% ../nbs/13_assignment.ipynb #b500cddf
+class _Proved:
+    "The proof that an assignment is best."
+
+    @cached_property
+    def certificate(self):
+        "What `certificate.check` checks, made when first asked for; `AssignmentError` if the strategy proves nothing."
+        if self.prove is None:
+            raise AssignmentError(f"a certificate must come from a strategy that proves its answers "
+                                  f"(got {quoted(self.strategy or 'none')})")
+        return self.prove(self.group.columns, self.owner)
+
+# %% ../nbs/13_assignment.ipynb #7cce8431
+class Assignment(_Masks, _Figures, _ByColumn, _Proved, _Shown, _ByName):
     """Who owns which partition of a group: a read-only mapping from member id to partitions, and a column of owners.
 
     `owner` has one entry per partition, topic-major, topics by name: the place of its owner in `group.members`, or -1.
     Raises `AssignmentError` if it does not fit the group; `check` tells whether everybody subscribes to what it owns.
+    `prove(columns, owner)` makes the certificate, if the strategy has one.
     """
 
-    def __init__(self, group: Group, owner: Sequence[int], strategy: str = ""):
-        self.group, self.strategy = group, strategy
+    def __init__(self, group: Group, owner: Sequence[int], strategy: str = "", prove: Callable | None = None):
+        self.group, self.strategy, self.prove = group, strategy, prove
         self.owner = as_owner(owner, group)
 
     def check(self) -> "Assignment":

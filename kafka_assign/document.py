@@ -5,15 +5,16 @@
 # %% auto #0
 __all__ = ['MEMBER_TEXT', 'group_to_document', 'is_group_document', 'group_from_document', 'read_document', 'write_document']
 
-# %% ../nbs/14_document.ipynb #805f97aa
+# %% ../nbs/14_document.ipynb #51bc57cc
 import json
 from collections.abc import Mapping
 from dataclasses import fields
 
 from .group import About, Group
 from .members import GroupError, Member
+from .names import shown
 
-# %% ../nbs/14_document.ipynb #396bbab5
+# %% ../nbs/14_document.ipynb #8283859f
 MEMBER_TEXT = ("instance_id", "client_id", "host", "rack")
 
 
@@ -21,7 +22,7 @@ def _member_document(member):
     document = {"id": member.id, "topics": list(member.topics)}
     document |= {name: value for name in MEMBER_TEXT if (value := getattr(member, name))}
     if member.owned:
-        document["owned"] = [list(claim) for claim in member.owned]
+        document["owned"] = [[topic, int(partition)] for topic, partition in member.owned]
     if member.generation != -1:
         document["generation"] = member.generation
     if member.user_data is not None:
@@ -128,7 +129,7 @@ def group_from_document(document: Mapping) -> Group:
              for name in ("partition_racks", "topic_ids") if document.get(name)}
     return Group(topics, members, **_lag_arguments(document), **about, **extra)
 
-# %% ../nbs/14_document.ipynb #be76ec0d
+# %% ../nbs/14_document.ipynb #2ecc8d30
 def read_document(text: str) -> Group:
     "The group in a JSON text; raises `GroupError`."
     try:
@@ -136,6 +137,8 @@ def read_document(text: str) -> Group:
     except json.JSONDecodeError as error:
         where = f"line {error.lineno}, column {error.colno}"
         raise GroupError(f"a group must be JSON (got {error.msg} at {where})") from None
+    except ValueError as error:                        # a number of thousands of digits
+        raise GroupError(f"a group must be JSON (got {shown(error)})") from None
     except RecursionError:
         raise GroupError("a group must be JSON (got brackets nested too deeply)") from None
 

@@ -20,15 +20,21 @@ from .metrics import partition_lag
 from .names import did_you_mean, java_key, java_order, java_sorted, shown
 from .ownership import previous_owners
 
-# %% ../nbs/11_entry.ipynb #08af0b81
+# %% ../nbs/11_entry.ipynb #201d36fb
+def _is_number(value):
+    return isinstance(value, (int, np.integer)) and not isinstance(value, bool)
+
+
 MOST_PARTITIONS = 1 << 24          # more are taken for a mistake: columns of them would fill the memory
 
 
 def checked_counts(topics: Mapping[str, int]) -> Mapping[str, int]:
     "Numbers of partitions by topic, if they can be that."
+    if not isinstance(topics, Mapping):
+        raise GroupError(f"topics must be a mapping of names to numbers of partitions (got {type(topics).__name__})")
     for name, count in topics.items():
         checked_name(name, "a topic")
-        if isinstance(count, bool) or not isinstance(count, (int, np.integer)) or not 0 <= count < 2**31:
+        if not _is_number(count) or not 0 <= count < 2**31:
             raise GroupError(f"partitions of topic {shown(name)} must be a number from 0 on (got {count!r})")
     if sum(topics.values()) > MOST_PARTITIONS:
         raise GroupError(f"a group must have at most {MOST_PARTITIONS:,} partitions (got {sum(topics.values()):,})")
@@ -97,10 +103,17 @@ def columns_of(topics: Mapping[str, int], details: Sequence[Member]) -> tuple[tu
         subs_at=subs_at, subs=subs, turn=turns_of(details), previous=np.zeros(0, np.int32))
     return names, index, replace(columns, previous=previous_of(columns, details, index))
 
-# %% ../nbs/11_entry.ipynb #4a69391e
+# %% ../nbs/11_entry.ipynb #d64f9aa9
+def _pair(key, what):
+    "A topic and a partition number, if `key` is that."
+    if not isinstance(key, tuple) or len(key) != 2 or not isinstance(key[0], str) or not _is_number(key[1]):
+        raise GroupError(f"{what} must be named by topic, or by (topic, partition) (got {key!r})")
+    return key
+
+
 def place(key: str | tuple[str, int], what: str, index: Mapping[str, int], start: np.ndarray) -> slice:
     "Where the partitions that `key` names stand in a column: a topic's, or the one of a pair (topic, partition)."
-    topic, number = (key, None) if isinstance(key, str) else key
+    topic, number = (key, None) if isinstance(key, str) else _pair(key, what)
     at = index.get(topic)
     count = 0 if at is None else int(start[at + 1] - start[at])
     if at is None or number is not None and not 0 <= number < count:
@@ -109,7 +122,7 @@ def place(key: str | tuple[str, int], what: str, index: Mapping[str, int], start
     first = int(start[at]) + (number or 0)
     return slice(first, first + (count if number is None else 1))
 
-# %% ../nbs/11_entry.ipynb #d0e82d62
+# %% ../nbs/11_entry.ipynb #10a19294
 def _whole_numbers(values, what):
     try:
         array = np.asarray(values)
@@ -117,12 +130,16 @@ def _whole_numbers(values, what):
         array = np.array([None])
     if array.size and array.dtype.kind not in "iu" or array.dtype == np.uint64 and array.max(initial=0) >= 2**63:
         raise GroupError(f"{what} must be whole numbers of 64 bits (got {values!r})")
+    if array.ndim > 1:
+        raise GroupError(f"{what} must be one row of numbers (got {array.ndim} dimensions)")
     return np.atleast_1d(array.astype(np.int64))
 
-# %% ../nbs/11_entry.ipynb #e4285382
+# %% ../nbs/11_entry.ipynb #1e3c8f1a
 def per_partition(values: Mapping, what: str, index: Mapping[str, int], start: np.ndarray) -> np.ndarray:
     "A column over partitions, int64, -1 where nothing is given."
     column = np.full(start[-1], -1, np.int64)
+    if not isinstance(values, Mapping):
+        raise GroupError(f"{what} must be a mapping of topics or partitions (got {type(values).__name__})")
     for key, value in values.items():
         where = place(key, what, index, start)
         given = _whole_numbers(value, f"{what} of {shown(key)}")
@@ -139,9 +156,17 @@ class Offsets(NamedTuple):
     end: np.ndarray
     reset: str = "latest"
 
-# %% ../nbs/11_entry.ipynb #879a2ba1
+# %% ../nbs/11_entry.ipynb #cad87405
 def _never_below_zero(lag):
     return np.where(lag < -1, 0, lag)          # -1 stays: it means unknown
+
+
+def _summable(lag):
+    "Lags whose sum is a number of 64 bits, as every figure made of them must be."
+    known = np.maximum(lag, 0)
+    if known.sum(dtype=np.float64) > 2**62 and sum(map(int, known)) >= 2**63:
+        raise GroupError(f"the lag of a group must add up to less than 2**63 (got {sum(map(int, known))})")
+    return lag
 
 
 def lag_column(lag, committed, begin, end, reset: str, index: Mapping[str, int], start: np.ndarray):
@@ -150,12 +175,12 @@ def lag_column(lag, committed, begin, end, reset: str, index: Mapping[str, int],
     if lag is not None and given:
         raise GroupError("lag must be given either as lag or as offsets (got both)")
     if lag is not None:
-        return _never_below_zero(per_partition(lag, "lag", index, start)), None
+        return _summable(_never_below_zero(per_partition(lag, "lag", index, start))), None
     if not given:
         return None, None
     columns = zip((committed, begin, end), ("committed", "begin", "end"))
     offsets = Offsets(*(per_partition(values or {}, what, index, start) for values, what in columns), reset)
-    return partition_lag(*offsets), offsets
+    return _summable(partition_lag(*offsets)), offsets
 
 # %% ../nbs/11_entry.ipynb #ce8b9fcd
 def _replica_racks(partition_racks, index, start):
@@ -195,7 +220,7 @@ def _order(names, what):
     went[order] = np.arange(len(order))
     return ordered, order, went
 
-# %% ../nbs/11_entry.ipynb #06be94fb
+# %% ../nbs/11_entry.ipynb #0ba96beb
 def _rows_of_matrix(matrix):
     "Subscribers of each topic as compressed rows, from a matrix members x topics."
     at = begins(np.count_nonzero(matrix, axis=0))
@@ -206,12 +231,16 @@ def _rows_of_matrix(matrix):
 def _subscription_rows(subscriptions, members, topics):
     "Subscribers of each topic as compressed rows, renumbered, from a matrix members x topics or its compressed rows."
     if isinstance(subscriptions, tuple):
-        indptr, indices = (np.asarray(part, np.int64) for part in subscriptions)
+        indptr, indices = (_whole_numbers(part, "subscriptions") for part in subscriptions)
+        whole = len(indptr) == len(members) + 1 and indptr[0] == 0 and indptr[-1] == len(indices)
+        if not whole or (np.diff(indptr) < 0).any() or not ((indices >= 0) & (indices < len(topics))).all():
+            raise GroupError(f"subscriptions must be (indptr, indices), {len(members)} rows over {len(topics)} topics "
+                             f"(got {len(indptr)} and {len(indices)} numbers)")
         member, topic = members[row_of(indptr)], topics[indices]
         pair = np.unique(topic * len(members) + member)
         topic, member = np.divmod(pair, max(len(members), 1))
     else:
-        matrix = np.asarray(subscriptions, bool)
+        matrix = np.asarray(subscriptions, bool).reshape(np.shape(subscriptions) if len(members) else (0, len(topics)))
         if matrix.shape != (len(members), len(topics)):
             wanted = f"{len(members)} x {len(topics)}"
             raise GroupError(f"subscriptions must be members x topics, {wanted} (got {matrix.shape})")
@@ -242,22 +271,24 @@ def _previous_column(columns, previous, member_at):
     owner = np.append(member_at, -1)[previous]
     return np.where(columns.may_own(columns.topic_of, owner), owner, -1).astype(np.int32)
 
-# %% ../nbs/11_entry.ipynb #c73eb6d5
+# %% ../nbs/11_entry.ipynb #06ad412a
 def columns_from_arrays(topics, partitions, members, subscriptions, previous=None, lag=None):
     "Columns, sorted topics and sorted members of a group given as arrays (see `Group.from_arrays`)."
     topics, topic_order, topic_at = _order(topics, "a topic")
     members, _, member_at = _order(members, "a member id")
-    counts = _whole_numbers(partitions, "partitions")
+    counts = _whole_numbers(partitions, "partitions") if len(topics) else np.zeros(0, np.int64)
     if counts.shape != (len(topics),) or counts.min(initial=0) < 0:
         raise GroupError(f"partitions must be numbers from 0 on, one for each of {len(topics)} topics "
                          f"(got {partitions!r})")
+    if (total := counts.sum(dtype=np.float64)) > MOST_PARTITIONS:
+        raise GroupError(f"a group must have at most {MOST_PARTITIONS:,} partitions (got {total:,.0f})")
     take, size = take_by_topic(counts, topic_order), int(counts.sum())
     subs_at, subs = _subscription_rows(subscriptions, member_at, topic_at)
     columns = Columns(
         topics_at=np.array([0, len(topics)]), members_at=np.array([0, len(members)]), partitions=counts[topic_order],
         missing=np.zeros(len(topics), bool), subs_at=subs_at, subs=subs,
         turn=np.arange(len(members), dtype=np.int32), previous=np.full(size, -1, np.int32),
-        lag=None if lag is None else _never_below_zero(_column(lag, "lag", size)[take]))
+        lag=None if lag is None else _summable(_never_below_zero(_column(lag, "lag", size)[take])))
     if previous is None:
         return columns, topics, members
     before = _previous_column(columns, _column(previous, "previous", size)[take], member_at)

@@ -10,24 +10,13 @@ from hypothesis import strategies as st
 
 from kafka_assign.document import write_document
 from kafka_assign.snapshot import Ignored, SnapshotError, read_groups
+from outputs import FILES, LINES, SAMPLES, mangled, table
 
-SAMPLES = Path(__file__).resolve().parent.parent / "samples"
 DESCRIBE = (SAMPLES / "kafka-4.3.1" / "orders-billing.describe.txt").read_text(encoding="utf-8")
 MEMBERS = (SAMPLES / "kafka-4.3.1" / "orders-billing.members-verbose.txt").read_text(encoding="utf-8")
 STATE = (SAMPLES / "kafka-4.3.1" / "orders-billing.state.txt").read_text(encoding="utf-8")
 HEADER = DESCRIBE.splitlines()[1]
 WHOLE = write_document(read_groups(DESCRIBE + MEMBERS + STATE)["orders-billing"])
-
-
-def table(columns, *rows):
-    """A table as Java prints it: cells padded to the widest, counted in UTF-16 units; the last column as it is."""
-    def units(text):
-        return len(text.encode("utf-16-le", "surrogatepass")) // 2
-    rows = [columns, *([str(cell) for cell in row] for row in rows)]
-    widths = [max(units(row[i]) for row in rows) + 1 for i in range(len(columns))]
-    lines = ["".join(cell + " " * (width - units(cell)) for cell, width in zip(row[:-1], widths)) + row[-1]
-             for row in rows]
-    return "\n" + "\n".join(lines) + "\n"
 
 
 G_T_0 = ["g", "t", 0, 1, 2, 1, "-", "-", "-"]
@@ -50,9 +39,6 @@ LISTED = "GROUP CONSUMER-ID GROUP-INSTANCE-ID HOST CLIENT-ID #PARTITIONS ASSIGNM
      "line 1: no group here (text): no output of kafka-consumer-groups.sh: no header"),
     ("streams.txt", b"\nGROUP  TOPIC  PARTITION  OFFSET-LAG\napp    in     0          7\n",
      "line 3: no group here (other): no table that tells"),
-    ("old.txt", b"GROUP  TOPIC  PARTITION  CURRENT-OFFSET  LOG-END-OFFSET  LAG  OWNER\n"
-                b"g      t      0          1               2               1    x_1\n",
-     "line 2: no group here (older): tables of tools before 2.3 are not read"),
     ("tail.txt", DESCRIBE.split("\n", 2)[2].encode(),
      "line 1: no group here (text): a row must follow the header of its table (got orders-billing"),
     ("bad.txt", f"{HEADER}\nnonsense\n".encode(),
@@ -215,6 +201,14 @@ def test_offsets_up_to_18_digits_and_their_lag():
     assert groups["g"].offsets.committed.tolist() == [10**18 - 1, 0, 9, -1, 9]
 
 
+def test_numbers_that_would_fill_the_memory():
+    """A group has room for 16 million partitions; rows that ask for more are rejected, the others stay."""
+    rows = [["g", f"t{t}", p, 1, 2, 1, "m", "/h", "c"] for t in range(20) for p in (0, 999_999)]
+    groups = read_groups(table(OFFSETS, *rows, G_T_0[:2] + [7] + G_T_0[3:]))
+    assert (groups.used, groups.rejected, groups["g"].columns.size) == (21, 20, 20 + 8)
+    assert all("a group must have at most 16,777,216 partitions" in reject.reason for reject in groups.rejects)
+
+
 def test_undecodable_bytes_are_one_reject():
     row = DESCRIBE.splitlines()[2].encode()
     groups = read_groups(io.BytesIO(DESCRIBE.encode() + row.replace(b"orders-billing", b"orders-b\xffil") + b"\n"))
@@ -354,38 +348,6 @@ def test_any_name_comes_back(group, topic, member, client):
 
 
 # Nothing is lost
-
-FILES = [path.read_text(encoding="utf-8").splitlines(keepends=True) for path in sorted(SAMPLES.glob("kafka-*/*.txt"))]
-LINES = [line for lines in FILES for line in lines]
-FOREIGN = "\t -0\U0001F600\x1b\r\0é\udc80:(),"
-
-
-def mangled(lines, seed, count):
-    """Lines cut, doubled, swapped, dropped, glued together, with characters replaced."""
-    chance, lines = random.Random(seed), list(lines)
-    for _ in range(count):
-        at = chance.randrange(len(lines))
-        line = lines[at]
-        kind = chance.randrange(7)
-        cut = chance.randrange(len(line) + 1)
-        if kind == 0:
-            lines[at] = line[:cut] + "\n"
-        elif kind == 1:
-            lines.insert(chance.randrange(len(lines)), line)
-        elif kind == 2:
-            other = chance.randrange(len(lines))
-            lines[at], lines[other] = lines[other], line
-        elif kind == 3:
-            del lines[at]
-            lines = lines or ["\n"]
-        elif kind == 4:
-            lines[at] = line[:cut] + chance.choice(LINES)
-        elif kind == 5:
-            lines[at] = line[:cut] + chance.choice(FOREIGN) + line[cut + 1:]
-        else:
-            lines[at] = line.rstrip("\n")
-    return "".join(lines)
-
 
 def account(text):
     """Read; every line that is not blank must be found again, as used, repeated, rejected or ignored."""

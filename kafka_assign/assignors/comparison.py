@@ -5,7 +5,8 @@
 # %% auto #0
 __all__ = ['SAID_ABOVE', 'IF_THEY_DIFFER', 'columns_worth_showing', 'cell', 'Comparison', 'compare']
 
-# %% ../../nbs/21_comparison.ipynb #8f8b1984
+# %% ../../nbs/21_comparison.ipynb #5cca35bd
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from ..assignment import SUMMARY_KEYS, Assignment
@@ -85,12 +86,21 @@ class Comparison:
         import pandas as pd
         return pd.DataFrame(self.rows).set_index("strategy")
 
-# %% ../../nbs/21_comparison.ipynb #8be220b3
+# %% ../../nbs/21_comparison.ipynb #0e7ff6fd
 def compare(group: Group, strategies: Iterable[str | Strategy | Callable] | None = None, *,
             before: Group | None = None) -> Comparison:
     """What each of `strategies` (the usual ones, if not given) would do to a group.
 
     `before`: the group as it is, to be shown beside, if `group` is that group after some changes.
     """
+    strategies = [strategies] if isinstance(strategies, (str, Strategy)) else strategies
     chosen = [resolve(strategy) for strategy in (registry.usual_strategies() if strategies is None else strategies)]
-    return Comparison(group, {one.label: one.run(group) for one in chosen}, before)
+    return Comparison(group, {label: one.run(group) for label, one in _labelled(chosen)}, before)
+
+
+def _labelled(chosen):
+    "Strategies with their labels; one of a label that there was already gets a number."
+    seen = Counter()
+    for one in chosen:
+        seen[one.label] += 1
+        yield one.label if seen[one.label] == 1 else f"{one.label} #{seen[one.label]}", one

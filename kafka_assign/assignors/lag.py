@@ -87,7 +87,7 @@ def rounds_alone(total: list[int], lag: list[int]) -> tuple[list[int], list[int]
             total[member] += weight
     return takers[:len(lag)], sorted(members, key=total.__getitem__)
 
-# %% ../../nbs/24_lag.ipynb #12b148b5
+# %% ../../nbs/24_lag.ipynb #da6c49bb
 SMALL_ROUND = 300
 
 
@@ -101,7 +101,7 @@ def deal_live(live: Live, lag: np.ndarray, taken: np.ndarray) -> np.ndarray:
         taken[given] = taker
         number += 1
         left = np.count_nonzero(live.rounds > number)
-    if (live.first + live.rounds * np.diff(live.at) < live.end).any():           # somebody asks for the order after them
+    if (live.first + live.rounds * np.diff(live.at) < live.end).any():       # somebody asks for the order after them
         order = row_order(total, live.at)
     for topic, (begin, end) in enumerate(pairwise(live.at[:left + 1].tolist())):
         width = end - begin

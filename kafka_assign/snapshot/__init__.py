@@ -5,7 +5,7 @@
 # %% auto #0
 __all__ = ['KINDS_BY_WEIGHT', 'keys_of', 'Groups', 'read_groups', 'Ignored', 'Reject', 'SnapshotError']
 
-# %% ../../nbs/36_snapshot_reading.ipynb #904b416b
+# %% ../../nbs/36_snapshot_reading.ipynb #f1835fb5
 import os
 from collections import Counter
 from collections.abc import Iterable, Mapping
@@ -14,11 +14,12 @@ from itertools import chain
 from ..document import group_from_document, is_group_document
 from ..group import Group
 from ..names import shown
-from .assembly import groups_of
-from .ledger import Ignored, Journal, Ledger, Reject, ignored_of, read_lines, rejects_of
+from .blocks import read_blocks
+from .groups import groups_of
+from .ledger import NAMED_BY_FILE, Ignored, Journal, Ledger, Reject, ignored_of, rejects_of
 from .merge import Tally
 from .sources import (
-    JSON_BEGINS, SnapshotError, clusters_of, json_values, opened, origins, release)
+    JSON_BEGINS, SnapshotError, blocks_of, clusters_of, group_in_name, json_values, lines_in, opened, origins, release)
 
 # %% ../../nbs/36_snapshot_reading.ipynb #69aad480
 _all_ = ["Ignored", "Reject", "SnapshotError"]
@@ -66,8 +67,8 @@ class Groups(Mapping):
         counts = f"{self.read} rows read, {self.used} used, {self.rejected} rejected, {lines} lines ignored"
         return f"<Groups: {len(self)} groups, {counts}>"
 
-# %% ../../nbs/36_snapshot_reading.ipynb #b3de64e1
-KINDS_BY_WEIGHT = ("error", "share", "older", "list", "other", "json", "parquet", "binary", "unreadable",
+# %% ../../nbs/36_snapshot_reading.ipynb #5504bae5
+KINDS_BY_WEIGHT = ("error", "share", "list", "other", "json", "parquet", "binary", "unreadable",
                    "notice", "header", "prompt", "text", "log", "empty")
 
 
@@ -88,12 +89,12 @@ def _nothing(source, found, rejects, ignored):
     kinds = ", ".join(f"{count} {kind}" for kind, count in Counter(entry.kind for entry in ignored).items())
     return SnapshotError(f"{what}: no group in {len(found)} files ({kinds})" if found else f"{what}: no files")
 
-# %% ../../nbs/36_snapshot_reading.ipynb #75242847
+# %% ../../nbs/36_snapshot_reading.ipynb #540dc7ce
 class _Reading:
-    "Sources on their way to groups. `cluster`, `time`: as the caller named them; `clusters`: by folder."
+    "Sources on their way to groups. `cluster`, `time`, `group`: as the caller named them; `clusters`: by folder."
 
-    def __init__(self, clusters, cluster=None, time=""):
-        self.clusters, self.cluster, self.time = clusters, cluster, time
+    def __init__(self, clusters, cluster=None, time="", group=""):
+        self.clusters, self.cluster, self.time, self.group = clusters, cluster, time, group
         self.journal = Journal()
         self.tally = Tally(self.journal)
         self.ledgers: dict[str, Ledger] = {}
@@ -105,7 +106,7 @@ def _at(journal, place):
     source, line = journal.where(place)
     return f"{shown(source)}:{line}"
 
-# %% ../../nbs/36_snapshot_reading.ipynb #33621e59
+# %% ../../nbs/36_snapshot_reading.ipynb #6786af62
 def _keep_document(reading, document, cluster, place):
     "Keep the group of a document; returns a complaint if that cannot be."
     mine = {"cluster": reading.cluster if reading.cluster is not None else document.get("cluster") or cluster,
@@ -114,8 +115,6 @@ def _keep_document(reading, document, cluster, place):
         group = group_from_document({**document, **mine})
     except ValueError as error:
         return shown(error)
-    except (TypeError, OverflowError, RecursionError) as error:
-        return f"a group must be made of the right types (got {shown(error)})"
     key = group.cluster, group.name, group.time, None if group.name else place
     _, before, same = reading.documents.setdefault(key, (group, place, document))
     if same != document:
@@ -138,57 +137,77 @@ def _read_json(reading, first, rest, line, cluster):
         if complaint:
             journal.reject(journal.place, complaint)
 
-# %% ../../nbs/36_snapshot_reading.ipynb #46feed92
-def _read_text(reading, lines, cluster):
-    "Read the lines of one origin."
-    blank, journal = [], reading.journal
-    first = next((line for line in lines if line.strip() or blank.append(line)), None)
-    if first is None:
-        journal.ignore(journal.place, "empty", "no text")
-    elif JSON_BEGINS.match(first):
-        _read_json(reading, first, lines, len(blank) + 1, cluster)
-    else:
-        read_lines(chain(blank, [first], lines), reading.ledgers.setdefault(cluster, Ledger()), journal)
+# %% ../../nbs/36_snapshot_reading.ipynb #c1fd20db
+def _first_line(blocks):
+    "The blocks up to the first line that is not blank, and that line with its number."
+    head, number = [], 0
+    for block in blocks:
+        head.append(block)
+        for number, line in enumerate(lines_in([block]), number + 1):
+            if line.strip():
+                return head, line, number
+    return head, None, number
 
-# %% ../../nbs/36_snapshot_reading.ipynb #6bb3761f
+# %% ../../nbs/36_snapshot_reading.ipynb #19cf35d5
+def _read_text(reading, blocks, cluster, group=None):
+    "Read the blocks of one origin; `group`: what tables without `GROUP` are about, and who says so."
+    head, first, number = _first_line(blocks)
+    if first is None:
+        reading.journal.ignore(reading.journal.place, "empty", "no text")
+    elif JSON_BEGINS.match(first):
+        rest = lines_in(chain(head, blocks))
+        for _ in range(number):
+            next(rest)
+        _read_json(reading, first, rest, number, cluster)
+    else:
+        read_blocks(chain(head, blocks), reading.ledgers.setdefault(cluster, Ledger()), reading.journal, *group or ())
+
+# %% ../../nbs/36_snapshot_reading.ipynb #43e5fbe7
 def _opened(reading, origin):
-    "Lines of one origin, or None if it is no text that can be read; then the journal says why."
+    "The stream of one origin, or None if it is no text that can be read; then the journal says why."
     reading.journal.begin(origin.name)
     try:
-        lines = opened(origin.content)
+        stream = opened(origin.content)
     except (OSError, ValueError) as error:         # ValueError: a zero byte in the name
         reason = getattr(error, "strerror", None) or shown(error)
         if origin.named:
             raise SnapshotError(f"{shown(origin.name)}: {reason}") from None
-        lines = "unreadable", reason
-    if not isinstance(lines, tuple):
-        return lines
-    reading.journal.ignore(reading.journal.place, *lines)
+        stream = "unreadable", reason
+    if not isinstance(stream, tuple):
+        return stream
+    reading.journal.ignore(reading.journal.place, *stream)
     return None
 
-# %% ../../nbs/36_snapshot_reading.ipynb #97a7e015
+# %% ../../nbs/36_snapshot_reading.ipynb #56b158d0
+def _group_of(reading, origin):
+    "The group that tables without `GROUP` are about, and who says so: the caller, else the name of the file."
+    if reading.group:
+        return reading.group, ""
+    return (group_in_name(origin.name), NAMED_BY_FILE) if isinstance(origin.content, str) else None
+
+
 def _read_origin(reading, origin):
     "Read one file, stream or text."
-    lines = _opened(reading, origin)
-    if lines is None:
+    stream = _opened(reading, origin)
+    if stream is None:
         return
     try:
-        _read_text(reading, iter(lines), reading.clusters[origin.folder])
+        _read_text(reading, blocks_of(stream), reading.clusters[origin.folder], _group_of(reading, origin))
     except UnicodeDecodeError as error:
         reading.journal.ignore(reading.journal.place, "binary", f"no text in {error.encoding}")
     finally:
         if isinstance(origin.content, str):
-            lines.close()
-        elif lines is not origin.content:
-            release(lines, origin.content)
+            stream.close()
+        else:
+            release(stream, origin.content)
 
-# %% ../../nbs/36_snapshot_reading.ipynb #46acad00
+# %% ../../nbs/36_snapshot_reading.ipynb #9a811a80
 def _all_groups(reading):
     "Groups of tables and documents, and for each where it stands."
     groups = []
     for cluster, ledger in reading.ledgers.items():
         groups += groups_of(ledger, reading.tally, cluster, reading.time)
-    places = [""] * len(groups)
+    places = ["group"] * len(groups)                  # for output that names none, as old tools print it
     told = {(group.cluster, group.name, group.time) for group in groups}
     for (*identity, _), (group, place, _) in reading.documents.items():
         if tuple(identity) in told:
@@ -199,15 +218,17 @@ def _all_groups(reading):
             places.append(_at(reading.journal, place))
     return groups, places
 
-# %% ../../nbs/36_snapshot_reading.ipynb #fe0731c5
-def read_groups(source: object, cluster: str | None = None, time: str = "") -> Groups:
+# %% ../../nbs/36_snapshot_reading.ipynb #5f9f67b5
+def read_groups(source: object, cluster: str | None = None, time: str = "", *, group: str = "") -> Groups:
     """The groups in `source`: a path, several, a folder, a file object, or text (a string with a newline).
 
     `cluster`: the cluster that all of it is of; None = the name of the folder that holds a file. `time`: when it was
-    so, ISO 8601. Raises `SnapshotError`, a `ValueError`, where a file cannot be opened or no group is found.
+    so, ISO 8601. `group`: the group of tables that do not name one (before 2.3); "" = the one that a command or notice
+    above them names, or the name of the file. Raises `SnapshotError`, a `ValueError`, where a file cannot be opened or
+    no group is found.
     """
     found = list(origins(source))
-    reading = _Reading(clusters_of(found, cluster), cluster, time)
+    reading = _Reading(clusters_of(found, cluster), cluster, time, group)
     for origin in found:
         _read_origin(reading, origin)
     groups, places = _all_groups(reading)

@@ -20,7 +20,7 @@ def groups(draw, max_topics=5, max_members=6, max_partitions=7):
         instance_id=draw(st.none() | st.sampled_from(NAMES).map(lambda i, name=name: i + name)),
         rack=draw(st.none() | st.sampled_from(["r1", "r2"]))) for name in ids]
     lag = draw(st.none() | st.fixed_dictionaries(
-        {name: st.lists(st.integers(-1, 2**60), min_size=count, max_size=count) for name, count in topics.items()}))
+        {name: st.lists(st.integers(-1, 2**57), min_size=count, max_size=count) for name, count in topics.items()}))
     racks = draw(st.none() | st.fixed_dictionaries(
         {name: st.lists(st.lists(st.sampled_from(["r1", "r2", "r3"]), max_size=2), min_size=count, max_size=count)
          for name, count in topics.items()}))

@@ -7,16 +7,19 @@ import pytest
 from groups import groups
 from hypothesis import given
 from hypothesis import strategies as st
+from typer.testing import CliRunner
 
 from kafka_assign import Group, Member, StrategyError, compare
 from kafka_assign.assignors.registry import Strategy, resolve
+from kafka_assign.cli import app
 from kafka_assign.columns import side_by_side
 from kafka_assign.fleet.decode import decode_rows
+from kafka_assign.fleet.jobs import compare_fleet
 from kafka_assign.fleet.kernel import compare_batch, compare_batches, pieces, portable
 from kafka_assign.fleet.rows import MOST_PARTITIONS, OFFSETS, group_from_row, row_from_group
 from kafka_assign.fleet.runs import Run
 from kafka_assign.fleet.sources import look_at, parquet_schema, rows_of_groups
-from kafka_assign.fleet.tables import COMPARED, READ, FleetError
+from kafka_assign.fleet.tables import COMPARED, READ, ROWS, FleetError
 from kafka_assign.members import GroupError
 
 STRATEGIES = ["range", "roundrobin", "fair", "lag"]
@@ -83,15 +86,20 @@ def lists_of(values):
 
 NAME = st.none() | st.sampled_from(["a", "b", "t0", "t1"])
 NUMBER = st.none() | st.integers(-2, 4)
+GENERATION = NUMBER | st.sampled_from([-5, -2**31, -2**31 - 1, 2**31 - 1, 2**31, 2**40])
+LAG = NUMBER | st.sampled_from([2**61, 2**62, 2**63 - 1])
+TYPE = st.sampled_from([None, "", "classic", "Consumer", "SHARE", "clasic", " consumer"])
 MESSY_TOPIC = st.none() | st.fixed_dictionaries(
     {"topic": NAME, "partitions": st.integers(1, 2) | NUMBER},
-    optional={what: lists_of(NUMBER) for what in (*OFFSETS, "lag")} | {"racks": lists_of(lists_of(NAME))})
+    optional={what: lists_of(LAG) for what in (*OFFSETS, "lag")} | {"racks": lists_of(lists_of(NAME))})
 MESSY_MEMBER = st.none() | st.fixed_dictionaries(
     {"id": NAME}, optional={
-        "topics": lists_of(NAME), "generation": NUMBER, "instance_id": NAME, "rack": NAME,
+        "topics": lists_of(NAME), "generation": GENERATION, "instance_id": NAME, "rack": NAME,
         "owned": lists_of(st.none() | st.fixed_dictionaries({"topic": NAME, "partitions": lists_of(NUMBER)}))})
 MESSY_ROW = st.fixed_dictionaries(
-    {"group": st.just("g") | NAME}, optional={"members": lists_of(MESSY_MEMBER), "topics": lists_of(MESSY_TOPIC)})
+    {"group": st.just("g") | NAME}, optional={
+        "type": TYPE, "generation": GENERATION, "members": lists_of(MESSY_MEMBER),
+        "topics": lists_of(MESSY_TOPIC)})
 
 
 @given(st.lists(MESSY_ROW, max_size=8))
@@ -129,14 +137,33 @@ def test_too_many_partitions_are_a_reject_and_no_full_memory():
     assert rejects == {0: f"a group must have at most {MOST_PARTITIONS} partitions (got {3 * (2**31 - 1)})"}
 
 
-@pytest.mark.parametrize("where", ["group", "cluster", "id", "topic"])
+@pytest.mark.parametrize("lag", [{"lag": [2**62, 2**62]}, {"end": [2**62, 2**62], "committed": [0, 0]}])
+def test_lag_beyond_64_bits_is_a_reject(lag):
+    [most] = [{"group": "most", "topics": [{"topic": "t", "partitions": 2, "lag": [2**62, 2**62 - 1]}]}]
+    over = {"group": "over", "topics": [{"topic": "t", "partitions": 2, **lag}]}
+    batch, rejects = decode_rows(batch_of([most, over, most]))
+    assert rejects == {1: f"the lag of a group must add up to less than 2**63 (got {2**63})"}
+    assert batch.columns.lag.tolist() == [2**62, 2**62 - 1] * 2
+
+
+@pytest.mark.parametrize("generation", [-2**31 - 1, 2**31, 2**40])
+def test_generations_that_cannot_be_are_rejects(generation):
+    rows = [{"group": "g"}, {"group": "h", "members": [{"id": "a", "generation": generation}]},
+            {"group": "i", "generation": generation}]
+    words = f"must be a whole number of 32 bits (got {generation})"
+    assert decode_rows(batch_of(rows))[1] == {1: f"generation of member a {words}", 2: f"generation {words}"}
+
+
+@pytest.mark.parametrize("where", ["group", "cluster", "id", "topic", "rack", "ninstance", "place"])
 def test_text_that_is_none_is_a_reject(where):
-    rows = batch_of([{"group": "before"}, {"group": "g" * 8, "cluster": "c" * 8, "members": [{"id": "i" * 8}],
-                                          "topics": [{"topic": "t" * 8, "partitions": 1}]}, {"group": "after"}])
+    rows = batch_of([
+        {"group": "before", "members": [{"id": "a", "rack": "z", "instance_id": "z"}]},
+        {"group": "g" * 8, "cluster": "c" * 8, "members": [{"id": "i" * 8, "rack": "r" * 8, "instance_id": "n" * 8}],
+         "topics": [{"topic": "t" * 8, "partitions": 1, "racks": [["p" * 8]]}]}, {"group": "after"}])
     sink = pa.BufferOutputStream()
     with pa.ipc.new_stream(sink, rows.schema) as writer:
         writer.write(rows)
-    data = sink.getvalue().to_pybytes().replace(where[0].encode() * 8, b"\xff" * 8)
+    data = sink.getvalue().to_pybytes().replace(where[0].encode() * 8, b"\x01" + b"\xff" * 7)
     rows = pa.ipc.open_stream(data).read_next_batch()
     done = compared(rows, ["range"])
     assert sorted(row["group"] for row in done) == ["", "after", "before"]
@@ -203,6 +230,81 @@ def test_a_strategy_that_raises_costs_only_the_group():
     assert [len(row["results"]) for row in done] == [3, 3, 3, 0, 0, 3, 3, 3]
 
 
+class Mute(Exception):
+    """An error that fails when it is asked what it says."""
+
+    def __str__(self):
+        raise RuntimeError("no words")
+
+
+@pytest.mark.parametrize("error, words", [
+    (SystemExit(3), "SystemExit: 3"), (GeneratorExit(), "GeneratorExit: "), (Mute(), "Mute"),
+    (ValueError("a\nb"), r"ValueError: a\nb")])
+@pytest.mark.parametrize("many", [True, False])
+def test_whatever_a_strategy_raises_is_a_reject(error, words, many):
+    def raises(one):
+        raise error
+    done = compared(table_of(some_groups()), ["range", Strategy("raises", raises, many=many)])
+    assert [row["reject"] for row in done] == [
+        f"group {group.name}: strategy raises must not raise (got {words})" for group in some_groups()]
+
+
+def test_a_person_may_still_interrupt():
+    def interrupted(one):
+        raise KeyboardInterrupt
+    for many in (True, False):
+        with pytest.raises(KeyboardInterrupt):
+            compared(table_of(some_groups()), [Strategy("interrupted", interrupted, many=many)])
+
+
+@pytest.mark.parametrize("column", ["topic_of", "number", "start", "previous", "subs", "turn", "partitions"])
+def test_a_strategy_that_writes_into_the_columns_harms_itself_only(column):
+    def scribbler(columns):
+        getattr(columns, column)[:] = 0
+        return columns.previous
+    done = compared(table_of(some_groups()), [Strategy("scribbler", scribbler, many=True), "range"])
+    assert all("strategy scribbler must not raise (got ValueError" in row["reject"] for row in done)
+
+    def scribbles_when_many(columns):
+        if columns.groups > 1:
+            getattr(columns, column)[:] = 0
+        return columns.previous
+    done = compared(table_of(some_groups()), [Strategy("scribbler", scribbles_when_many, many=True), "range"])
+    alone = compared(table_of(some_groups()), ["range"])
+    assert [row["results"][2] for row in done] == [row["results"][1] for row in alone]
+
+
+def all_of(group):
+    """All that a strategy can see of a group."""
+    about = {name: getattr(group, name) for name in ("name", "type", "state", "strategy", "generation", "time",
+                                                     "cluster", "inferred", "topics", "members", "details",
+                                                     "partition_racks", "topic_ids")}
+    offsets = None if group.offsets is None else [np.asarray(column).tolist() for column in group.offsets]
+    return about | {"offsets": offsets, "lag": None if group.lag is None else group.lag.tolist()}
+
+
+def test_a_strategy_sees_in_a_fleet_the_group_that_assign_shows_it():
+    group = Group(
+        {"t": 2, "u": 1}, name="g", type="Classic", state="Stable", strategy="x", generation=7, cluster="c",
+        members=[Member("a", ["t", "u"], owned=[("t", 0), ("gone", 4)], generation=3, user_data=b"x", rack="r2"),
+                 Member("b", ["t"], owned=[("t", 0)], instance_id="i", rack="r1", generation=3, client_id="k", host="h")],
+        committed={"t": [1, 2]}, end={"t": [5, 9], "u": [1]}, begin={"t": [0, 0]},
+        partition_racks={"t": [["r1"], ["r2", "r1"]]}, topic_ids={"t": "A" * 22})
+    seen = []
+
+    def watcher(one):
+        seen.append(all_of(one))
+        return one.previous
+    watching = Strategy("watcher", watcher)
+    rows = pa.RecordBatch.from_pylist([row_from_group(Group({}, {}, name="f")), row_from_group(group)], ROWS)
+    compared(rows, [watching])
+    watching.run(group_from_row(rows.to_pylist()[1]))
+    watching.run(group)
+    _, in_the_fleet, from_row, by_name = seen
+    assert in_the_fleet == from_row
+    assert {what for what in by_name if by_name[what] != in_the_fleet[what]} <= {"offsets"}   # -1 for what was not given
+
+
 def test_a_strategy_that_answers_nonsense_costs_only_the_group():
     done = compared(table_of(some_groups()), ["range", Strategy("wild", wild)])
     assert [row["reject"].partition(":")[0] for row in done if row["reject"]] == [f"group bad{i}" for i in range(1, 5)]
@@ -220,9 +322,23 @@ def test_groups_of_the_broker_get_figures_and_no_client_strategy():
 
 
 def test_share_groups_are_passed_over():
-    done = compared(table_of([Group({}, {}, name="s", type="share"), Group({}, {}, name="g")]))
+    rows = [{"group": "s", "type": "share"}, {"group": "S", "type": "Share"}, {"group": "g"}]
+    done = compared(batch_of([row | {"position": at} for at, row in enumerate(rows)]))
     told = [(row["group"], row["ignored"], len(row["results"])) for row in done]
-    assert told == [("s", "share group", 0), ("g", "", 5)]
+    assert told == [("s", "share group", 0), ("S", "share group", 0), ("g", "", 5)]
+
+
+def test_the_type_of_a_group_counts_in_any_case():
+    uneven = {"topics": [{"topic": "t", "partitions": 4}], "members": [
+        {"id": "a", "topics": ["t"], "owned": [{"topic": "t", "partitions": [0, 1, 2, 3]}]},
+        {"id": "b", "topics": ["t"]}]}
+    rows = [{"group": kind, "type": kind, "position": at, **uneven} for at, kind in
+            enumerate(["consumer", "Consumer", "CLASSIC", "clasic"])]
+    lower, upper, classic, unknown = compared(batch_of(rows))
+    assert lower["needs"] == upper["needs"] and "broker" in upper["needs"][0]["remedy"]
+    assert (upper["type"], classic["type"], classic["needs"][0]["strategy"] in STRATEGIES) == ("consumer", "classic", True)
+    words = "group clasic: type must be classic, consumer, share or empty (got 'clasic')"
+    assert (unknown["reject"], unknown["results"]) == (words, [])
 
 
 def test_declared_joins_are_the_fleet_s():
@@ -232,6 +348,18 @@ def test_declared_joins_are_the_fleet_s():
     assert compared(table_of([split]))[0]["needs"] == []
     need = compared(table_of([split]), joins=[["clicks", "views"]])[0]["needs"][0]
     assert (need["kind"], need["strategy"]) == (5, "range")
+
+
+def test_a_topic_is_in_one_join(tmp_path):
+    words = r"a topic must be in one join \(got 'a' in two\)"
+    joins = [["a", "b"], ["a", "c"]]
+    with pytest.raises(FleetError, match=words):
+        compare_fleet(tmp_path / "missing", tmp_path, joins=joins)
+    with pytest.raises(FleetError, match=words):
+        list(compare_batches([batch_of([])], ["range"], joins))
+    told = CliRunner().invoke(app, ["fleet", "compare", "missing", "-o", str(tmp_path), "--joins", "a+b", "--joins", "a+c"])
+    assert told.exit_code == 1 and "a topic must be in one join (got 'a' in two)" in told.stderr
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_hostile_names_pass_through_unchanged():

@@ -164,10 +164,24 @@ def process(root):
     shutil.rmtree(root / "_proc", ignore_errors=True)
     nbdev(root, "from nbdev.quarto import refresh_quarto_yml; refresh_quarto_yml()")
     nbdev(root, PROCESS)
+    for page in sidebar_pages(root):
+        give_alt_texts(root / "_proc" / page)
     wanted = [*sidebar_pages(root), "_quarto.yml", "nbdev.yml", "sidebar.yml", "styles.css"]
     missing = [name for name in wanted if not (root / "_proc" / name).exists()]
     if missing:
         sys.exit(f"nbdev put no {', '.join(missing)} into _proc/")
+
+
+def give_alt_texts(path):
+    """Tell Quarto what pictures show: it reads a cell's `fig-alt`, not the words that stand beside the picture."""
+    import nbformat
+    notebook = nbformat.read(path, as_version=4)
+    for cell in notebook.cells:
+        pictures = [output for output in cell.get("outputs", []) if "image/png" in output.get("data", {})]
+        if pictures:
+            words = " ".join(map(alt_text, pictures)).replace('"', "'").replace("\\", "/")
+            cell.source = f'#| fig-alt: "{words}"\n{cell.source}'
+    nbformat.write(notebook, path)
 
 
 def write_readme(root):
@@ -176,8 +190,10 @@ def write_readme(root):
     from nbconvert import MarkdownExporter
 
     notebook = nbformat.read(root / "_proc/index.ipynb", as_version=4)
+    words = []
     for cell in notebook.cells:
         cell.source = without_directives(cell.source) if cell.cell_type == "code" else cell.source
+        words += [alt_text(output) for output in cell.get("outputs", []) if "image/png" in output.get("data", {})]
     notebook.metadata["language_info"] = {"name": "python"}
     exporter = MarkdownExporter()
     text, resources = exporter.from_notebook_node(notebook, {"output_files_dir": "index_files", "unique_key": "index"})
@@ -186,7 +202,15 @@ def write_readme(root):
     for name, data in resources["outputs"].items():
         folder.mkdir(exist_ok=True)
         (root / name).write_bytes(data)
+    for alt in words:  # pictures stand in the text in the order of the cells
+        text = text.replace("![png](", f"![{alt}](", 1)
     (root / "README.md").write_text(README_HEAD + tidy_markdown(text), encoding="utf-8")
+
+
+def alt_text(output):
+    """What a picture shows, in one line that can stand in brackets, if its maker said so."""
+    words = output.get("metadata", {}).get("image/png", {}).get("alt", "a picture")
+    return re.sub(r"[\[\]]", "", " ".join(words.split()))
 
 
 def without_directives(source):

@@ -1,0 +1,265 @@
+"""The exact optimum beside reference answers, dynamic programming, min-cost flow, and itself."""
+
+import numpy as np
+import pytest
+from groups import groups
+from hypothesis import given
+from hypothesis import strategies as st
+from test_reference import answered, cases
+
+from kafka_assign import Group, Member, assign, assign_many
+from kafka_assign.assignors import sticky
+from kafka_assign.assignors.exact import expanding, network, pouring, splitting, tables
+from kafka_assign.assignors.exact.proving import prove
+from kafka_assign.assignors.registry import resolve, usual_strategies
+from kafka_assign.certificate import check_columns
+from kafka_assign.columns import Columns, begins, side_by_side
+from kafka_assign.document import group_from_document
+
+CASES, FRESH = cases("sticky"), cases("sticky-fresh")
+CLEAR = [name for name, case in CASES.items() if not case["ambiguous"]]
+
+
+def outcome(columns, owner):
+    """The sorted loads, and how many are kept."""
+    load = np.bincount(owner[owner >= 0], minlength=columns.member_count)
+    return sorted(load.tolist()), int(((owner == columns.previous) & (owner >= 0)).sum())
+
+
+def proved(columns, owner):
+    check_columns(columns, owner, prove(columns, owner))
+    return outcome(columns, owner)
+
+
+# --- the vectors ---------------------------------------------------------------------------------------------------
+
+def test_the_vectors_are_all_there():
+    assert (len(CASES), len(FRESH)) == (193, 71) and len(CLEAR) > 150
+
+
+@pytest.mark.parametrize("name", CLEAR)
+def test_exactly_the_best(name):
+    a = assign(group_from_document(CASES[name]), "sticky")
+    assert {"loads": sorted(a.loads.tolist()), "score": a.balance_score, "kept": int(a.kept.sum())} == CASES[name]["best"]
+
+
+@pytest.mark.parametrize("name", FRESH)
+def test_fresh_with_equal_subscriptions_it_is_the_assignment_of_java(name):
+    assert answered(assign(group_from_document(FRESH[name]), "sticky")) == FRESH[name]["expected"]
+
+
+def test_all_groups_of_a_file_as_one():
+    fleet = [group_from_document(case) for case in [*CASES.values(), *FRESH.values()]]
+    alone = [assign(group, "sticky").owner.tolist() for group in fleet]
+    assert [a.owner.tolist() for a in assign_many(fleet, "sticky")] == alone
+
+
+@pytest.mark.parametrize("name", [*CASES, *FRESH])
+def test_the_proof_of_every_answer_holds(name):
+    columns = group_from_document((CASES | FRESH)[name]).columns
+    proved(columns, sticky.sticky_assign(columns))
+
+
+@pytest.mark.parametrize("name", cases("kip54"))
+def test_the_best_of_kip54_too(name):
+    columns, best = group_from_document(cases("kip54")[name]).columns, cases("kip54")[name]["best"]
+    assert outcome(columns, sticky.sticky_assign(columns)) == (best["loads"], best["kept"])
+
+
+# --- small groups, against everything that could be done --------------------------------------------------------------
+
+def subscribers(random, style, topic, topics, members):
+    """Who reads a topic: all, a prefix, neighbours, every other one, or some by chance."""
+    if style == 0:
+        return list(range(members))
+    if style == 1:
+        return [m for m in range(members) if m <= topic * members / max(topics, 1)]
+    if style == 2:
+        return [m for m in range(members) if m in (topic, topic + 1)]
+    if style == 3:
+        return [m for m in range(members) if m % 2 == topic % 2]
+    return np.flatnonzero(random.random(members) < random.choice([0.2, 0.5, 0.8])).tolist()
+
+
+def small(random, max_topics=4, max_members=4, max_partitions=4):
+    """Columns of a random group; subscriptions of many shapes, and owners of all or some partitions or none."""
+    topics, members = int(random.integers(0, max_topics + 1)), int(random.integers(0, max_members + 1))
+    partitions, style = random.integers(0, max_partitions + 1, topics), random.integers(0, 6)
+    reads = [subscribers(random, style, topic, topics, members) for topic in range(topics)]
+    if topics and random.random() < 0.3:
+        reads = [reads[0] if random.random() < 0.5 else row for row in reads]
+    owned, skewed, previous = random.choice([0, 0.7, 1]), random.random() < 0.3, []
+    for row, count in zip(reads, partitions):
+        for _ in range(count):
+            some = row and random.random() < owned
+            previous.append(-1 if not some else row[0] if skewed and random.random() < 0.7 else random.choice(row))
+    return Columns(np.array([0, topics]), np.array([0, members]), partitions, np.zeros(topics, bool),
+                   begins(np.array([len(row) for row in reads], int)),
+                   np.array([m for row in reads for m in row], np.int32), np.arange(members, dtype=np.int32),
+                   np.array(previous, np.int32))
+
+
+def squares(loads):
+    return sum(load * load for load in loads)
+
+
+def best(columns, nobody_gives=False):
+    """The best outcome, by all vectors of loads that can be reached, each with the most that can be kept."""
+    reached = {(0,) * columns.member_count: 0}
+    for topic, previous in zip(columns.topic_of.tolist(), columns.previous.tolist()):
+        row = columns.subs[columns.subs_at[topic]:columns.subs_at[topic + 1]].tolist()
+        row = [previous] if nobody_gives and previous >= 0 else row
+        further = {}
+        for loads, kept in reached.items():
+            for member in row:
+                more = (*loads[:member], loads[member] + 1, *loads[member + 1:])
+                further[more] = max(further.get(more, 0), kept + (member == previous))
+        reached = further or reached
+    least = min(map(squares, reached))
+    return max((kept, sorted(loads)) for loads, kept in reached.items() if squares(loads) == least)[::-1]
+
+
+def small_groups(seed, count):
+    """Random small groups, each beside the best of all its assignments, and all of them as one."""
+    random, fleet = np.random.default_rng(seed), []
+    for _ in range(count):
+        columns = small(random)
+        owner, bound = sticky.sticky_assign(columns), sticky.sticky_yet_fair_assign(columns)
+        assert proved(columns, owner) == best(columns)
+        assert outcome(columns, bound) == best(columns, nobody_gives=True)
+        assert (bound[columns.previous >= 0] == columns.previous[columns.previous >= 0]).all()
+        fleet.append(columns)
+    for first in range(0, count, 50):
+        part = fleet[first:first + 50]
+        union = side_by_side(part)
+        for name in "sticky", "sticky-yet-fair", "fairness-only":
+            function = resolve(name).function
+            alone = [np.where(owner >= 0, owner + at, -1) for owner, at in zip(map(function, part), union.members_at)]
+            assert function(union).tolist() == np.concatenate(alone).tolist()
+
+
+def test_small_groups():
+    small_groups(seed=1, count=2000)
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("seed", range(2, 11))
+def test_many_small_groups(seed):
+    small_groups(seed, count=2000)
+
+
+# --- larger groups, against min-cost flow ------------------------------------------------------------------------------
+
+def best_flow(columns):
+    """The best outcome, by a flow: the n-th partition of a member costs 2 n - 1 of the large unit, a kept one saves 1."""
+    networkx = pytest.importorskip("networkx")
+    graph, large = networkx.DiGraph(), 10 * columns.size + 10
+    total = int(columns.partitions[columns.readers > 0].sum())
+    graph.add_node("source", demand=-total)
+    graph.add_node("sink", demand=total)
+    for topic in np.flatnonzero((columns.readers > 0) & (columns.partitions > 0)).tolist():
+        here, previous = ("topic", topic), columns.previous[columns.start[topic]:columns.start[topic + 1]]
+        graph.add_edge("source", here, capacity=int(columns.partitions[topic]))
+        for member in columns.subs[columns.subs_at[topic]:columns.subs_at[topic + 1]].tolist():
+            had = int((previous == member).sum())
+            graph.add_edge(here, ("member", member))
+            if had:
+                graph.add_edge(here, ("had", topic, member), capacity=had, weight=-1)
+                graph.add_edge(("had", topic, member), ("member", member), capacity=had)
+    for member in range(columns.member_count):
+        for nth in range(columns.size):
+            graph.add_edge(("member", member), ("place", member, nth), capacity=1, weight=large * (2 * nth + 1))
+            graph.add_edge(("place", member, nth), "sink", capacity=1)
+    _, flow = networkx.network_simplex(graph)
+    loads = [sum(flow.get(("member", member), {}).values()) for member in range(columns.member_count)]
+    return sorted(loads), sum(flow[a][b] for a, b, weight in graph.edges(data="weight") if weight == -1)
+
+
+def against_flow(seed, count, *most):
+    random = np.random.default_rng(seed)
+    for _ in range(count):
+        columns = small(random, *most)
+        assert proved(columns, sticky.sticky_assign(columns)) == best_flow(columns)
+
+
+def test_against_min_cost_flow():
+    against_flow(1, 20, 8, 8, 5)
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("seed", range(2, 12))
+def test_against_min_cost_flow_long(seed):
+    against_flow(seed, 50, *((40, 40, 4) if seed % 5 == 0 else (12, 12, 6)))
+
+
+# --- what else is promised ----------------------------------------------------------------------------------------------
+
+@given(groups())
+def test_asked_again_it_moves_nothing(group):
+    a = assign(group, "sticky")
+    again = group.replace(members=[Member(m.id, m.topics, owned=a[m.id], rack=m.rack) for m in group.details])
+    assert assign(again, "sticky").owner.tolist() == a.owner.tolist()
+
+
+@given(groups(), st.randoms(use_true_random=False))
+def test_the_order_of_members_and_claims_changes_nothing(group, random):
+    mixed = [Member(**(vars(m) | {"owned": random.sample(m.owned, len(m.owned))})) for m in group.details]
+    again = group.replace(members=random.sample(mixed, len(mixed)))
+    assert dict(assign(again, "sticky")) == dict(assign(group, "sticky"))
+
+
+@given(groups())
+def test_the_six_steps_are_never_better(group):
+    six, exact = assign(group, "kip54"), assign(group, "sticky")
+    assert squares(exact.loads.tolist()) <= squares(six.loads.tolist())
+    if sorted(exact.loads.tolist()) == sorted(six.loads.tolist()):
+        assert exact.kept.sum() >= six.kept.sum()
+
+
+@given(groups())
+def test_fairness_only_is_sticky_with_no_past(group):
+    fresh = group.replace(members=[Member(m.id, m.topics, rack=m.rack) for m in group.details])
+    assert assign(group, "fairness-only").owner.tolist() == assign(fresh, "sticky").owner.tolist()
+
+
+def test_examples_of_the_proposal_as_printed():
+    topics = {f"t{i}": 2 for i in range(4)}
+    fresh = assign(Group(topics, dict.fromkeys(["C0", "C1", "C2"], list(topics))), "sticky")
+    left = Group(topics, dict.fromkeys(["C0", "C2"], list(topics)), owned={m: fresh[m] for m in ("C0", "C2")})
+    assert answered(assign(left, "sticky")) == {
+        "C0": [["t0", 0], ["t1", 1], ["t2", 0], ["t3", 0]], "C2": [["t0", 1], ["t1", 0], ["t2", 1], ["t3", 1]]}
+
+
+@pytest.mark.parametrize("lives", [(1, 2, 4, 2), (1, 2, 4, 2, 3, 1, 4), (4, 3, 2, 1, 2, 3, 4)])
+def test_equal_numbers_of_each_topic_at_every_step(lives):
+    topics, owned = {"a": 12, "b": 12}, {}
+    for count in lives:
+        members = [f"m{i}" for i in range(count)]
+        group = Group(topics, dict.fromkeys(members, ["a", "b"]), owned={m: owned[m] for m in members if m in owned})
+        owned = dict(assign(group, "sticky"))
+        assert all([t for t, _ in mine].count(topic) == 12 // count for mine in owned.values() for topic in topics)
+
+
+def test_as_it_is_registered():
+    assert resolve("StickyAssignor").name == "sticky" and resolve("sticky").prove is prove
+    assert {"sticky"} == {"sticky", "sticky-yet-fair", "fairness-only"} & set(usual_strategies())
+
+
+SHORT_CUTS = [(pouring, "LONG_ROW", 0, 10**9), (expanding, "LONG", 0, 10**9), (expanding, "MANY", 0, 10**9),
+              (expanding, "AIR", 0, 10**9), (tables, "LARGEST_TABLE", 0, 1 << 25), (network, "LARGEST_TABLE", 1, 1 << 25),
+              (splitting, "LARGE", 0, 10**9), (splitting, "TOGETHER", 1, 10**9)]
+
+
+@pytest.mark.parametrize("module, name, low, high", SHORT_CUTS,
+                         ids=[f"{module.__name__.rpartition('.')[2]}.{name}" for module, name, *_ in SHORT_CUTS])
+def test_ways_for_large_groups_are_as_good_on_small_ones(module, name, low, high, monkeypatch):
+    random = np.random.default_rng(11)
+    for _ in range(100):
+        columns = small(random, 6, 7, 9)
+        usual = outcome(columns, sticky.sticky_assign(columns))
+        for bound in low, high:
+            for place in (module, sticky, pouring, expanding, splitting):
+                if hasattr(place, name) and getattr(place, name) == getattr(module, name):
+                    monkeypatch.setattr(place, name, bound)
+            assert outcome(columns, sticky.sticky_assign(columns)) == usual
+            monkeypatch.undo()

@@ -22,29 +22,30 @@ from ..group import Group
 from ..names import shown
 from ..snapshot import Groups, Ignored, Reject, SnapshotError, read_groups
 
-# %% ../../nbs/57_fleet_sources.ipynb #4bf8d20a
+# %% ../../nbs/57_fleet_sources.ipynb #c8595679
 ROWS_AT_ONCE = 1_000
 # what Arrow raises for values that do not fit
 CANNOT_BE_A_ROW = (pa.ArrowException, ValueError, TypeError, OverflowError)
 
 
-def _batch(rows):
+def _batch(rows, table):
     "A batch of those rows that Arrow can hold, and rejects for the others."
     try:
-        return pa.RecordBatch.from_pylist(rows, READ), []
+        return pa.RecordBatch.from_pylist(rows, table), []
     except CANNOT_BE_A_ROW as error:
         if len(rows) == 1:
             reason = f"group {shown(rows[0]['group'])}: what it holds must fit into a row (got {shown(error)})"
-            return pa.RecordBatch.from_pylist([], READ), [Reject(rows[0]["source"], rows[0]["position"], reason)]
-    batches, rejects = zip(*(_batch([row]) for row in rows))
+            return pa.RecordBatch.from_pylist([], table), [Reject(rows[0]["source"], rows[0]["position"], reason)]
+    batches, rejects = zip(*(_batch([row], table) for row in rows))
     return pa.concat_batches(batches), sum(rejects, [])
 
 
-def rows_of_groups(groups: Iterable[Group], source: str = "") -> tuple[pa.Table, list[Reject]]:
-    "Groups as rows of `READ`, and rejects for those that cannot be rows."
+def rows_of_groups(groups: Iterable[Group], source: str = "",
+                   table: pa.Schema = READ) -> tuple[pa.Table, list[Reject]]:
+    "Groups as rows of `table`, and rejects for those that cannot be rows."
     rows = [row_from_group(group, source, 0) for group in groups]
-    made = [_batch(rows[at:at + ROWS_AT_ONCE]) for at in range(0, len(rows), ROWS_AT_ONCE)]
-    return pa.Table.from_batches([batch for batch, _ in made], READ), sum((rejects for _, rejects in made), [])
+    made = [_batch(rows[at:at + ROWS_AT_ONCE], table) for at in range(0, len(rows), ROWS_AT_ONCE)]
+    return pa.Table.from_batches([batch for batch, _ in made], table), sum((rejects for _, rejects in made), [])
 
 # %% ../../nbs/57_fleet_sources.ipynb #0ee7b797
 def is_parquet(path: str) -> bool:
@@ -66,7 +67,7 @@ def _files(path):
         found += [os.path.join(folder, name) for name in sorted(names) if name[0] not in "._"]
     return found
 
-# %% ../../nbs/57_fleet_sources.ipynb #7b9337b9
+# %% ../../nbs/57_fleet_sources.ipynb #6fe785c8
 def _is_list(kind):
     return pa.types.is_list(kind) or pa.types.is_large_list(kind)
 
@@ -80,7 +81,8 @@ def fitting(wanted: pa.DataType, found: pa.DataType, what: str) -> pa.DataType:
     if pa.types.is_signed_integer(wanted) and pa.types.is_signed_integer(found):
         return found
     text = pa.types.is_large_string(found) or pa.types.is_dictionary(found)
-    if wanted == found or pa.types.is_string(wanted) and text:
+    data = pa.types.is_binary(wanted) and pa.types.is_large_binary(found)
+    if wanted == found or data or pa.types.is_string(wanted) and text:
         return wanted
     raise FleetError(f"{what} must be {wanted} (got {found})")
 
@@ -90,11 +92,11 @@ def _fitting_columns(wanted, found, what):
     return [column.with_type(fitting(column.type, found[column.name].type, what + column.name))
             if column.name in found else column for column in wanted]
 
-# %% ../../nbs/57_fleet_sources.ipynb #df132e94
+# %% ../../nbs/57_fleet_sources.ipynb #f774d7b8
 NEEDED = ("group", "members", "topics")
 
 
-def _schema_of(path):
+def _schema_of(path, table):
     "The schema with which to read one file, and how many rows it has."
     try:
         file = pq.ParquetFile(path)
@@ -104,26 +106,26 @@ def _schema_of(path):
     if not set(NEEDED) <= set(found.names):
         raise FleetError(f"{shown(path)}: a table of groups must have the columns {', '.join(NEEDED)} "
                          f"(got {shown(', '.join(found.names))})")
-    columns = _fitting_columns(list(READ)[len(PLACE):], {column.name: column for column in found}, f"{shown(path)}: ")
+    columns = _fitting_columns(list(table)[len(PLACE):], {column.name: column for column in found}, f"{shown(path)}: ")
     return pa.schema(columns), file.metadata.num_rows
 
 
-def parquet_schema(paths: Sequence[str]) -> tuple[pa.Schema, int]:
-    "The schema with which to read Parquet files, the same for all of them, and how many rows they have."
-    schemas, rows = zip(*map(_schema_of, paths))
+def parquet_schema(paths: Sequence[str], table: pa.Schema = READ) -> tuple[pa.Schema, int]:
+    "The schema with which to read Parquet files as `table`, the same for all, and how many rows they have."
+    schemas, rows = zip(*(_schema_of(path, table) for path in paths))
     for path, schema in zip(paths, schemas):
         if schema != schemas[0]:
             raise FleetError(f"{shown(path)}: all Parquet files must have the same types (got others than in "
                              f"{shown(paths[0])})")
     return schemas[0], sum(rows)
 
-# %% ../../nbs/57_fleet_sources.ipynb #35a2c2f3
+# %% ../../nbs/57_fleet_sources.ipynb #53fdb679
 @dataclass(frozen=True)
 class Inputs:
     "All that a job is to read."
 
     groups: pa.Table
-    "groups that were read here, as rows of `READ`"
+    "groups that were read here, as rows of the table that the job reads"
     parquet: tuple[str, ...] = ()
     "files and addresses for Spark to read"
     schema: pa.Schema | None = None
@@ -150,7 +152,7 @@ def _split(inputs):
             text.append(path)
     return text, files, addresses
 
-# %% ../../nbs/57_fleet_sources.ipynb #48b9cdb1
+# %% ../../nbs/57_fleet_sources.ipynb #4491c755
 def _read_text(text, others):
     "The groups of all text inputs; where there are `others`, text without a group is only ignored."
     try:
@@ -166,21 +168,21 @@ def as_list(inputs) -> list:
     return [inputs] if isinstance(inputs, (str, os.PathLike)) or hasattr(inputs, "read") else list(inputs)
 
 
-def look_at(inputs) -> Inputs:
-    "What is in `inputs`: paths, addresses, streams, or text. Raises `FleetError` or `SnapshotError`."
+def look_at(inputs, table: pa.Schema = READ) -> Inputs:
+    "What is in `inputs`: paths, addresses, streams, or text; for a job that reads `table`, `READ` or `ROWS`."
     inputs = as_list(inputs)
     if not inputs:
         raise FleetError("a job must have an input (got none)")
     text, files, addresses = _split(inputs)
     groups = _read_text(text, files + addresses)
     paths = [one for one in text if isinstance(one, str) and "\n" not in one]
-    table, rejects = rows_of_groups(groups.values(), " ".join(paths))
-    schema, count = parquet_schema(files) if files else (pa.schema(list(READ)[len(PLACE):]), 0)
+    rows, rejects = rows_of_groups(groups.values(), " ".join(paths), table)
+    schema, count = parquet_schema(files, table) if files else (pa.schema(list(table)[len(PLACE):]), 0)
     ignored = [entry for entry in groups.ignored if entry.kind != "parquet"]
-    return Inputs(table, (*files, *addresses), schema, count, groups.rejects + rejects, ignored,
+    return Inputs(rows, (*files, *addresses), schema, count, groups.rejects + rejects, ignored,
                   {"read": groups.read, "used": groups.used, "rejected": groups.rejected})
 
-# %% ../../nbs/57_fleet_sources.ipynb #77d1f3d7
+# %% ../../nbs/57_fleet_sources.ipynb #a9f1c837
 def file_address(path: str) -> str:
     "The address of a file on this machine's file system, whatever file system Spark would take by default."
     return f"file:{os.path.abspath(path)}"
@@ -199,8 +201,8 @@ def _from_parquet(spark, inputs):
 
 
 def frame_of(spark, inputs: Inputs):
-    "All inputs as one Spark frame with the columns of `READ`."
+    "All inputs as one Spark frame with the columns that the job reads."
     frames = [_from_parquet(spark, inputs)] if inputs.parquet else []
     if inputs.groups.num_rows or not frames:
-        frames.append(spark.createDataFrame(inputs.groups, spark_schema(READ)))
+        frames.append(spark.createDataFrame(inputs.groups, spark_schema(inputs.groups.schema)))
     return reduce(lambda one, other: one.unionByName(other), frames)

@@ -91,7 +91,7 @@ def meanings(columns: Iterable[pa.Field], below: str = "") -> dict[str, str]:
             found |= meanings([inner.field(i) for i in range(inner.num_fields)], f"{below}{field.name}.")
     return found
 
-# %% ../../nbs/50_fleet_tables.ipynb #ac695bfd
+# %% ../../nbs/50_fleet_tables.ipynb #4c37d476
 def without(columns: Iterable[pa.Field], *unused: str) -> list[pa.Field]:
     "The columns but for those in `unused`, which are named as in `meanings`."
     kept = []
@@ -106,7 +106,7 @@ def without(columns: Iterable[pa.Field], *unused: str) -> list[pa.Field]:
 
 
 READ = pa.schema(without(ROWS, "members.client_id", "members.host", "members.user_data", "topics.id"))
-"What the job `compare` reads of `ROWS`."
+"What the job `compare` reads of `ROWS`, unless a strategy is shown whole groups."
 
 # %% ../../nbs/50_fleet_tables.ipynb #99ade492
 FIGURES = (

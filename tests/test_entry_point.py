@@ -1,0 +1,59 @@
+"""A strategy of somebody's package, announced as an entry point: by its short name everywhere, workers included."""
+
+import json
+import os
+import subprocess
+import sys
+
+import pytest
+
+STRATEGY = '''
+import numpy as np
+from kafka_assign import strategy
+
+@strategy("theirs")
+def deal(group):
+    "Each topic to its last subscriber."
+    last = [int(group.subscribers(topic)[-1]) for topic in group.topics]
+    return np.array(last)[group.columns.topic_of]
+'''
+
+
+@pytest.fixture
+def installed(tmp_path):
+    """The environment of a process in which the package `theirs` is installed."""
+    about = tmp_path / "theirs-1.0.dist-info"
+    about.mkdir()
+    (tmp_path / "theirs_strategies.py").write_text(STRATEGY)
+    (about / "METADATA").write_text("Metadata-Version: 2.1\nName: theirs\nVersion: 1.0\n")
+    (about / "entry_points.txt").write_text("[kafka_assign.strategies]\ntheirs = theirs_strategies:deal\n")
+    paths = [str(tmp_path), *filter(None, [os.environ.get("PYTHONPATH")])]
+    return os.environ | {"PYTHONPATH": os.pathsep.join(paths)}
+
+
+def run(environment, code):
+    done = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+def test_it_is_one_of_the_strategies(installed):
+    code = "from kafka_assign import strategies; print(strategies()['theirs'])"
+    assert run(installed, code) == "Each topic to its last subscriber.\n"
+
+
+def test_it_is_compared_on_the_command_line(installed):
+    code = ("import sys; sys.argv = 'kafka-assign compare --demo -s theirs -s range --format json'.split();"
+            "from kafka_assign.cli import main; main()")
+    [group] = json.loads(run(installed, code))
+    assert [row["strategy"] for row in group["rows"]] == ["current", "theirs", "range"]
+
+
+@pytest.mark.needs("java")
+def test_it_is_found_by_the_workers_of_a_fleet(installed, tmp_path):
+    group = {"name": "g", "topics": {"t": 3}, "members": [{"id": "a", "topics": ["t"]}, {"id": "b", "topics": ["t"]}]}
+    (tmp_path / "group.json").write_text(json.dumps(group))
+    code = ("from kafka_assign.fleet.jobs import compare_fleet;"
+            f"run = compare_fleet([{str(tmp_path / 'group.json')!r}], {str(tmp_path / 'runs')!r}, strategies=['theirs']);"
+            "print([row['assignment'][0]['owner'] for row in run.table('results').to_pylist()])")
+    assert run(installed, code) == "[[-1, -1, -1], [1, 1, 1]]\n"

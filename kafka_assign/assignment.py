@@ -5,8 +5,9 @@
 # %% auto #0
 __all__ = ['SUMMARY_KEYS', 'KNOWN_OR_NONE', 'AssignmentError', 'as_owner', 'check_subscribed', 'summary_of', 'Assignment']
 
-# %% ../nbs/13_assignment.ipynb #6f1ad69b
+# %% ../nbs/13_assignment.ipynb #144cf2b0
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
@@ -16,7 +17,7 @@ from .columns import begins, read_only
 from .entry import take_by_topic
 from .group import SHOWN_MEMBERS, Group
 from .members import TopicPartition
-from .names import html_table, quoted, shown
+from .names import counted, html_table, quoted, shown
 
 # %% ../nbs/13_assignment.ipynb #a843b406
 class AssignmentError(ValueError):
@@ -148,13 +149,14 @@ def _few(partitions):
     names = [f"{shown(topic)}-{number}" for topic, number in partitions[:8]]
     return " ".join(names) + (f" and {len(partitions) - 8} more" if len(partitions) > 8 else "")
 
-# %% ../nbs/13_assignment.ipynb #fc61f33d
+# %% ../nbs/13_assignment.ipynb #575204dd
 class _Shown:
     "How an assignment is displayed."
 
     def _head(self):
         s = self.summary()
-        return (f"{shown(s['strategy'] or 'assignment')}: {s['members']} members, {s['partitions']} partitions, "
+        return (f"{shown(s['strategy'] or 'assignment')}: {counted(s['members'], 'member')}, "
+                f"{counted(s['partitions'], 'partition')}, "
                 f"loads {s['min_load']} to {s['max_load']}, score {s['balance_score']}, kept {s['kept']}, "
                 f"moved {s['moved']}, unassigned {s['unassigned']}")
 
@@ -183,7 +185,8 @@ class _Proved:
                                   f"(got {quoted(self.strategy or 'none')})")
         return self.prove(self.group.columns, self.owner)
 
-# %% ../nbs/13_assignment.ipynb #7cce8431
+# %% ../nbs/13_assignment.ipynb #12f28311
+@dataclass(frozen=True, eq=False, repr=False)
 class Assignment(_Masks, _Figures, _ByColumn, _Proved, _Shown, _ByName):
     """Who owns which partition of a group: a read-only mapping from member id to partitions, and a column of owners.
 
@@ -192,9 +195,13 @@ class Assignment(_Masks, _Figures, _ByColumn, _Proved, _Shown, _ByName):
     `prove(columns, owner)` makes the certificate, if the strategy has one.
     """
 
-    def __init__(self, group: Group, owner: Sequence[int], strategy: str = "", prove: Callable | None = None):
-        self.group, self.strategy, self.prove = group, strategy, prove
-        self.owner = as_owner(owner, group)
+    group: Group
+    owner: Sequence[int]
+    strategy: str = ""
+    prove: Callable | None = None
+
+    def __post_init__(self):
+        object.__setattr__(self, "owner", as_owner(self.owner, self.group))
 
     def check(self) -> "Assignment":
         "Itself, or `AssignmentError` naming the first partition whose owner does not subscribe to its topic."

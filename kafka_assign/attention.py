@@ -136,16 +136,18 @@ def _reason(kind, now, possible):
         5: lambda: f"{_count(now, 'partition number')} of declared joins split over members, {possible:,} would do",
     }[kind]()
 
-# %% ../nbs/40_attention.ipynb #b1edf071
+# %% ../nbs/40_attention.ipynb #1fd0eeeb
 def _remedy(group, cured, results, clients):
-    "The strategy that cures a group with the fewest moves, and the remedy in words."
-    moves = {name: int(results[name].figures["moved"][group]) for name in clients if cured[name][group]}
-    if not moves:
+    "The strategy that cures a group, with the fewest idle and then the fewest moves, and the remedy in words."
+    able = {name: [int(results[name].figures[figure][group]) for figure in ("could_take", "moved", "placed")]
+            for name in clients if cured[name][group]}
+    if not able:
         return "", "no strategy that members can run helps"
-    best = min(moves, key=moves.get)
-    placed = int(results[best].figures["placed"][group])
-    words = [_count(moves[best], "move")] + ([f"{placed:,} placed"] if placed else [])
-    return best, f"{best}: {', '.join(words)}"
+    best = min(able, key=lambda name: able[name][:2])
+    idle, moves, placed = able[best]
+    words = [_count(moves, "move")] + ([f"{placed:,} placed"] if placed else [])
+    left = f"; leaves {_count(idle, 'idle member')} that could take partitions" if idle else ""
+    return best, f"{best}: {', '.join(words)}{left}"
 
 # %% ../nbs/40_attention.ipynb #d230c474
 BROKER_ASSIGNS = "the broker assigns this group: no strategy of its members applies"

@@ -6,7 +6,7 @@
 __all__ = ['HELP', 'app', 'fleet_app', 'about', 'compare_command', 'assign_command', 'strategies_command',
            'fleet_compare_command', 'main']
 
-# %% ../nbs/64_cli.ipynb #a6c41476
+# %% ../nbs/64_cli.ipynb #1bf6d1d2
 from contextlib import nullcontext
 from pathlib import Path
 from typing import Annotated
@@ -16,9 +16,9 @@ import typer
 from . import __version__
 from .manners import DONE, NAME, NO, Commands, run_as_script, say, say_all
 from .options import (
-    FILE, Cluster, FailIf, Files, Form, Format, GroupName, InOrder, Join, Leave, Partitions, Strategies, Subscribe,
-    changed, complete_strategy, each_group, only_group, parsed_conditions, picked_groups, read_inputs, refused,
-    remarks_on, resolved, sources_of, tell, tell_ignored, typed_changes, where)
+    FILE, Cluster, FailIf, Files, Form, Format, GroupName, InOrder, Join, Leave, Moves, Partitions, Prove, Strategies,
+    Subscribe, changed, complete_strategy, each_group, only_group, parsed_conditions, picked_groups, read_inputs,
+    refused, remarks_on, resolved, sources_of, tell, tell_ignored, typed_changes, where)
 
 # %% ../nbs/64_cli.ipynb #a8838589
 HELP = {"help_option_names": ["-h", "--help"]}
@@ -46,14 +46,13 @@ def about(version: Annotated[bool, typer.Option(
         kafka-assign compare -
     """
 
-# %% ../nbs/64_cli.ipynb #8cb17551
+# %% ../nbs/64_cli.ipynb #2a1fa6fe
 @app.command("compare", cls=InOrder)
 def compare_command(
         ctx: typer.Context, files: Files = None, group: GroupName = None, strategy: Strategies = None,
         leave: Leave = None, join: Join = None, subscribe: Subscribe = None, partitions: Partitions = None,
         fail_if: FailIf = None,
-        moves: Annotated[bool, typer.Option("--moves", help="List the moves too: partition, from, to.")] = False,
-        form: Format = "table", cluster: Cluster = None,
+        moves: Moves = False, prove: Prove = False, form: Format = "table", cluster: Cluster = None,
         demo: Annotated[bool, typer.Option("--demo", help="Take a small group that comes with the program.")] = False):
     """What a group looks like, now and under each strategy.
 
@@ -65,21 +64,25 @@ def compare_command(
     \b
       kafka-assign compare --demo
       kafka-assign compare --demo --leave billing-2 --partitions orders=8
+      kafka-assign compare --demo --strategy sticky --prove
       kafka-assign compare describe.txt members.txt --strategy fair --moves
       kafka-consumer-groups.sh ... --describe --all-groups |
         kafka-assign compare - --format json
     """
     from kafka_assign.assignors.comparison import compare
     from kafka_assign.snapshot import Groups
-    from kafka_assign.views import demo_group, show_comparisons
+    from kafka_assign.views import demo_group, false_proofs, show_comparisons
     if demo == bool(files):
         raise typer.BadParameter("give files, - for standard input, or --demo", param_hint="FILE")
+    if form == "csv" and moves and prove:
+        raise typer.BadParameter("CSV is one table: give --moves or --prove", param_hint="--format")
     changes, conditions, chosen = typed_changes(ctx), parsed_conditions(fail_if), resolved(strategy)
     groups = Groups({"demo": demo_group()}) if demo else read_inputs(files, cluster)
     picked = [only_group(groups, group)] if changes else picked_groups(groups, group)
     comparisons, failed = each_group(picked, lambda one: compare(changed(one, changes), chosen, before=one))
-    show_comparisons(comparisons, form, moves, changed=changes)
+    show_comparisons(comparisons, form, moves, changed=changes, prove=prove)
     say_all(remarks_on(picked, form), "remarks")
+    failed += false_proofs(comparisons) if prove else []
     say_all(failed, "groups without an answer")
     unusable = [tell(groups), failed, refused(comparisons, conditions)]
     raise typer.Exit(NO if any(unusable) else DONE)

@@ -5,7 +5,7 @@
 # %% auto #0
 __all__ = ['TYPES', 'SHOWN_MEMBERS', 'About', 'Group']
 
-# %% ../nbs/12_group.ipynb #97ccce19
+# %% ../nbs/12_group.ipynb #a12f8a31
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, fields, replace
 from functools import cached_property
@@ -15,7 +15,7 @@ import numpy as np
 from . import entry
 from .columns import Columns, read_only, row_of
 from .members import GroupError, Member, TopicPartition, as_members, checked_generation, checked_name
-from .names import html_table, quoted
+from .names import counted, html_table, quoted
 from .what_if import WhatIf
 
 # %% ../nbs/12_group.ipynb #cecdc6b0
@@ -100,7 +100,7 @@ class _Places:
         "The partition that stands at `position` of every column."
         return TopicPartition(self.topics[self.columns.topic_of[position]], int(self.columns.number[position]))
 
-# %% ../nbs/12_group.ipynb #f3f44baf
+# %% ../nbs/12_group.ipynb #326ca0be
 SHOWN_MEMBERS = 10
 
 
@@ -109,7 +109,8 @@ class _Shown:
 
     def __repr__(self) -> str:
         name = f" {quoted(self.name)}" if self.name else ""
-        return f"<Group{name}: {len(self.members)} members, {len(self.topics)} topics, {self.columns.size} partitions>"
+        sizes = [(len(self.members), "member"), (len(self.topics), "topic"), (self.columns.size, "partition")]
+        return f"<Group{name}: {', '.join(counted(*size) for size in sizes)}>"
 
     def _repr_html_(self):
         owned = np.bincount(self.previous + 1, minlength=len(self.members) + 1)[1:]

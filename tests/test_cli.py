@@ -16,7 +16,7 @@ from typer.testing import CliRunner
 
 from kafka_assign.assignment import SUMMARY_KEYS
 from kafka_assign.assignors.comparison import compare
-from kafka_assign.assignors.registry import assign, usual_strategies
+from kafka_assign.assignors.registry import Strategy, assign, usual_strategies
 from kafka_assign.cli import app
 from kafka_assign.snapshot import SnapshotError, read_groups
 from kafka_assign.views import demo_group
@@ -114,6 +114,48 @@ def test_moves_list_partitions_without_an_owner():
     text = json.dumps({"topics": {"t": 1, "u": 1}, "members": [{"id": "a", "topics": ["t"]}]})
     done = run("compare - -s range --moves --format csv", text)
     assert done.out == "cluster,group,strategy,topic,partition,from,to\n,<stdin>:1,range,t,0,,a\n"
+
+
+def test_proofs_in_all_forms():
+    sticky = assign(demo_group(), "sticky")
+    level, price = (part.tolist() for part in sticky.certificate)
+    text = run("compare --demo -s fair -s sticky --prove").out
+    table, proof, without = text.split("\n\n")[-3:]
+    assert table.splitlines()[-1].startswith("sticky") and without == "Without a proof: fair\n"
+    assert proof.startswith("sticky: no assignment is flatter, and none as flat moves fewer\nBalance: ")
+    assert "Moves: 3 of 12 partitions that had an owner changed it" in proof and sticky.moved.sum() == 3
+    assert proof.splitlines()[-1] == "Checked by kafka_assign.certificate, which knows nothing of the strategy."
+    [group] = json.loads(run("compare --demo -s fair -s sticky --prove --format json").out)
+    assert [row.get("proof") for row in group["rows"]] == [None, None, {
+        "holds": True, "least_moved": 3, "levels": dict(zip(sticky, level)), "prices": dict(zip(sticky, price))}]
+    rows = rows_of(run("compare --demo -s fair -s sticky --prove --format csv").out)
+    assert list(rows[0]) == ["cluster", "group", "strategy", "member", "load", "level", "price"]
+    assert [(row["member"], int(row["level"]), int(row["price"])) for row in rows] == list(zip(sticky, level, price))
+
+
+def test_every_group_has_its_proof():
+    done = run("compare - -s sticky --prove --moves", TWO)
+    assert (done.code, done.out.count("\nsticky: no assignment is flatter"), done.out.count("Checked by")) == (0, 2, 2)
+    assert "Moves: 1 of 4 partitions" in done.out and "Moves: none; every partition that had an owner stays" in done.out
+
+
+def test_a_certificate_that_does_not_hold(monkeypatch):
+    def deal(group):
+        return [0] * group.columns.size
+
+    def prove(columns, owner):
+        return assign(demo_group(), "sticky").certificate
+
+    deal.strategy = Strategy("boasting", deal, prove=prove)
+    monkeypatch.setitem(sys.modules, "someones_strategies", SimpleNamespace(deal=deal))
+    group = json.dumps({"topics": {"t": 4}, "members": [{"id": id, "topics": ["t"]} for id in "abcd"]})
+    done = run("compare - -s someones_strategies:deal -s sticky --prove", group)
+    assert done.code == 1 and one_line(done.err) and "condition 2" in done.err and done.out.count("Checked by") == 1
+    assert "does not hold: condition 2: a load must be the level or one less (not so for a)" in done.out
+    [answer] = json.loads(run("compare - -s someones_strategies:deal --prove --format json", group).out)
+    assert answer["rows"][1]["proof"]["holds"] is False and "condition 2" in answer["rows"][1]["proof"]["reason"]
+    assert len(rows_of(run("compare - -s someones_strategies:deal --prove --format csv", group).out)) == 0
+    assert run("compare - -s someones_strategies:deal", group).code == 0
 
 
 def test_each_group_has_its_block_and_one_can_be_picked():
@@ -261,7 +303,8 @@ def test_ignored_files_of_a_folder_are_one_line():
     "compare --demo -s rnage": "did you mean 'range'?", "compare --demo -s fair:max=2": "no option 'max'",
     "compare --demo --strategy no.such.module:deal": "must be importable",
     "compare --demo --group dmo": "did you mean 'demo'?", "compare --demo --moved": "--moves",
-    "compare --demo --format xml": "'table', 'json', 'csv'", "assign x": "--strategy", "assign -s range": "FILE",
+    "compare --demo --format xml": "'table', 'json', 'csv'",
+    "compare --demo --format csv --moves --prove": "one table", "assign x": "--strategy", "assign -s range": "FILE",
     "fleet": "fleet --help", "fleet compare x": "--output", "fleet compare x -o y -s rnage": "did you mean 'range'?",
     "fleet comprae": "compare", "comprae --demo": "compare", "--nonsense": "--help"}.items())
 def test_wrong_use(line, hint):
@@ -323,7 +366,8 @@ def test_names_that_the_locale_cannot_encode():
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="pseudo terminals are POSIX's")
-@pytest.mark.parametrize("line", ["compare --demo --moves", f"compare {SAMPLES}/kafka-4.3.1 -g orders-billing --moves",
+@pytest.mark.parametrize("line", ["compare --demo --moves --prove",
+                                  f"compare {SAMPLES}/kafka-4.3.1 -g orders-billing --moves --prove --join new:orders",
                                   f"assign {SAMPLES}/kafka-4.3.1 -g wide -s fair", "strategies"])
 @pytest.mark.parametrize("columns", [80, 200])
 def test_on_a_terminal(line, columns):

@@ -19,6 +19,7 @@ from kafka_assign.document import group_to_document, read_document, write_docume
 from kafka_assign.group import Group
 from kafka_assign.members import Member
 from kafka_assign.names import quoted, shown
+from kafka_assign.proof import proof_of
 from kafka_assign.snapshot import read_groups
 from kafka_assign.views import show_assignment, show_comparisons, show_run
 
@@ -29,6 +30,7 @@ TROUBLE = [
     "\r", "\n", "\n\n", "\x85", "\u2028", "\u202e", "\u200b", "\ufeff",    # ends of lines, directions, nothing to see
     ",", '"', "'", ";", "\\", "=1+1", "$(reboot)", "-", " ",               # CSV, shells, words that mean something
     "注文", "\U0001f600", "e\u0301", "x" * 249]                                     # wide and long
+SIDES = {("style", "text-align: left"), ("style", "text-align: right")}           # the only attributes that tables have
 names = st.one_of(
     st.sampled_from([one for one in TROUBLE if one.strip()]),
     st.lists(st.sampled_from(TROUBLE) | st.text(max_size=4), min_size=1, max_size=4).map("".join)).map(
@@ -94,13 +96,15 @@ def error_is_a_line(done):
 def test_displays_of_python(group):
     assignment, comparison = assign(group, "fair"), compare(group, ["range", "fair"])
     assert repr(group).isprintable() and quoted(group.name) in repr(group)
+    proof = proof_of(assign(group, "sticky"))
     for thing in (assignment, comparison, group.details, group.topics):
         assert harmless(repr(thing))
     assert len(repr(assignment).splitlines()) == 1 + len(group.members)
-    for thing in (group, assignment, comparison):
+    assert harmless(repr(proof))
+    for thing in (group, assignment, comparison, proof):
         page = Tags(thing._repr_html_())
         assert {tag for tag, _ in page.tags} <= {"p", "table", "tr", "td", "th"}
-        assert not any(attributes for _, attributes in page.tags) and harmless(page.text)
+        assert {tuple(one) for _, attributes in page.tags for one in attributes} <= SIDES and harmless(page.text)
     assert all(shown(name) in Tags(group._repr_html_()).text for name in group.members)
 
 
@@ -129,6 +133,7 @@ def test_a_terminal(group):
         for form in ("table", "json", "csv"):
             screen = Screen()
             show_comparisons([compare(group, ["fair"])], form, moves=True, file=screen)
+            show_comparisons([compare(group, ["fair", "sticky"])], form, prove=True, file=screen)
             show_assignment(assign(group, "fair"), form, screen)
             assert harmless(screen.getvalue())
             if form == "table":

@@ -1,6 +1,7 @@
 """KIP-54's six steps beside Kafka's own, which took them until 2.3, and beside all assignments of small groups."""
 
 from functools import cache
+from itertools import combinations, product
 
 import numpy as np
 import pytest
@@ -9,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from test_reference import answered, cases
 
-from kafka_assign import Assignment, Group, Member, assign
+from kafka_assign import Assignment, Group, Member, assign, assign_many
 from kafka_assign.assignors import kip54
 from kafka_assign.document import group_from_document
 
@@ -114,3 +115,35 @@ def test_each_step_keeps_its_word(group):
     assert kip54.revert_unless_better(narrowed, moved) in (narrowed, moved)
     assert kip54.balance_score(moved) <= kip54.balance_score(narrowed)
     assert kip54.add_fixed_assignments(narrowed) == complete
+
+
+def every_group(partitions, members, topics):
+    """All groups of this size: sizes of topics, subscriptions, and which subscriber had what before, or nobody."""
+    for cuts in combinations(range(1, partitions), topics - 1):
+        sizes = np.diff([0, *cuts, partitions])
+        for bits in product([False, True], repeat=members * topics):
+            reads = np.array(bits).reshape(members, topics)
+            may_own = [[-1, *np.flatnonzero(readers)] for readers in np.repeat(reads.T, sizes, axis=0)]
+            for owners in product(*may_own):
+                yield Group.from_arrays([f"t{i}" for i in range(topics)], sizes, [f"C{i}" for i in range(members)],
+                                        reads, np.array(owners, np.int32))
+
+
+def verdicts(*size):
+    """What is wrong with the six steps' answers to all groups of this size: `uneven`, `moves`."""
+    groups = list(every_group(*size))
+    pairs = [(assign(group, "kip54"), best) for group, best in zip(groups, assign_many(groups, "sticky"))]
+    return {"uneven" if six.balance_score > best.balance_score else "moves" for six, best in pairs
+            if (six.balance_score, -six.kept.sum()) > (best.balance_score, -best.kept.sum())}
+
+
+SIZES = [(p, m, total - p - m) for total in range(3, 10) for p in range(1, total) for m in range(1, total - p)
+         if total - p - m <= p]
+
+
+@pytest.mark.parametrize("size", [pytest.param(size, marks=[pytest.mark.long] if sum(size) > 7 else [])
+                                  for size in SIZES])
+def test_the_smallest_groups_that_go_wrong(size):
+    """As the page on the heuristic and the optimum says: partitions, members, topics."""
+    wrong = {(3, 3, 2): {"uneven"}, (4, 3, 2): {"moves"}, (3, 4, 2): {"uneven"}, (3, 3, 3): {"uneven", "moves"}}
+    assert verdicts(*size) == wrong.get(size, set())

@@ -1,6 +1,7 @@
 """Why partitions moved: what is called needless is, and what is called needed is, by trying everything."""
 
 import itertools
+import time
 
 import numpy as np
 from groups import groups, owners
@@ -8,7 +9,8 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from kafka_assign import Assignment, Group, Member, assign
-from kafka_assign.moves import Move, explain, least_moves, open_ledger, take_back_needless
+from kafka_assign.moves import Move, explain, least_moves
+from kafka_assign.needless import open_ledger, take_back_needless
 
 
 def squares(loads):
@@ -58,14 +60,14 @@ def test_needless_moves_can_all_be_taken_back(a):
     moves = list(zip(changed.tolist(), explain(a)))
     needless = [place for place, move in moves if move.reason.startswith("not needed")]
     assert len(needless) == explain(a).needless
-    loads = take_back_needless(open_ledger(a)).load
+    loads = take_back_needless(open_ledger(a)).load.tolist()
     assert squares(loads) <= squares(a.loads)
     assert loads in loads_within_reach(a, needless)
 
 
 @given(assignments())
 def test_no_choice_of_the_others_can(a):
-    loads = take_back_needless(open_ledger(a)).load
+    loads = take_back_needless(open_ledger(a)).load.tolist()
     number = {name: i for i, name in enumerate(a.group.members)}
     arrows = [(number[move.source], number[move.target]) for move in explain(a) if move.reason.startswith("balance")]
     for n in range(1, len(arrows) + 1):
@@ -93,6 +95,25 @@ def test_nobody_moves_fewer_than_the_bound(a):
 def test_an_answer_that_moves_nothing_needs_no_reasons(group):
     kept = explain(Assignment(group, group.previous))
     assert len(kept) == 0 and kept.placed == () and kept.needless == kept.least == 0
+
+
+def test_everything_moved_in_a_large_group():
+    members, topics = [f"m{n:04}" for n in range(1000)], [f"t{n:03}" for n in range(100)]
+    random = np.random.default_rng(7)
+    before, after = random.integers(1000, size=(2, 100_000))
+    group = Group.from_arrays(topics, np.full(100, 1000), members, np.ones((1000, 100), bool), previous=before)
+    began = time.process_time()
+    why = explain(Assignment(group, after))
+    assert len(why) == (before != after).sum() and 80_000 < why.needless < len(why) and repr(why)
+    assert time.process_time() - began < 10         # about half a second; going along every arrow took half a minute
+    least = explain(assign(group, "sticky"))
+    assert least.needless == 0 and len(least) == least.least
+
+
+def test_one_large_circle():
+    group = Group({"t": 2000}, {f"m{n:04}": ["t"] for n in range(2000)}, {f"m{n:04}": [("t", n)] for n in range(2000)})
+    why = explain(Assignment(group, (group.previous + 1) % 2000))
+    assert len(why) == why.needless == 2000 and why.least == 0
 
 
 def test_claims_that_do_not_hold():

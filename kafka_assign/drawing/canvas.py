@@ -4,13 +4,14 @@
 
 # %% auto #0
 __all__ = ['WIDTH', 'PIXELS', 'CARD', 'RIM', 'TRACK', 'QUIET', 'INK', 'TEXT', 'settled', 'drawable', 'text_width',
-           'without_middle', 'fitted', 'Canvas', 'box', 'boxes', 'wedge', 'text']
+           'without_middle', 'fitted', 'told_apart', 'Canvas', 'box', 'boxes', 'wedge', 'text']
 
-# %% ../../nbs/47_canvas.ipynb #1137ba91
+# %% ../../nbs/47_canvas.ipynb #7901ca69
 import io
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import cache, cached_property
+from os.path import commonprefix
 
 from ..names import shown
 
@@ -76,6 +77,16 @@ def fitted(name: str, room: float, size: float = TEXT, bold: bool = False) -> st
         wide = text_width(without_middle(text, keep), size, bold) > room
         fits, too_long = (fits, keep) if wide else (keep, too_long)
     return without_middle(text, fits)
+
+# %% ../../nbs/47_canvas.ipynb #66ffa1ac
+def told_apart(names: Sequence[str], room: float, size: float = TEXT) -> list[str]:
+    "Each of the names as `fitted`; if two become the same, without the words with which all begin."
+    short = [fitted(name, room, size) for name in names]
+    if len(set(short)) == len(set(names)):
+        return short
+    common = commonprefix(names)
+    words = len(common) - next((i for i, c in enumerate(reversed(common)) if not c.isalnum()), len(common))
+    return [fitted(f"…{name[words:]}", room, size) for name in names] if words else short
 
 # %% ../../nbs/47_canvas.ipynb #3e277997
 def _png(figure):

@@ -4,18 +4,19 @@
 
 # %% auto #0
 __all__ = ['TONES', 'NARROW', 'BROAD', 'draw_cell', 'cell_words', 'draw_cells', 'figures', 'draw_head', 'draw_names',
-           'draw_tracks', 'compact', 'bar_room', 'draw_bars', 'heat', 'columns_of', 'draw_heat', 'Entry', 'swatch',
+           'draw_tracks', 'compact', 'bar_scale', 'draw_bars', 'heat', 'columns_of', 'draw_heat', 'Entry', 'swatch',
            'found', 'mark_entries', 'topic_entries', 'together_words', 'tone_entries', 'flow', 'draw_legend',
            'draw_panel', 'card', 'draw_counts', 'draw_scene']
 
-# %% ../../nbs/49_panels.ipynb #dd68f2af
+# %% ../../nbs/49_panels.ipynb #67952be9
 from collections.abc import Callable, Iterable, Sequence
 from typing import NamedTuple
 
 import numpy as np
 
 from ..assignment import Assignment
-from .canvas import INK, QUIET, TRACK, WIDTH, Canvas, box, boxes, drawable, fitted, text, text_width, wedge
+from .canvas import (INK, QUIET, TRACK, WIDTH, Canvas, box, boxes, drawable, fitted, text, text_width,
+                                         told_apart, wedge)
 from .scene import (EDGE, GAP, HEAD, KEPT, MOVED, NAMED_LOOKS, NARROWEST, PLACED, Fit, Frame, Look, Scene, best_frame,
                                 labels, lag_parts, lines_of, load_parts, looks, marks, places, tone)
 
@@ -71,15 +72,16 @@ def draw_head(canvas: Canvas, frame: Frame, panel: int, assignment: Assignment, 
     for slot, word in enumerate(["load", "lag"][:frame.bars]):
         text(canvas, x + frame.panel - (frame.bars - slot) * frame.bar, y - 9, word, 9.5, QUIET)
 
-# %% ../../nbs/49_panels.ipynb #2f018e3a
+# %% ../../nbs/49_panels.ipynb #d7778935
 def draw_names(canvas: Canvas, frame: Frame, panel: int, scene: Scene, lines: np.ndarray) -> None:
     "The names of members at the left of a panel, as many as there is room for."
     x, y = frame.corner(panel)
     every = -(-14 // int(frame.row))
-    names = [(line, name, INK) for line, name in enumerate(labels(scene, lines)) if line % every == 0]
+    shown_names = told_apart(labels(scene, lines), frame.left - 10)
+    names = [(line, name, INK) for line, name in enumerate(shown_names) if line % every == 0]
     for line, name, color in names + [(int(lines[-1]), "nobody", QUIET)] * int(frame.rows > lines[-1]):
         middle = y + line * frame.row + (frame.row / 2 - 1.5 if every == 1 else 6)
-        text(canvas, x - 10, middle, fitted(name, frame.left - 10), color=color, at="right")
+        text(canvas, x - 10, middle, name, color=color, at="right")
 
 # %% ../../nbs/49_panels.ipynb #eb04b76f
 def draw_tracks(canvas: Canvas, frame: Frame, panel: int, there: Sequence[bool]) -> None:
@@ -101,21 +103,22 @@ def compact(number: float) -> str:
     power = next(power for power in range(1, 7) if number < 999.5 * 1000 ** power or power == 6)
     return f"{number / 1000 ** power:.3g}" + "kMGTPE"[power - 1]
 
-# %% ../../nbs/49_panels.ipynb #81414952
-def bar_room(frame: Frame, most: float) -> float:
-    "How long a bar may be that stands for `most`."
+# %% ../../nbs/49_panels.ipynb #fa033128
+def bar_scale(frame: Frame, totals: np.ndarray) -> float:
+    "How many pixels stand for one partition or record, given all that there are bars for."
     if frame.row <= 12:
-        return frame.bar - 8
-    return frame.bar - (40 if most > 999 else text_width(compact(most), 9.5) + 10)
+        return (frame.bar - 8) / max(totals.max(initial=1), 1)
+    room = frame.bar - 10
+    return min((room - text_width(compact(total), 9.5)) / max(total, 1) for total in {1.0, *totals.tolist()})
 
-
-def draw_bars(canvas: Canvas, frame: Frame, panel: int, slot: int, parts: np.ndarray, most: float,
+# %% ../../nbs/49_panels.ipynb #f6524d50
+def draw_bars(canvas: Canvas, frame: Frame, panel: int, slot: int, parts: np.ndarray, scale: float,
               there: Sequence[bool]) -> None:
-    "A column of stacked bars, scaled so that `most` would fill it; numbers only where there are members."
+    "A column of stacked bars, so many pixels for each partition or record; numbers only where there are members."
     x, y = frame.corner(panel)
     x += frame.panel - (frame.bars - slot) * frame.bar
     inset, thick = (6, frame.row - 15) if frame.row > 12 else (0.5, frame.row - 1)
-    ends = np.vstack([np.zeros(parts.shape[1]), np.cumsum(parts, 0)]) * bar_room(frame, most) / max(most, 1)
+    ends = np.vstack([np.zeros(parts.shape[1]), np.cumsum(parts, 0)]) * scale
     for begin, end, shade in zip(ends[:-1], ends[1:], TONES):
         boxes(canvas, [(x + begin[i], y + i * frame.row + inset, end[i] - begin[i], thick)
                        for i in np.flatnonzero(end > begin)], shade)
@@ -177,7 +180,7 @@ def mark_entries(scene: Scene) -> list[Entry]:
     words = {MOVED: "moved", PLACED: "placed, had no owner"}
     return [Entry(14, swatch(Look(TRACK), mark), words[mark]) for mark in words if mark in found(scene)]
 
-# %% ../../nbs/49_panels.ipynb #4806a6de
+# %% ../../nbs/49_panels.ipynb #c6112365
 def topic_entries(scene: Scene) -> list[Entry]:
     "Entries for topics, or one for all if they are too many to look them up."
     styles = looks(len(scene.topics))
@@ -186,7 +189,7 @@ def topic_entries(scene: Scene) -> list[Entry]:
             for i in range(6):
                 swatch(styles[i * (len(styles) - 1) // 5])(canvas, x + 16 * i, y)
         return [Entry(94, shades, f"{len(styles):,} topics, from the first to the last")]
-    return [Entry(14, swatch(look), fitted(name, 150, 10)) for look, name in zip(styles, scene.topics)]
+    return [Entry(14, swatch(look), name) for look, name in zip(styles, told_apart(scene.topics, 150, 10))]
 
 # %% ../../nbs/49_panels.ipynb #449566ed
 def together_words(line: np.ndarray, column: np.ndarray) -> str:
@@ -226,7 +229,7 @@ def draw_legend(canvas: Canvas, top: float, entries: Sequence[Entry]) -> None:
         entry.draw(canvas, x, top + 20 * line + 10)
         text(canvas, x + entry.width + 5, top + 20 * line + 10, entry.words, 10, QUIET)
 
-# %% ../../nbs/49_panels.ipynb #f4f55c71
+# %% ../../nbs/49_panels.ipynb #e158e8dd
 def draw_panel(canvas: Canvas, frame: Frame, panel: int, scene: Scene, lines: np.ndarray) -> None:
     "All of a panel but its partitions: head, names, tracks and bars."
     assignment = scene.assignments[panel]
@@ -237,7 +240,8 @@ def draw_panel(canvas: Canvas, frame: Frame, panel: int, scene: Scene, lines: np
         draw_names(canvas, frame, panel, scene, lines)
     for slot, parts_of in enumerate([load_parts, lag_parts][:frame.bars]):
         parts = [parts_of(scene, lines, one) for one in scene.assignments]
-        draw_bars(canvas, frame, panel, slot, parts[panel], max(one.sum(0).max(initial=0) for one in parts), there)
+        scale = bar_scale(frame, np.concatenate([one.sum(0) for one in parts]))
+        draw_bars(canvas, frame, panel, slot, parts[panel], scale, there)
 
 # %% ../../nbs/49_panels.ipynb #e0ab2e2f
 def card(scene: Scene, lines: np.ndarray, frame: Frame, entries: Sequence[Entry]) -> Canvas:

@@ -95,9 +95,10 @@ def prepare_java(folder: Path, java: str) -> None:
     wrapper.chmod(0o700)
     (folder / "log4j2.properties").write_text(LOGGING)
 
-# %% ../../nbs/56_fleet_session.ipynb #09f7190f
+# %% ../../nbs/56_fleet_session.ipynb #02c833f8
 ROWS_AT_ONCE = 1_000
 
+# Settings for every session.
 ALWAYS = {
     # a time means the same everywhere, and an overflow is an error, not another number
     "spark.sql.session.timeZone": "UTC",
@@ -108,7 +109,6 @@ ALWAYS = {
     "spark.hadoop.mapreduce.fileoutputcommitter.algorithm.version": "1",
     # no open port
     "spark.ui.enabled": "false"}
-"Settings for every session."
 
 # %% ../../nbs/56_fleet_session.ipynb #0140dfee
 LOOPBACK = "127.0.0.1"

@@ -25,27 +25,28 @@ def nested(*columns: pa.Field) -> pa.DataType:
     "A table within a row: a list of structs with these columns."
     return pa.list_(pa.struct(columns))
 
-# %% ../../nbs/50_fleet_tables.ipynb #a8d770c2
+# %% ../../nbs/50_fleet_tables.ipynb #801fd353
+# What names a row: a group, in a cluster, at a time.
 KEY = (
     column("cluster", pa.string(), "the cluster"),
     column("group", pa.string(), "name of the group"),
     column("time", pa.string(), "when it was seen, ISO 8601"))
-"What names a row: a group, in a cluster, at a time."
 
+# What is known of a group as a whole.
 ABOUT = (
     column("type", pa.string(), "classic, or consumer: partitions are assigned by the broker"),
     column("state", pa.string(), "as the broker calls it: Stable, Empty, ..."),
     column("strategy", pa.string(), "the strategy in use"),
     column("generation", pa.int64(), "generation of the group"),
     column("inferred", pa.string(), "what was not seen but concluded"))
-"What is known of a group as a whole."
 
-# %% ../../nbs/50_fleet_tables.ipynb #f0608f91
+# %% ../../nbs/50_fleet_tables.ipynb #ab315054
+# What a member claims to own of a topic.
 CLAIM = (
     column("topic", pa.string(), "a topic it claims partitions of"),
     column("partitions", pa.list_(pa.int32()), "their numbers"))
-"What a member claims to own of a topic."
 
+# What is known of a member.
 MEMBER = (
     column("id", pa.string(), "member id, unique in the group"),
     column("instance_id", pa.string(), "group.instance.id of a static member"),
@@ -56,9 +57,9 @@ MEMBER = (
     column("owned", nested(*CLAIM), "what it claims to own"),
     column("generation", pa.int64(), "the generation in which it owned that"),
     column("user_data", pa.binary(), "bytes of its assignor, as sent"))
-"What is known of a member."
 
-# %% ../../nbs/50_fleet_tables.ipynb #cd1c9821
+# %% ../../nbs/50_fleet_tables.ipynb #d0f793d3
+# What is known of a topic.
 TOPIC = (
     column("topic", pa.string(), "name of the topic, unique in the group"),
     column("partitions", pa.int32(), "how many partitions it has"),
@@ -68,17 +69,16 @@ TOPIC = (
     column("lag", pa.list_(pa.int64()), "records behind by partition; not given: from the offsets"),
     column("racks", pa.list_(pa.list_(pa.string())), "racks of the replicas by partition"),
     column("id", pa.string(), "topic id, 22 characters"))
-"What is known of a topic."
 
-# %% ../../nbs/50_fleet_tables.ipynb #e5b0e5c3
+# %% ../../nbs/50_fleet_tables.ipynb #533625fd
+# Where something was found.
 PLACE = (
     column("source", pa.string(), "the file in which it was found"),
     column("position", pa.int64(), "line or row there, from 1; 0 = the file as a whole"))
-"Where something was found."
 
+# What sources deliver: a row per group.
 ROWS = pa.schema([*PLACE, *KEY, *ABOUT, column("members", nested(*MEMBER), "its members"),
                   column("topics", nested(*TOPIC), "the topics that have metadata")])
-"What sources deliver: a row per group."
 
 # %% ../../nbs/50_fleet_tables.ipynb #1c32836f
 def meanings(columns: Iterable[pa.Field], below: str = "") -> dict[str, str]:
@@ -91,7 +91,7 @@ def meanings(columns: Iterable[pa.Field], below: str = "") -> dict[str, str]:
             found |= meanings([inner.field(i) for i in range(inner.num_fields)], f"{below}{field.name}.")
     return found
 
-# %% ../../nbs/50_fleet_tables.ipynb #4c37d476
+# %% ../../nbs/50_fleet_tables.ipynb #9993b36d
 def without(columns: Iterable[pa.Field], *unused: str) -> list[pa.Field]:
     "The columns but for those in `unused`, which are named as in `meanings`."
     kept = []
@@ -105,10 +105,11 @@ def without(columns: Iterable[pa.Field], *unused: str) -> list[pa.Field]:
     return kept
 
 
+# What the job `compare` reads of `ROWS`, unless a strategy is shown whole groups.
 READ = pa.schema(without(ROWS, "members.client_id", "members.host", "members.user_data", "topics.id"))
-"What the job `compare` reads of `ROWS`, unless a strategy is shown whole groups."
 
-# %% ../../nbs/50_fleet_tables.ipynb #99ade492
+# %% ../../nbs/50_fleet_tables.ipynb #95416f58
+# The figures of an assignment, those of `Assignment.summary()`; -1 = not known.
 FIGURES = (
     column("members", pa.int64(), "members of the group"),
     column("partitions", pa.int64(), "partitions that the group reads"),
@@ -130,28 +131,28 @@ FIGURES = (
     column("lag_min", pa.int64(), "records, of the member least behind"),
     column("lag_total", pa.int64(), "records, of all partitions"),
     column("lag_unknown", pa.int64(), "partitions whose lag is not known"))
-"The figures of an assignment, those of `Assignment.summary()`; -1 = not known."
 
-# %% ../../nbs/50_fleet_tables.ipynb #fdf88a40
+# %% ../../nbs/50_fleet_tables.ipynb #3f955576
+# Who owns the partitions of a topic.
 OWNERS = (
     column("topic", pa.string(), "name of the topic"),
     column("owner", pa.list_(pa.int32()),
            "by partition: the owner's place in the group's members, from 0; -1 = nobody"))
-"Who owns the partitions of a topic."
 
+# What a strategy makes of a group.
 RESULT = (column("strategy", pa.string(), "the strategy; current = as the group is now"), *FIGURES,
           column("assignment", nested(*OWNERS), "who owns what"))
-"What a strategy makes of a group."
 
+# Why a group needs attention.
 NEED = (
     column("kind", pa.int32(), "1 to 6, 1 is the most urgent"),
     column("affected", pa.int64(), "partitions affected; of kinds 2 and 6 members"),
     column("reason", pa.string(), "what is wrong, in words"),
     column("strategy", pa.string(), "the strategy that would cure it with the fewest moves; empty = none"),
     column("remedy", pa.string(), "what would help, in words"))
-"Why a group needs attention."
 
-# %% ../../nbs/50_fleet_tables.ipynb #512f0105
+# %% ../../nbs/50_fleet_tables.ipynb #861dbd69
+# The tables that the job `compare` writes, by name.
 TABLES = {
     "groups": pa.schema([*KEY, *ABOUT, column("members", pa.list_(pa.string()), "ids of the members, in order")]),
     "results": pa.schema([*KEY, *RESULT, ABOUT[-1]]),
@@ -161,16 +162,15 @@ TABLES = {
                           column("reason", pa.string(), "why that is passed over"),
                           column("lines", pa.int64(), "how many lines or rows of this kind there are")]),
 }
-"The tables that the job `compare` writes, by name."
 
-# %% ../../nbs/50_fleet_tables.ipynb #1cce898e
+# %% ../../nbs/50_fleet_tables.ipynb #209bf157
+# What the kernel makes of a row of `READ`.
 COMPARED = pa.schema([
     *PLACE, *KEY, *ABOUT, column("members", pa.list_(pa.string()), "ids of the members, in order"),
     column("results", nested(*RESULT), "what each strategy makes of it"),
     column("needs", nested(*NEED), "why it needs attention"),
     column("reject", pa.string(), "why it could not be used; empty = it was"),
     column("ignored", pa.string(), "why it was passed over; empty = it was not")])
-"What the kernel makes of a row of `READ`."
 
 # %% ../../nbs/50_fleet_tables.ipynb #1f9f1492
 def spark_schema(schema: pa.Schema):

@@ -6,37 +6,20 @@ finish, the assignors of kafka-python. CPU, medians of five, everything in one r
     python benchmarks/arrays.py [partitions]
 """
 import sys
-import time
 from pathlib import Path
-from statistics import median
 from types import SimpleNamespace
 
 import numpy as np
 
 sys.path.insert(0, str(Path(__file__).resolve().parent))
 
-from fleets import SHAPES, arrays
+from clock import cpu, floor
+from families import SHAPES, arrays
 
 from kafka_assign import Group, assign
 
 STRATEGIES = {"range": 60, "roundrobin": 60, "lag": 60, "fair": 600}
 LEAST_GAIN = 50
-
-
-def cpu(function, times=5):
-    """Median CPU seconds of a call."""
-    taken = []
-    for _ in range(times):
-        begin = time.process_time()
-        function()
-        taken.append(time.process_time() - begin)
-    return median(taken)
-
-
-def floor(partitions, members):
-    """One count of a sorted owner column, and one copy of it."""
-    owner = np.sort(np.random.default_rng(0).integers(0, members, partitions)).astype(np.int32)
-    return cpu(lambda: (np.bincount(owner, minlength=members), owner.copy()), 15)
 
 
 def from_arrays(shape, partitions, members, topics):
@@ -46,8 +29,8 @@ def from_arrays(shape, partitions, members, topics):
     for name, most in STRATEGIES.items():
         taken = cpu(lambda: assign(Group.from_arrays(*of), name).owner)
         ratio = taken / least
-        asked = f"(asked: {most}){'' if ratio <= most else '  MISSED'}" if shape == "equal" else ""
-        print(f"{shape:9} {name:11} {taken * 1e3:8.1f} ms {ratio:7.1f} x the floor {asked:20} "
+        asked = f"(asked: {most}){'' if ratio <= most else '  MISSED'}" if shape == "HOMOGENEOUS" else ""
+        print(f"{shape:13} {name:11} {taken * 1e3:8.1f} ms {ratio:7.1f} x the floor {asked:20} "
               f"of it making the group {made * 1e3:.1f} ms")
 
 
@@ -68,7 +51,7 @@ def kafka_python(name, of):
 
 def beside_kafka_python(partitions=100_000, members=2_000, topics=500):
     """Range and round robin beside kafka-python's."""
-    of = arrays("equal", partitions, members, topics)
+    of = arrays("HOMOGENEOUS", partitions, members, topics)
     for name in ("range", "roundrobin"):
         ours, theirs = cpu(lambda: assign(Group.from_arrays(*of), name).owner), kafka_python(name, of)
         missed = "" if theirs >= LEAST_GAIN * ours else "  MISSED"

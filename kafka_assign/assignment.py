@@ -5,7 +5,7 @@
 # %% auto #0
 __all__ = ['SUMMARY_KEYS', 'KNOWN_OR_NONE', 'AssignmentError', 'as_owner', 'check_subscribed', 'summary_of', 'Assignment']
 
-# %% ../nbs/13_assignment.ipynb #144cf2b0
+# %% ../nbs/13_assignment.ipynb #442c438f
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -16,8 +16,9 @@ from . import metrics
 from .columns import begins, read_only
 from .entry import take_by_topic
 from .group import SHOWN_MEMBERS, Group
-from .members import TopicPartition
+from .members import TopicPartition, as_partitions
 from .names import counted, html_table, quoted, shown
+from .sorting import stable_order
 
 # %% ../nbs/13_assignment.ipynb #a843b406
 class AssignmentError(ValueError):
@@ -106,13 +107,13 @@ def summary_of(figures: Mapping[str, np.ndarray], group: int, strategy: str, inf
     row |= {"strategy": strategy, "inferred": inferred}
     return {key: row[key] for key in SUMMARY_KEYS}
 
-# %% ../nbs/13_assignment.ipynb #ac5bd0e8
+# %% ../nbs/13_assignment.ipynb #178046fe
 class _ByName(Mapping):
     "An assignment as a mapping from member id to a list of its partitions."
 
     @cached_property
     def _rows(self):
-        order = np.argsort(self.owner, kind="stable")
+        order = stable_order(self.owner + 1)
         return order, begins(np.bincount(self.owner + 1, minlength=len(self.group.members) + 1))[1:]
 
     def __getitem__(self, member: str) -> list[TopicPartition]:
@@ -120,7 +121,7 @@ class _ByName(Mapping):
         i = self._member_index[member]
         mine = order[at[i]:at[i + 1]]
         topics = map(self.group.topics.__getitem__, self.group.columns.topic_of[mine].tolist())
-        return list(map(TopicPartition, topics, self.group.columns.number[mine].tolist()))
+        return list(as_partitions(zip(topics, self.group.columns.number[mine].tolist())))
 
     def __iter__(self) -> Iterator[str]:
         return iter(self.group.members)

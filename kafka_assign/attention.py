@@ -6,7 +6,7 @@
 __all__ = ['OUT_OF_REACH', 'PROVEN', 'WORTH_A_WORD', 'BROKER_ASSIGNS', 'Outcome', 'outcome', 'Trouble', 'proven', 'Need',
            'ranked', 'needs']
 
-# %% ../nbs/40_attention.ipynb #f8589039
+# %% ../nbs/40_attention.ipynb #21dce1cd
 from collections.abc import Collection, Mapping, Sequence
 from typing import NamedTuple
 
@@ -14,6 +14,7 @@ import numpy as np
 
 from .columns import Columns, row_maxima, row_of, row_sums
 from .metrics import lag_per_member, loads, measure, split_numbers
+from .names import counted
 
 # %% ../nbs/40_attention.ipynb #15ca0259
 class Outcome(NamedTuple):
@@ -106,7 +107,7 @@ def _hot(columns, current):
     helpers = current.figures["members"] > 1
     return np.where((hottest >= WORTH_A_WORD) & (hottest > total // 2) & helpers, hottest, 0)
 
-# %% ../nbs/40_attention.ipynb #b78bd935
+# %% ../nbs/40_attention.ipynb #11011341
 class Need(NamedTuple):
     "A group that needs attention: why, and what would help."
     group: int
@@ -122,21 +123,17 @@ class Need(NamedTuple):
     "the remedy in words"
 
 
-def _count(number, noun):
-    return f"{number:,} {noun}{'' if number == 1 else 's'}"
-
-
 def _reason(kind, now, possible):
     "Why a group needs attention, in words."
     return {
-        1: lambda: f"{_count(now, 'subscribed partition')} without an owner",
-        2: lambda: f"{_count(now, 'idle member')} could take partitions from members that have two or more",
-        3: lambda: f"largest load {_count(now, 'partition')}, {possible:,} would do",
-        4: lambda: f"one member lags {_count(now, 'record')} behind, {possible:,} would do",
-        5: lambda: f"{_count(now, 'partition number')} of declared joins split over members, {possible:,} would do",
+        1: lambda: f"{counted(now, 'subscribed partition')} without an owner",
+        2: lambda: f"{counted(now, 'idle member')} could take partitions from members that have two or more",
+        3: lambda: f"largest load {counted(now, 'partition')}, {possible:,} would do",
+        4: lambda: f"one member lags {counted(now, 'record')} behind, {possible:,} would do",
+        5: lambda: f"{counted(now, 'partition number')} of declared joins split over members, {possible:,} would do",
     }[kind]()
 
-# %% ../nbs/40_attention.ipynb #1fd0eeeb
+# %% ../nbs/40_attention.ipynb #01904d43
 def _remedy(group, cured, results, clients):
     "The strategy that cures a group, with the fewest idle and then the fewest moves, and the remedy in words."
     able = {name: [int(results[name].figures[figure][group]) for figure in ("could_take", "moved", "placed")]
@@ -145,11 +142,11 @@ def _remedy(group, cured, results, clients):
         return "", "no strategy that members can run helps"
     best = min(able, key=lambda name: able[name][:2])
     idle, moves, placed = able[best]
-    words = [_count(moves, "move")] + ([f"{placed:,} placed"] if placed else [])
-    left = f"; leaves {_count(idle, 'idle member')} that could take partitions" if idle else ""
+    words = [counted(moves, "move")] + ([f"{placed:,} placed"] if placed else [])
+    left = f"; leaves {counted(idle, 'idle member')} that could take partitions" if idle else ""
     return best, f"{best}: {', '.join(words)}{left}"
 
-# %% ../nbs/40_attention.ipynb #d230c474
+# %% ../nbs/40_attention.ipynb #32c2edc1
 BROKER_ASSIGNS = "the broker assigns this group: no strategy of its members applies"
 
 
@@ -158,12 +155,12 @@ def _beyond_strategies(columns, current, results):
     idle, hot = _crowded(current, results), _hot(columns, current)
     for group in np.flatnonzero(idle).tolist():
         members, least = int(current.figures["members"][group]), int(idle[group])
-        reason = f"{least:,} of {_count(members, 'member')} idle: more members than partitions they could take"
+        reason = f"{least:,} of {counted(members, 'member')} idle: more members than partitions they could take"
         yield (group, least, reason,
-               f"no strategy helps: {_count(least, 'member')} fewer, or more partitions")
+               f"no strategy helps: {counted(least, 'member')} fewer, or more partitions")
     for group in np.flatnonzero((hot > 0) & (idle == 0)).tolist():
         total = int(current.figures["lag_total"][group])
-        yield (group, 1, f"one partition holds {hot[group]:,} of {_count(total, 'record')} of lag",
+        yield (group, 1, f"one partition holds {hot[group]:,} of {counted(total, 'record')} of lag",
                "no strategy helps: more partitions, or keys that spread better")
 
 # %% ../nbs/40_attention.ipynb #82146d31

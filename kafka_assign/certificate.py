@@ -24,7 +24,7 @@ class Certificate(NamedTuple):
     price: np.ndarray
     "what one partition more on this member would cost, in partitions kept"
 
-# %% ../nbs/15_certificate.ipynb #c9315f1d
+# %% ../nbs/15_certificate.ipynb #bb40afcd
 LARGEST = 1 << 40          # of a level or price: no sum here overflows int64
 
 
@@ -40,7 +40,7 @@ def _numbers(certificate, columns):
         raise CertificateError("condition 0: a certificate must be a column of levels and one of prices "
                                f"(got {type(certificate).__name__})") from error
     for part in (level, price):
-        whole = part.shape == (columns.member_count,) and part.dtype.kind == "i"
+        whole = part.shape == (columns.member_count,) and (part.dtype.kind == "i" or not part.size)
         if not whole or ((part > LARGEST) | (part < -LARGEST)).any():
             raise CertificateError("condition 0: levels and prices must be whole numbers of at most 2**40, one for "
                                    f"each of {columns.member_count} members (got {part.dtype} of shape {part.shape})")

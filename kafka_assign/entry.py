@@ -6,10 +6,11 @@
 __all__ = ['MOST_PARTITIONS', 'checked_counts', 'subscribers_of', 'turns_of', 'previous_of', 'columns_of', 'place',
            'per_partition', 'Offsets', 'lag_column', 'racks_of', 'take_by_topic', 'columns_from_arrays']
 
-# %% ../nbs/11_entry.ipynb #d31dbd6e
+# %% ../nbs/11_entry.ipynb #eae8a571
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from itertools import chain
+from itertools import chain, repeat
+from operator import itemgetter
 from typing import NamedTuple
 
 import numpy as np
@@ -19,6 +20,7 @@ from .members import GroupError, Member, checked_name
 from .metrics import partition_lag
 from .names import did_you_mean, java_key, java_order, java_sorted, shown
 from .ownership import previous_owners
+from .sorting import stable_order
 
 # %% ../nbs/11_entry.ipynb #201d36fb
 def _is_number(value):
@@ -40,7 +42,7 @@ def checked_counts(topics: Mapping[str, int]) -> Mapping[str, int]:
         raise GroupError(f"a group must have at most {MOST_PARTITIONS:,} partitions (got {sum(topics.values()):,})")
     return topics
 
-# %% ../nbs/11_entry.ipynb #a140de6c
+# %% ../nbs/11_entry.ipynb #f3c4412d
 def subscribers_of(details: Sequence[Member], index: Mapping[str, int]) -> tuple[np.ndarray, np.ndarray]:
     "Where the subscribers of each topic begin, and all of them, topic by topic, as numbers of members."
     looked_up = {topics: np.array([index[name] for name in topics], np.int64)
@@ -48,7 +50,7 @@ def subscribers_of(details: Sequence[Member], index: Mapping[str, int]) -> tuple
     rows = [looked_up[member.topics] for member in details]
     topic = np.concatenate(rows) if rows else np.zeros(0, np.int64)
     member = np.repeat(np.arange(len(rows), dtype=np.int32), [len(row) for row in rows])
-    return begins(np.bincount(topic, minlength=len(index))), member[np.argsort(topic, kind="stable")]
+    return begins(np.bincount(topic, minlength=len(index))), member[stable_order(topic)]
 
 # %% ../nbs/11_entry.ipynb #10a4c1f9
 def turns_of(details: Sequence[Member]) -> np.ndarray:
@@ -73,14 +75,14 @@ def _numbers(values):
     except OverflowError:
         return np.array([max(-1, min(value, 2**31)) for value in values], np.int64)
 
-# %% ../nbs/11_entry.ipynb #dbad7c85
+# %% ../nbs/11_entry.ipynb #a978c2ef
 def previous_of(columns: Columns, details: Sequence[Member], index: Mapping[str, int]) -> np.ndarray:
     "The valid previous owner of each partition, int32, -1 = none; claims on what does not exist are dropped."
     claims = list(chain.from_iterable(member.owned for member in details))
     if not claims:
         return np.full(columns.size, -1, np.int32)
-    names, numbers = zip(*claims)
-    topic, number = np.array([index.get(name, -1) for name in names]), _numbers(numbers)
+    topic = np.fromiter(map(index.get, map(itemgetter(0), claims), repeat(-1)), np.int64, len(claims))
+    number = _numbers(list(map(itemgetter(1), claims)))
     exists = (topic >= 0) & (number >= 0) & (number < np.append(columns.partitions, 0)[topic])
     counts = [len(member.owned) for member in details]
     member = np.repeat(np.arange(len(details), dtype=np.int32), counts)[exists]

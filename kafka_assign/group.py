@@ -38,7 +38,7 @@ class About:
     inferred: str = ""
     "what was inferred rather than seen"
 
-# %% ../nbs/12_group.ipynb #1ec76cc3
+# %% ../nbs/12_group.ipynb #ef4ca2bc
 TYPES = ("", "classic", "consumer", "share")
 
 
@@ -46,7 +46,7 @@ def _checked_about(about):
     "What is known about a group, if it can be that."
     for name, value in about.items():
         if name == "generation":
-            checked_generation(value, "generation")
+            checked_generation(value)
         else:
             checked_name(value, name)
     kind = about.get("type", "").lower()

@@ -86,11 +86,13 @@ class _Why:
         had = metrics.loads(self.group.columns, self.group.previous)
         return least_moves(had, self.assignment.loads)
 
-# %% ../nbs/41_moves.ipynb #0d785996
-def _balance(ledger, source, target, names):
+# %% ../nbs/41_moves.ipynb #ebfd3d72
+def _balance(ledger, loads, source, target, names):
     "Why balance needs a move: the loads without it."
     giver, taker, load = shown(names[source]), shown(names[target]), ledger.load
-    words = f"balance: without it {giver} would have {load[source] + 1} and {taker} {load[target] - 1}"
+    same = load[source] == loads[source] and load[target] == loads[target]
+    words = "without it" if same else "without it and what was not needed,"
+    words = f"balance: {words} {giver} would have {load[source] + 1} and {taker} {load[target] - 1}"
     further = next(iter(ledger.arrows[target]), None)
     return words if further is None else f"{words}; {taker} passes one on to {shown(names[further])}"
 
@@ -103,7 +105,7 @@ class _Words(_Why):
         source, target = int(self.group.previous[place]), int(self.assignment.owner[place])
         if target < 0:
             return Move(self.group.at(place), names[source], None, "left without an owner")
-        words = (_balance(self._ledger, source, target, names) if self._reasons[i] == BALANCE
+        words = (_balance(self._ledger, self.assignment.loads, source, target, names) if self._reasons[i] == BALANCE
                  else REASONS[int(self._reasons[i])].format(source=shown(names[source])))
         return Move(self.group.at(place), names[source], names[target], words)
 
@@ -118,7 +120,7 @@ class _Words(_Why):
         "Partitions that have an owner and had no valid one, with what became of the claims on them."
         return tuple(self._placed_moves(self._placed.tolist()))
 
-# %% ../nbs/41_moves.ipynb #765299fa
+# %% ../nbs/41_moves.ipynb #aa1278c1
 SHOWN_MOVES = 20
 
 
@@ -130,14 +132,16 @@ class _Shown:
     "How reasons are displayed."
 
     def _head(self):
-        moved, needless = len(self), self.needless
+        moved, needless = int(self.assignment.moved.sum()), self.needless
+        left = len(self) - moved
         verdict = ("" if not moved else f", {needless} of them not needed for balance" if needless
-                   else ", and no assignment with such loads moves fewer" if moved == self.least
+                   else ", and no assignment with such loads moves fewer" if moved == self.least and not left
                    else ", and none can be taken back without making loads less even")
-        return f"{shown(self.assignment.strategy or 'assignment')}: {moved} moved{verdict}; {len(self._placed)} placed"
+        return (f"{shown(self.assignment.strategy or 'assignment')}: {moved} moved{verdict}; {len(self._placed)} placed"
+                + (f"; {left} left without an owner" if left else ""))
 
     def _lines(self):
-        every = [("moved", move) for move in self[:SHOWN_MOVES]]
+        every = [("left" if move.target is None else "moved", move) for move in self[:SHOWN_MOVES]]
         room = SHOWN_MOVES - len(every)
         every += [("placed", move) for move in self._placed_moves(self._placed[:room].tolist())]
         lines = [(what, f"{shown(move.partition.topic)}-{move.partition.partition}", _arrow(move), move.reason)

@@ -47,22 +47,23 @@ def counted(number: int, word: str) -> str:
     "A number with its word: `1 topic`, `2,000 topics`."
     return f"{number:,} {word}{'' if number == 1 else 's'}"
 
-# %% ../nbs/00_names.ipynb #32d9bdfe
+# %% ../nbs/00_names.ipynb #d44944ee
 def _side(cells):
     "Numbers stand at the right of their column, all else at the left."
     return "left" if any(char.isalpha() for cell in cells for char in cell) else "right"
 
 
 def html_table(caption: str, head: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
-    "A table in HTML with a line above it; caption and cells are foreign text and escaped."
+    "A table in HTML with a line above it, or the line alone if there are no rows; all is foreign text and escaped."
     rows = [[shown(cell) for cell in cells] for cells in rows]
-    sides = [_side(cells) for cells in zip(*rows)] or ["left"] * len(head)
+    sides = [_side(cells) for cells in zip(*rows)]
 
     def row(tag, cells):
         return "<tr>" + "".join(f'<{tag} style="text-align: {side}">{escape(cell)}</{tag}>'
                                 for side, cell in zip(sides, cells)) + "</tr>"
     body = "".join(row("td", cells) for cells in rows)
-    return f"<p>{escape(shown(caption))}</p><table>{row('th', head)}{body}</table>"
+    table = f"<table>{row('th', head)}{body}</table>" if rows else ""
+    return f"<p>{escape(shown(caption))}</p>{table}"
 
 # %% ../nbs/00_names.ipynb #eccdf613
 def did_you_mean(name: str, known: Iterable[str]) -> str:

@@ -9,7 +9,7 @@ __all__ = ['ONLY_IF_KNOWN', 'CHANGE', 'PROOF', 'WHICH', 'PARTITION', 'RANKING', 
            'comparison_rows', 'show_comparisons', 'owned_words', 'holdings', 'assignment_document', 'assignment_rows',
            'print_assignment', 'show_assignment', 'print_ranking', 'show_run']
 
-# %% ../nbs/61_views.ipynb #f2aa6928
+# %% ../nbs/61_views.ipynb #a9a13f46
 import os
 import sys
 from collections.abc import Iterable, Iterator, Sequence
@@ -18,8 +18,8 @@ from typing import IO
 from .assignment import SUMMARY_KEYS, Assignment
 from .assignors.comparison import Comparison, columns_worth_showing
 from .group import Group
-from .certificate import CertificateError
 from .members import TopicPartition
+from .names import shown
 from .proof import CHECKED, LEVEL, Proof, proof_document, proof_of
 from .terminal import Line, as_json, block, csv_lines, json_list, prose, send, send_wrapped, table, width_of
 from .what_if import Change, as_object, in_words
@@ -71,15 +71,15 @@ def changes(assignment: Assignment) -> Iterator[dict]:
         values = assignment.strategy, *group.at(at), names[group.previous[at]], names[assignment.owner[at]]
         yield dict(zip(CHANGE, values))
 
-# %% ../nbs/61_views.ipynb #f9e16a7b
+# %% ../nbs/61_views.ipynb #480c3506
 def proof_or_reason(assignment: Assignment) -> Proof | str | None:
-    "The proof of an answer; if its certificate does not hold, why not; None if it comes without."
+    "The proof of an answer; if its certificate does not hold or cannot be made, why not; None if it comes without."
     if assignment.prove is None:
         return None
     try:
         return proof_of(assignment)
-    except CertificateError as error:
-        return f"the certificate does not hold: {error}"
+    except ValueError as error:
+        return f"the certificate does not hold: {shown(error)}"
 
 
 def false_proofs(comparisons: Iterable[Comparison]) -> list[str]:
@@ -88,11 +88,12 @@ def false_proofs(comparisons: Iterable[Comparison]) -> list[str]:
              for one in comparisons for name, answer in one.assignments.items())
     return [f"{group}: {name}: {reason}" for group, name, reason in found if isinstance(reason, str)]
 
-# %% ../nbs/61_views.ipynb #e06adab2
+# %% ../nbs/61_views.ipynb #0abee2e3
 def print_proof(proof: Proof, file: IO[str] | None = None) -> None:
     "Write a proof for people."
     width = width_of(file or sys.stdout)
-    send([Line(proof.head, "bold"), *prose(proof.balance, width)], file)
+    send([Line(line.text, "bold") for line in prose(proof.head, width)], file)
+    send(prose(proof.balance, width), file)
     if proof.levels:
         send_wrapped(proof.level_rows, LEVEL, file)
     send([*map(Line, proof.more_levels), *prose(proof.moves, width)], file)
@@ -111,7 +112,7 @@ def print_proofs(comparison: Comparison, file: IO[str] | None = None) -> None:
     if without:
         send([Line(""), *prose(f"Without a proof: {', '.join(without)}", width_of(file or sys.stdout))], file)
 
-# %% ../nbs/61_views.ipynb #97a2298f
+# %% ../nbs/61_views.ipynb #e778e1fe
 PROOF = ("strategy", "member", "load", "level", "price")
 
 
@@ -125,7 +126,7 @@ def proof_rows(assignment: Assignment) -> Iterator[dict]:
     "A row for each member, `strategy member load level price`, of a proof that holds."
     proof = proof_or_reason(assignment)
     if isinstance(proof, Proof):
-        columns = (assignment.loads.tolist(), *(part.tolist() for part in assignment.certificate))
+        columns = (assignment.loads.tolist(), *(part.tolist() for part in proof.certificate))
         for values in zip(assignment.group.members, *columns):
             yield dict(zip(PROOF, (assignment.strategy, *values)))
 

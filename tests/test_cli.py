@@ -123,7 +123,7 @@ def test_proofs_in_all_forms():
     table, proof, without = text.split("\n\n")[-3:]
     assert table.splitlines()[-1].startswith("sticky") and without == "Without a proof: fair\n"
     assert proof.startswith("sticky: no assignment is flatter, and none as flat moves fewer\nBalance: ")
-    assert "Moves: 3 of 12 partitions that had an owner changed it" in proof and sticky.moved.sum() == 3
+    assert "Moves: 3 of 12 partitions that had a valid owner changed it" in proof and sticky.moved.sum() == 3
     assert proof.splitlines()[-1] == "Checked by kafka_assign.certificate, which knows nothing of the strategy."
     [group] = json.loads(run("compare --demo -s fair -s sticky --prove --format json").out)
     assert [row.get("proof") for row in group["rows"]] == [None, None, {
@@ -136,7 +136,8 @@ def test_proofs_in_all_forms():
 def test_every_group_has_its_proof():
     done = run("compare - -s sticky --prove --moves", TWO)
     assert (done.code, done.out.count("\nsticky: no assignment is flatter"), done.out.count("Checked by")) == (0, 2, 2)
-    assert "Moves: 1 of 4 partitions" in done.out and "Moves: none; every partition that had an owner stays" in done.out
+    assert "Moves: 1 of 4 partitions" in done.out
+    assert "Moves: none; every partition that had a valid owner stays" in done.out
 
 
 def test_a_certificate_that_does_not_hold(monkeypatch):
@@ -156,6 +157,22 @@ def test_a_certificate_that_does_not_hold(monkeypatch):
     assert answer["rows"][1]["proof"]["holds"] is False and "condition 2" in answer["rows"][1]["proof"]["reason"]
     assert len(rows_of(run("compare - -s someones_strategies:deal --prove --format csv", group).out)) == 0
     assert run("compare - -s someones_strategies:deal", group).code == 0
+
+
+def test_a_certificate_that_cannot_be_made(monkeypatch):
+    def deal(group):
+        return [0] * group.columns.size
+
+    def prove(columns, owner):
+        raise ValueError("too large\nfor \x1b[1mme")
+
+    deal.strategy = Strategy("shy", deal, prove=prove)
+    monkeypatch.setitem(sys.modules, "someones_strategies", SimpleNamespace(deal=deal))
+    group = json.dumps({"topics": {"t": 4}, "members": [{"id": id, "topics": ["t"]} for id in "ab"]})
+    for form in "table", "json", "csv":
+        done = run(f"compare - -s someones_strategies:deal -s sticky --prove --format {form}", group)
+        assert done.code == 1 and one_line(done.err) and "too large\\nfor \\x1b[1mme" in done.err
+        assert "\x1b" not in done.out and "sticky" in done.out
 
 
 def test_each_group_has_its_block_and_one_can_be_picked():

@@ -1,6 +1,7 @@
 """Why partitions moved: what is called needless is, and what is called needed is, by trying everything."""
 
 import itertools
+import re
 import time
 
 import numpy as np
@@ -38,8 +39,33 @@ def test_every_change_is_told_once(a):
     assert [(move.partition, move.target) for move in why.placed] == [
         (a.group.at(p), names[after[p]]) for p in placed.tolist()]
     assert all(isinstance(move, Move) and move.reason for move in [*why, *why.placed])
-    assert repr(why).count("\n") <= 21 and why._repr_html_().count("<tr>") == repr(why).count("\n") + 1
+    lines = repr(why).count("\n")
+    assert lines <= 21 and why._repr_html_().count("<tr>") == lines + bool(lines)
     assert why[:] == list(why) and (not len(why) or why[-1] == why[len(why) - 1])
+
+
+@given(assignments())
+def test_loads_in_reasons_are_those_without_the_move_or_it_is_said(a):
+    why, loads = explain(a), dict(zip(a.group.members, a.loads.tolist()))
+    without = dict(zip(a.group.members, take_back_needless(open_ledger(a)).load.tolist()))
+    for move in why:
+        if move.reason.startswith("balance"):
+            so = without if "what was not needed" in move.reason else loads
+            source, target = (move.source, so[move.source] + 1), (move.target, so[move.target] - 1)
+            assert " {} would have {} and {} {}".format(*source, *target) in move.reason
+            assert why.needless or so is loads
+
+
+@given(assignments(), st.lists(st.integers(0, 8)))
+def test_figures_are_those_of_the_summary(a, left):
+    owner = a.owner.copy()
+    owner[[place for place in left if place < len(owner)]] = -1
+    a = Assignment(a.group, owner)
+    summary, lost = a.summary(), int(((a.group.previous >= 0) & (owner < 0)).sum())
+    head = repr(explain(a)).splitlines()[0]
+    assert re.match(rf"<assignment: {summary['moved']} moved\b", head) and f"; {summary['placed']} placed" in head
+    assert head.endswith(f"; {lost} left without an owner>") if lost else "left" not in head
+    assert "with such loads" not in head or not lost
 
 
 def loads_within_reach(a, stay):

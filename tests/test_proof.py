@@ -6,11 +6,13 @@ import numpy as np
 import pytest
 from groups import groups
 from hypothesis import assume, given
+from test_foreign_names import Screen
 
 from kafka_assign import Assignment, AssignmentError, Group, assign
 from kafka_assign.assignors.exact.proving import prove
 from kafka_assign.certificate import CertificateError
-from kafka_assign.proof import SHOWN_LINES, proof_document, proof_of
+from kafka_assign.proof import SHOWN_LINES, proof_document, proof_of, shortage_words
+from kafka_assign.views import demo_group, print_proof, proof_rows
 
 tiny = groups(max_topics=3, max_members=4, max_partitions=3)
 
@@ -55,6 +57,29 @@ def test_each_reason_is_true_of_every_flattest_assignment(group):
 
 
 @given(tiny)
+def test_each_reason_counts_what_it_says(group):
+    proof = proof_of(assign(group, "sticky"))
+    level, price = map(np.array, proof.certificate)
+    readers = [group.subscribers(topic) for topic in group.topics]
+    lowest = [set(who[level[who] == level[who].min(initial=len(level) * 9)].tolist()) for who in readers]
+    opened = [lowest[topic] for topic in group.columns.topic_of.tolist()]
+    for short in proof.shortages:
+        dearer, takers, cheaper = (set(who.tolist()) for who in (short.dearer, short.takers, short.cheaper))
+        assert takers <= cheaper and {price[m] for m in takers} == {max(price[m] for m in cheaper)}
+        lay = [place for place, had in enumerate(group.previous.tolist()) if had in dearer and opened[place] & takers
+               and not opened[place] & (cheaper - takers)]
+        assert lay == sorted(short.places.tolist())
+        if short.from_above:
+            assert short.less == sum(bool(who) and who <= dearer for who in opened)
+            assert short.carry == proof.assignment.loads[short.dearer].sum()
+        else:
+            assert short.carry == sum(bool(who & cheaper) for who in opened)
+            assert short.less == proof.assignment.loads[short.cheaper].sum()
+        assert f"{len(short.places)} partition" in shortage_words(group, short, price)
+        assert (", but to nobody cheaper:" in shortage_words(group, short, price)) == (takers < cheaper)
+
+
+@given(tiny)
 def test_levels_say_what_is_so(group):
     for proof in all_proofs(group)[1]:
         loads, owner = proof.assignment.loads, proof.assignment.owner
@@ -76,7 +101,8 @@ def test_numbers_in_the_text_add_up(group):
     text = repr(proof)
     assert len(proof.reasons) <= SHOWN_LINES + 2 and all(line.isprintable() for line in text.split("\n"))
     assert sum(int(re.match(r"[\d,]+", reason)[0]) for reason in proof.reasons) == proof.moved == proof.least
-    assert proof._repr_html_().count("<tr>") == 2 + len(proof.level_rows) + len(proof.more_levels) + len(proof.reasons)
+    tables = [proof.level_rows + proof.more_levels, proof.reasons]
+    assert proof._repr_html_().count("<tr>") == sum(len(rows) + 1 for rows in tables if rows)
     document = proof_document(proof)
     assert (document["holds"], document["least_moved"]) == (True, proof.moved)
     assert list(document["levels"]) == list(document["prices"]) == list(group.members)
@@ -96,14 +122,43 @@ def test_what_lay_too_high():
     reads, had = {"a": ["t", "u"], "b": ["u"]}, [("t", 0), ("t", 1), ("t", 2), ("u", 0)]
     group = Group({"t": 3, "u": 1}, reads, owned={"a": had})
     proof = proof_of(assign(group, "sticky"))
-    assert proof.reasons == ["1 lay above the lowest level of their topic (u-0)"] and not proof.shortages
+    assert proof.reasons == ["1 partition that lay above the lowest level of its topic (u-0)"] and not proof.shortages
+
+
+def test_reasons_of_the_demo():
+    proof = proof_of(assign(demo_group(), "sticky"))
+    assert proof.reasons == [
+        "1 of 4 partitions that lay with billing-1 (price 2), open to billing-2 or billing-3 (price 1), but to nobody "
+        "cheaper: billing-1 can carry 3, so 3 can stay",
+        "2 of 3 partitions that lay with billing-1, billing-2 and billing-3 (price 1 to 2), open to newsletter "
+        "(price 0): billing-1, billing-2 and billing-3 can carry 9, and 8 of that is for what is open to nobody "
+        "cheaper, so 1 can stay"]
+    assert "is open to" not in proof.moves                          # of one level: to all who subscribe
+
+
+def test_with_several_levels_it_is_said_what_is_open_to_whom():
+    owned = {"a": [("t", 0), ("t", 1), ("t", 2), ("u", 0)]}
+    proof = proof_of(assign(Group({"t": 3, "u": 1}, {"a": ["t", "u"], "b": ["t"], "c": ["u"]}, owned), "sticky"))
+    assert [one.level for one in proof.levels] == [2, 1] and (proof.moved, len(proof.shortages)) == (2, 1)
+    assert "A partition is open to the subscribers on the lowest level of its topic." in proof.moves
 
 
 def test_nobody_and_nothing():
     for group in (Group({}, {}), Group({"t": 2}, {}), Group({}, {"a": ["t"]}), Group({"t": 0}, {"a": ["t"]})):
         proof = proof_of(assign(group, "sticky"))
-        assert proof.moves == "Moves: none; nobody owned a partition before." and not proof.reasons
-    assert "Nobody subscribes to the 2 that have no owner." in repr(proof_of(assign(Group({"t": 2}, {}), "sticky")))
+        assert proof.moves == "Moves: none; no partition had a valid owner." and not proof.reasons
+    proof = proof_of(assign(Group({"t": 2}, {}), "sticky"))
+    assert "Left without an owner, since nobody subscribes: 2 partitions." in " ".join(repr(proof).split())
+    assert "<tr>" not in proof._repr_html_()
+
+
+def test_claims_that_do_not_hold_are_no_valid_owners():
+    void = {"a": [("t", 0)], "b": [("t", 0), ("u", 0)]}
+    proof = proof_of(assign(Group({"t": 1, "u": 1}, {"a": ["t", "u"], "b": ["t"]}, owned=void), "sticky"))
+    assert proof.moves == "Moves: none; no partition had a valid owner."
+    void["a"] = [("t", 1)]
+    proof = proof_of(assign(Group({"t": 2, "u": 1}, {"a": ["t", "u"], "b": ["t"]}, owned=void), "sticky"))
+    assert proof.moves == "Moves: none; every partition that had a valid owner stays with it."
 
 
 def test_what_is_not_best_has_no_proof():
@@ -113,3 +168,37 @@ def test_what_is_not_best_has_no_proof():
             proof_of(Assignment(group, owner, "worse", prove))
     with pytest.raises(AssignmentError, match="proves its answers"):
         proof_of(assign(group, "range"))
+
+
+def test_any_columns_of_whole_numbers_are_a_certificate():
+    group = Group({"t": 300}, {"a": ["t"], "b": ["t"]}, owned={"a": [("t", number) for number in range(300)]})
+    best = assign(group, "sticky")
+    for kind in (list, tuple, np.asarray):
+        own = Assignment(group, best.owner, "own", lambda *answer: [kind(part.tolist()) for part in prove(*answer)])
+        assert repr(proof_of(own)) == repr(proof_of(best)).replace("sticky", "own")
+        assert proof_document(proof_of(own)) == proof_document(proof_of(best))
+        assert [row | {"strategy": "sticky"} for row in proof_rows(own)] == list(proof_rows(best))
+    assert proof_of(Assignment(Group({"t": 2}, {}), [-1, -1], "nobody", lambda *answer: ([], []))).least == 0
+    small = Assignment(Group({"t": 150}, {"a": ["t"], "b": ["t"]}), [0] * 75 + [1] * 75, "small",
+                       lambda columns, owner: np.array([[75, 75], [0, 0]], np.int8))
+    assert "150" in repr(proof_of(small))
+
+
+def test_names_are_not_torn_and_numbers_are_written_alike():
+    members = [f"billing-{number}" for number in range(4)]
+    group = Group({"very-long-topic": 40_000}, dict.fromkeys(members, ["very-long-topic"]),
+                  owned={members[0]: [("very-long-topic", number) for number in range(40_000)]})
+    text = repr(proof_of(assign(group, "sticky")))
+    assert "10,000  40,000" in text and not any(line.endswith("-") for line in text.splitlines())
+
+
+@pytest.mark.parametrize("columns", [40, 60, 200])
+def test_a_proof_fits_the_terminal(columns, monkeypatch):
+    monkeypatch.setenv("COLUMNS", str(columns))
+    monkeypatch.setenv("TERM", "xterm")
+    monkeypatch.setenv("NO_COLOR", "1")
+    print_proof(proof_of(assign(demo_group(), "sticky")), file := Screen())
+    text = re.sub(r"\x1b\[\d*m", "", file.getvalue())          # bold
+    assert max(map(len, text.splitlines())) <= min(columns, 120)
+    words = " ".join(text.split())
+    assert "none as flat moves fewer Balance: every member" in words and words.endswith("of the strategy.")

@@ -1,0 +1,216 @@
+import java.io.BufferedInputStream;
+import java.io.BufferedOutputStream;
+import java.io.BufferedReader;
+import java.io.DataInputStream;
+import java.io.DataOutputStream;
+import java.io.IOException;
+import java.io.InputStreamReader;
+import java.lang.management.ManagementFactory;
+import java.lang.management.ThreadMXBean;
+import java.nio.ByteBuffer;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.util.ArrayList;
+import java.util.Arrays;
+import java.util.HashMap;
+import java.util.List;
+import java.util.Map;
+import java.util.Optional;
+import java.util.Set;
+
+import org.apache.kafka.clients.consumer.ConsumerGroupMetadata;
+import org.apache.kafka.clients.consumer.ConsumerPartitionAssignor.Assignment;
+import org.apache.kafka.clients.consumer.ConsumerPartitionAssignor.GroupSubscription;
+import org.apache.kafka.clients.consumer.ConsumerPartitionAssignor.Subscription;
+import org.apache.kafka.clients.consumer.StickyAssignor;
+import org.apache.kafka.common.Cluster;
+import org.apache.kafka.common.Node;
+import org.apache.kafka.common.PartitionInfo;
+import org.apache.kafka.common.TopicPartition;
+
+/**
+ * Runs Kafka's own sticky assignor on the group in a file, and says what CPU time it took.
+ *
+ * Arguments: the path of the group, how many seconds one call may take, and perhaps "once" for a single call.
+ * Answers a line of nanoseconds for calls after ten others, one for calls after hundreds if they are short, and a file
+ * beside the group's (".owner") with the owner of each partition; or the one line "stopped". Only the thread that calls
+ * is counted, neither compiler nor garbage collector.
+ *
+ * A file holds big-endian ints: the numbers of topics and members; partitions of each topic; for each member how many
+ * topics it subscribes to, and which; the previous owner of each partition, topic by topic, -1 = none.
+ */
+public class JavaSticky {
+    static final int GENERATION = 1;
+    static final int FEW_CALLS = 10;
+    static final int MANY_CALLS = 500;
+    static final long SHORT_NANOS = 1_000_000_000L;
+    static final long LONG_NANOS = 5_000_000_000L;
+    static final int MEASURED_CALLS = 5;
+    static final List<Node> NODES = List.of(new Node(0, "broker", 9092));
+    static final Node[] REPLICAS = {NODES.get(0)};
+    static final ThreadMXBean THREADS = ManagementFactory.getThreadMXBean();
+
+    /** A group as the assignor takes it. */
+    static final class Group {
+        final Map<String, Integer> topicAt = new HashMap<>();
+        final List<PartitionInfo> partitions = new ArrayList<>();
+        final Map<String, List<String>> topicsOf = new HashMap<>();
+        final Map<String, ByteBuffer> userDataOf = new HashMap<>();
+        final Map<String, Integer> memberAt = new HashMap<>();
+        final int[] start;
+        final Cluster cluster;
+
+        Group(Path path) throws IOException {
+            try (var in = new DataInputStream(new BufferedInputStream(Files.newInputStream(path)))) {
+                int topicCount = in.readInt(), memberCount = in.readInt();
+                var names = new ArrayList<String>();
+                start = new int[topicCount + 1];
+                for (int t = 0; t < topicCount; t++)
+                    start[t + 1] = start[t] + addTopic(names, in.readInt());
+                for (int m = 0; m < memberCount; m++)
+                    addMember(names, in);
+                addOwners(names, in, memberCount);
+            }
+            cluster = new Cluster("cluster", NODES, partitions, Set.of(), Set.of());
+        }
+
+        /** Add a topic, and return how many partitions it has. */
+        private int addTopic(List<String> names, int count) {
+            var name = String.format("topic-%06d", names.size());
+            for (int p = 0; p < count; p++)
+                partitions.add(new PartitionInfo(name, p, NODES.get(0), REPLICAS, REPLICAS));
+            topicAt.put(name, names.size());
+            names.add(name);
+            return count;
+        }
+
+        private void addMember(List<String> names, DataInputStream in) throws IOException {
+            int subscribed = in.readInt();
+            var list = new ArrayList<String>(subscribed);
+            for (int i = 0; i < subscribed; i++)
+                list.add(names.get(in.readInt()));
+            var member = String.format("member-%06d", memberAt.size());
+            memberAt.put(member, memberAt.size());
+            topicsOf.put(member, list);
+        }
+
+        /** User data, as a member sends it after it was assigned these partitions. */
+        private void addOwners(List<String> names, DataInputStream in, int memberCount) throws IOException {
+            var owned = new ArrayList<List<TopicPartition>>();
+            for (int m = 0; m < memberCount; m++)
+                owned.add(new ArrayList<>());
+            for (int t = 0; t < names.size(); t++)
+                for (int p = 0; p < start[t + 1] - start[t]; p++) {
+                    int owner = in.readInt();
+                    if (owner >= 0)
+                        owned.get(owner).add(new TopicPartition(names.get(t), p));
+                }
+            memberAt.forEach((member, at) -> {
+                var assignor = new StickyAssignor();
+                assignor.onAssignment(new Assignment(owned.get(at)),
+                    new ConsumerGroupMetadata("group", GENERATION, member, Optional.empty()));
+                if (!owned.get(at).isEmpty())
+                    userDataOf.put(member, assignor.subscriptionUserData(topicAt.keySet()));
+            });
+        }
+
+        /** Subscriptions for one call, which reads user data to its end. */
+        GroupSubscription subscriptions() {
+            var all = new HashMap<String, Subscription>();
+            topicsOf.forEach((member, list) -> {
+                var userData = userDataOf.get(member);
+                all.put(member, new Subscription(list, userData == null ? null : userData.duplicate()));
+            });
+            return new GroupSubscription(all);
+        }
+
+        int[] ownerColumn(Map<String, Assignment> assignment) {
+            var owner = new int[start[start.length - 1]];
+            Arrays.fill(owner, -1);
+            assignment.forEach((member, mine) -> {
+                for (var partition : mine.partitions())
+                    owner[start[topicAt.get(partition.topic())] + partition.partition()] = memberAt.get(member);
+            });
+            return owner;
+        }
+    }
+
+    /** Calls on one group, watched from outside. */
+    static final class Calls extends Thread {
+        final Group group;
+        final long mostNanos;
+        final boolean once;
+        final StringBuilder report = new StringBuilder();
+        Map<String, Assignment> answer;
+        volatile long begun = -1;
+
+        Calls(Group group, double mostSeconds, boolean once) {
+            this.group = group;
+            this.mostNanos = (long) (mostSeconds * 1e9);
+            this.once = once;
+        }
+
+        /** A call that takes as long as several otherwise do is warm before it ends, and counts at once. */
+        @Override
+        public void run() {
+            var warming = repeat(once ? 1 : FEW_CALLS, LONG_NANOS);
+            if (once)
+                return;
+            report(warming.get(0) > LONG_NANOS ? warming : repeat(MEASURED_CALLS, LONG_NANOS));
+            if (total(warming) < SHORT_NANOS) {
+                repeat(MANY_CALLS, SHORT_NANOS);
+                report(repeat(MEASURED_CALLS, SHORT_NANOS));
+            }
+        }
+
+        private static long total(List<Long> nanos) {
+            return nanos.stream().mapToLong(Long::longValue).sum();
+        }
+
+        private void report(List<Long> taken) {
+            report.append(taken.toString().replaceAll("[\\[\\],]", "")).append("\n");
+        }
+
+        /** Call so often, or until all calls together took so long. */
+        private List<Long> repeat(int times, long nanos) {
+            var taken = new ArrayList<Long>();
+            while (taken.size() < times && total(taken) < nanos) {
+                var subscriptions = group.subscriptions();
+                begun = THREADS.getCurrentThreadCpuTime();
+                answer = new StickyAssignor().assign(group.cluster, subscriptions).groupAssignment();
+                taken.add(THREADS.getCurrentThreadCpuTime() - begun);
+                begun = -1;
+            }
+            return taken;
+        }
+
+        boolean tooLong() {
+            long from = begun, now = THREADS.getThreadCpuTime(getId());
+            return from >= 0 && from == begun && now - from > mostNanos;
+        }
+    }
+
+    public static void main(String[] arguments) throws Exception {
+        var path = Path.of(arguments[0]);
+        var once = arguments.length > 2 && arguments[2].equals("once");
+        var calls = new Calls(new Group(path), Double.parseDouble(arguments[1]), once);
+        calls.setDaemon(true);
+        calls.start();
+        while (calls.isAlive()) {
+            calls.join(20);
+            if (calls.tooLong()) {
+                System.out.println("stopped");
+                return;
+            }
+        }
+        write(calls.group.ownerColumn(calls.answer), Path.of(path + ".owner"));
+        System.out.print(calls.report);
+    }
+
+    static void write(int[] owner, Path path) throws IOException {
+        try (var out = new DataOutputStream(new BufferedOutputStream(Files.newOutputStream(path)))) {
+            for (int member : owner)
+                out.writeInt(member);
+        }
+    }
+}

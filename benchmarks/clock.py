@@ -1,0 +1,34 @@
+"""How benchmarks measure: CPU seconds of this process, the floor that nobody can go below, means of ratios."""
+import time
+from collections.abc import Callable, Iterable
+from math import exp, log
+from statistics import median
+
+import numpy as np
+
+
+def cpu(function: Callable, times: int = 5) -> float:
+    "Median CPU seconds of a call."
+    taken = []
+    for _ in range(times):
+        begin = time.process_time()
+        function()
+        taken.append(time.process_time() - begin)
+    return median(taken)
+
+
+def floor(partitions: int, members: int) -> float:
+    "CPU seconds of one count of a sorted owner column, and one copy of it."
+    owner = np.sort(np.random.default_rng(0).integers(0, members, partitions)).astype(np.int32)
+    return cpu(lambda: (np.bincount(owner, minlength=members), owner.copy()), 15)
+
+
+def geometric_mean(ratios: Iterable[float]) -> float:
+    "The mean of ratios: twice as fast and half as fast make one."
+    logs = [log(ratio) for ratio in ratios]
+    return exp(sum(logs) / len(logs))
+
+
+def verdict(met: bool) -> str:
+    "How a figure stands against what is asked."
+    return "met" if met else "MISSED"

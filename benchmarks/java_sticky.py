@@ -1,0 +1,84 @@
+"""Kafka's own sticky assignor beside ours: the real class from kafka-clients, in a Java process for each group.
+
+Called as a consumer calls it: its CPU time includes that user data is decoded, and that a map of lists of
+`TopicPartition`s is made; metadata and subscriptions are made before. Ten calls warm it, or five seconds of them; five
+more are measured. `JavaSticky.java` says the rest.
+"""
+import subprocess
+import sys
+import tempfile
+from functools import cache
+from pathlib import Path
+from statistics import median
+from typing import NamedTuple
+
+import numpy as np
+
+HERE = Path(__file__).resolve().parent
+sys.path[:0] = [str(HERE), str(HERE.parent / "tools")]
+
+from families import Arrays
+from java import find_java
+from jars import NoJars, jars
+
+MOST_SECONDS = 60
+
+
+class JavaAnswer(NamedTuple):
+    "What Java answered, and what it took."
+    seconds: float
+    "CPU seconds of a call after ten others; 60 if it was stopped"
+    hot_seconds: float
+    "the same after hundreds of calls, if ten take less than a second"
+    owner: np.ndarray | None
+    "the owner column, None if it was stopped"
+
+
+STOPPED = JavaAnswer(MOST_SECONDS, MOST_SECONDS, None)
+
+
+@cache
+def java_command() -> list[str]:
+    "How to start it, but for the group; `NoJars` says in a line why not."
+    java = find_java()
+    if java is None:
+        raise NoJars("no Java 17 or newer")
+    modules = subprocess.run([java, "--list-modules"], capture_output=True, text=True, check=True).stdout
+    if "jdk.compiler" not in modules:
+        raise NoJars("the Java here is no JDK")
+    return [java, "-Xmx6g", "-cp", f"{jars()}/*", str(HERE / "JavaSticky.java")]
+
+
+def as_ints(of: Arrays) -> np.ndarray:
+    "The group as `JavaSticky.java` reads it."
+    _, topic = np.nonzero(of.subscriptions)
+    count = of.subscriptions.sum(axis=1)
+    subscribed = np.insert(topic, np.cumsum(count) - count, count)     # before the topics of each member, how many
+    previous = np.full(int(of.partitions.sum()), -1) if of.previous is None else of.previous
+    head = [len(of.topics), len(of.members)]
+    return np.concatenate([head, of.partitions, subscribed, previous]).astype(">i4")
+
+
+def run_java(of: Arrays, *arguments: str) -> tuple[list[str], np.ndarray | None]:
+    "The lines it prints for a group whose names are those of `families.arrays`, and the owner column."
+    with tempfile.TemporaryDirectory() as folder:
+        as_ints(of).tofile(f"{folder}/group")
+        command = [*java_command(), f"{folder}/group", str(MOST_SECONDS), *arguments]
+        lines = subprocess.run(command, capture_output=True, text=True, check=True).stdout.splitlines()
+        if lines == ["stopped"]:
+            return [], None
+        return lines, np.fromfile(f"{folder}/group.owner", ">i4").astype(np.int32)
+
+
+def java_sticky(of: Arrays) -> JavaAnswer:
+    "Its answer, and what it took."
+    lines, owner = run_java(of)
+    if owner is None:
+        return STOPPED
+    seconds = [median(map(int, line.split())) / 1e9 for line in lines]
+    return JavaAnswer(seconds[0], seconds[-1], owner)
+
+
+def java_owner(of: Arrays) -> np.ndarray | None:
+    "Its answer alone, after one call; None if it was stopped."
+    return run_java(of, "once")[1]

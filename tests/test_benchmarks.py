@@ -1,0 +1,102 @@
+"""What the benchmarks measure with: families and events as Kafka's benchmark has them, and Java's own answers."""
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "benchmarks"))
+
+import families
+import jars
+import java_sticky
+import lives
+
+from kafka_assign import assign
+
+
+def readers(shape, members=20, topics=10):
+    """The members that read each topic."""
+    reads = families.subscriptions(np.random.default_rng(0), shape, members, topics)
+    return [np.flatnonzero(column).tolist() for column in reads.T]
+
+
+def test_buckets_are_those_of_kafka():
+    assert readers("DISJOINT")[0] == readers("DISJOINT")[1] == [0, 5, 10, 15]
+    assert readers("DISJOINT")[8] == readers("DISJOINT")[9] == [4, 9, 14, 19]
+    assert readers("NESTED")[0] == list(range(20)) and readers("NESTED")[9] == [4, 9, 14, 19]
+    assert readers("DISJOINT_FINE")[3] == [3, 13]
+    assert len(set(map(tuple, readers("NESTED_FINE")))) == 10
+    assert [len(row) for row in readers("ONE_NARROW")] == [20] + [19] * 9
+
+
+def test_topics_are_as_large_as_in_kafka():
+    assert families.topic_counts(23, 10, skewed=False).tolist() == [3, 3, 3] + [2] * 7
+    assert families.tiers(50) == [33, 11, 4, 1, 1]
+    counts = families.topic_counts(1_000, 50, skewed=True)
+    assert counts.sum() == 1_000 and (counts == 1).sum() == 33
+    assert counts[:7].tolist() == [249, 125, 62, 63, 62, 62, 32]
+    assert families.topic_counts(51, 50, skewed=True).sum() == 51
+
+
+@pytest.mark.parametrize("shape", families.SHAPES)
+def test_events_are_those_of_kafka(shape):
+    full = families.arrays(shape, 300, 20, 10)
+    moments = dict(families.events(full, lambda group: assign(group, "sticky").owner))
+    assert list(moments) == families.EVENTS
+    assert moments["FULL"].previous is None
+    owned = {event: np.bincount(of.previous[of.previous >= 0], minlength=20)
+             for event, of in moments.items() if event != "FULL"}
+    assert owned["JOIN_ONE"][19] == 0 and owned["JOIN_ONE"].sum() == owned["STABLE"].sum()
+    assert owned["JOIN_MANY"][18:].sum() == 0
+    assert owned["LEAVE_MANY"].sum() <= owned["LEAVE_ONE"].sum() <= owned["STABLE"].sum()
+    added = moments["PARTITIONS_ADDED"]
+    assert (added.partitions - full.partitions).tolist() == [1] + [0] * 9
+    assert added.previous[full.partitions[0]] == -1
+    for event, of in moments.items():
+        group = of.group()
+        given = 0 if of.previous is None else (of.previous >= 0).sum()
+        assert (group.previous >= 0).sum() == given, f"{event}: an owner must subscribe"
+
+
+def test_members_come_and_go():
+    random = np.random.default_rng(0)
+    assert lives.changed([3, 5], 4, True, random, 7) == [3, 5, 7, 8]
+    assert lives.changed([3, 5, 7], 1, True, random, 8) == [3]
+    counts = [len(members) for members in lives.memberships(lives.up_and_down, 0)]
+    assert counts[:8] == [1, 2, 4, 2] * 2
+
+
+def test_jars_that_are_there_are_not_fetched(tmp_path, monkeypatch):
+    monkeypatch.setattr(jars, "CACHE", tmp_path)
+    monkeypatch.setattr(jars, "_fetch", lambda coordinate, folder: Path(folder, "a.jar").touch())
+    assert jars.jars() == tmp_path / "jars-4.3.1"
+    monkeypatch.setattr(jars, "_fetch", None)
+    assert jars.jars() == tmp_path / "jars-4.3.1" and [*tmp_path.iterdir()] == [jars.jars()]
+    assert [file.name for file in jars.jars().iterdir()] == ["a.jar"]
+
+
+def test_jars_that_cannot_be_had_leave_nothing_behind(tmp_path, monkeypatch):
+    def fail(coordinate, folder):
+        raise jars.NoJars("no network")
+    monkeypatch.setattr(jars, "CACHE", tmp_path)
+    monkeypatch.setattr(jars, "_fetch", fail)
+    with pytest.raises(jars.NoJars, match="no network"):
+        jars.jars("org.example:thing:1.0")
+    assert not [*tmp_path.iterdir()]
+
+
+@pytest.mark.parametrize("shape", ["HOMOGENEOUS", "NESTED"])
+def test_java_answers(shape):
+    if not (jars.CACHE / "jars-4.3.1").is_dir():
+        pytest.skip("needs Kafka's jars: python tools/jars.py")
+    try:
+        java_sticky.java_command()
+    except jars.NoJars as reason:
+        pytest.skip(str(reason))
+    full = families.arrays(shape, 100, 6, 7)._replace(lag=None)
+    owner = java_sticky.java_owner(full)
+    if shape == "HOMOGENEOUS":
+        assert owner.tolist() == assign(full.group(), "sticky").owner.tolist()
+    stable = full._replace(previous=owner)
+    assert java_sticky.java_owner(stable).tolist() == owner.tolist()

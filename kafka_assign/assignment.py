@@ -5,7 +5,7 @@
 # %% auto #0
 __all__ = ['SUMMARY_KEYS', 'KNOWN_OR_NONE', 'AssignmentError', 'as_owner', 'check_subscribed', 'summary_of', 'Assignment']
 
-# %% ../nbs/13_assignment.ipynb #442c438f
+# %% ../nbs/13_assignment.ipynb #ff619180
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -18,6 +18,7 @@ from .entry import take_by_topic
 from .group import SHOWN_MEMBERS, Group
 from .members import TopicPartition, as_partitions
 from .names import counted, html_table, quoted, shown
+from .ownership import subscribed
 from .sorting import stable_order
 
 # %% ../nbs/13_assignment.ipynb #a843b406
@@ -38,11 +39,11 @@ def as_owner(owner: Sequence[int], group: Group) -> np.ndarray:
                               f"(got {column.min()} to {column.max()})")
     return read_only(column.astype(np.int32))
 
-# %% ../nbs/13_assignment.ipynb #8a99c955
+# %% ../nbs/13_assignment.ipynb #33a3ecc8
 def check_subscribed(group: Group, owner: np.ndarray) -> None:
     "Raise `AssignmentError`, naming the first partition whose owner does not subscribe to its topic."
     columns = group.columns
-    wrong = (owner >= 0) & ~columns.may_own(columns.topic_of, owner)
+    wrong = (owner >= 0) & ~subscribed(columns, owner)
     if wrong.any():
         topic, partition = group.at(int(np.argmax(wrong)))
         member = group.members[owner[np.argmax(wrong)]]

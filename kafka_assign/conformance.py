@@ -6,7 +6,7 @@
 __all__ = ['NOT_CHECKED', 'PROMISES', 'random_groups', 'odd_groups', 'Promise', 'all_groups', 'fingerprint', 'Report', 'check',
            'pytest_generate_tests', 'test_conformance']
 
-# %% ../nbs/25_conformance.ipynb #d6b34ce2
+# %% ../nbs/25_conformance.ipynb #8f8600b2
 import os
 import random
 import subprocess
@@ -22,6 +22,7 @@ from .group import Group
 from .members import Member
 from .metrics import could_take, loads, topic_owner_pairs
 from .names import shown
+from .ownership import subscribed
 
 # %% ../nbs/25_conformance.ipynb #5e324ef1
 def _random_group(rng: random.Random, size: int = 6) -> Group:
@@ -106,7 +107,7 @@ def _columns(strategy):
         if _is_column(owner, group):
             yield name, group.columns, owner.astype(np.int64)
 
-# %% ../nbs/25_conformance.ipynb #2d3dca8a
+# %% ../nbs/25_conformance.ipynb #4d5aa3d6
 def _wrong_shape(strategy):
     for name, group, answer in _answers(strategy):
         if isinstance(answer, Assignment):
@@ -119,7 +120,7 @@ def _wrong_shape(strategy):
 
 def _strangers(strategy):
     for name, columns, owner in _columns(strategy):
-        wrong = (owner != -1) & ~columns.may_own(columns.topic_of, owner)
+        wrong = (owner != -1) & ~subscribed(columns, owner)
         if wrong.any():
             return f"{name}: partition {np.argmax(wrong)} is on a member that does not subscribe to its topic"
 
@@ -130,10 +131,10 @@ def _forgotten(strategy):
         if forgotten.any():
             return f"{name}: partition {np.argmax(forgotten)} has subscribers and no owner"
 
-# %% ../nbs/25_conformance.ipynb #208def1e
+# %% ../nbs/25_conformance.ipynb #54631625
 def _idle(strategy):
     for name, columns, owner in _columns(strategy):
-        owner = np.where(columns.may_own(columns.topic_of, owner), owner, -1).astype(np.int32)
+        owner = np.where(subscribed(columns, owner), owner, -1).astype(np.int32)
         load = loads(columns, owner)
         if could_take(columns, load, topic_owner_pairs(columns, owner)).any():
             return f"{name}: a member is idle while another has two or more that it could take"

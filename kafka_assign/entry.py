@@ -6,7 +6,7 @@
 __all__ = ['MOST_PARTITIONS', 'checked_counts', 'subscribers_of', 'turns_of', 'previous_of', 'columns_of', 'place',
            'per_partition', 'Offsets', 'lag_column', 'racks_of', 'take_by_topic', 'columns_from_arrays']
 
-# %% ../nbs/11_entry.ipynb #eae8a571
+# %% ../nbs/11_entry.ipynb #dcc96065
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from itertools import chain, repeat
@@ -19,7 +19,7 @@ from .columns import Columns, Racks, begins, row_of
 from .members import GroupError, Member, checked_name
 from .metrics import partition_lag
 from .names import did_you_mean, java_key, java_order, java_sorted, shown
-from .ownership import previous_owners
+from .ownership import previous_owners, subscribed
 from .sorting import stable_order
 
 # %% ../nbs/11_entry.ipynb #201d36fb
@@ -257,7 +257,7 @@ def take_by_topic(partitions: np.ndarray, order: np.ndarray) -> np.ndarray | sli
     counts = partitions[order]
     return np.repeat(begins(partitions)[:-1][order] - begins(counts)[:-1], counts) + np.arange(counts.sum())
 
-# %% ../nbs/11_entry.ipynb #031c91a6
+# %% ../nbs/11_entry.ipynb #22efeba4
 def _column(values, what, size):
     column = _whole_numbers(values, what)
     if column.shape != (size,):
@@ -271,7 +271,7 @@ def _previous_column(columns, previous, member_at):
         raise GroupError(f"previous must be -1 or the place of one of {len(member_at)} members "
                          f"(got {previous.min()} to {previous.max()})")
     owner = np.append(member_at, -1)[previous]
-    return np.where(columns.may_own(columns.topic_of, owner), owner, -1).astype(np.int32)
+    return np.where(subscribed(columns, owner), owner, -1).astype(np.int32)
 
 # %% ../nbs/11_entry.ipynb #06ad412a
 def columns_from_arrays(topics, partitions, members, subscriptions, previous=None, lag=None):

@@ -247,8 +247,8 @@ def test_as_it_is_registered():
     assert {"sticky"} == {"sticky", "sticky-yet-fair", "fairness-only"} & set(usual_strategies())
 
 
-SHORT_CUTS = [(pouring, "LONG_ROW", 0, 10**9), (expanding, "LONG", 0, 10**9), (expanding, "MANY", 0, 10**9),
-              (expanding, "AIR", 0, 10**9), (tables, "LARGEST_TABLE", 0, 1 << 25),
+SHORT_CUTS = [(pouring, "OWN_TURNS", 0, 10**9), (pouring, "FEW", 0, 10**9), (expanding, "LONG", 0, 10**9),
+              (expanding, "MANY", 0, 10**9), (expanding, "AIR", 0, 10**9), (tables, "LARGEST_TABLE", 0, 1 << 25),
               (network, "LARGEST_TABLE", 1, 1 << 25), (splitting, "LARGE", 0, 10**9),
               (splitting, "TOGETHER", 1, 10**9)]
 

@@ -5,13 +5,13 @@
 # %% auto #0
 __all__ = ['subscribers', 'places', 'pick_rows', 'row_order', 'deal_one_by_one', 'water_level', 'shares', 'deal']
 
-# %% ../../nbs/19_core.ipynb #2ddf03b2
+# %% ../../nbs/19_core.ipynb #3e07926b
 from heapq import heapify, heapreplace
 from itertools import pairwise
 
 import numpy as np
 
-from ..columns import Columns, begins, row_of, row_sums
+from ..columns import Columns, begins, row_lengths, row_of, row_sums
 
 # %% ../../nbs/19_core.ipynb #37419f5d
 def subscribers(columns: Columns, topic: int) -> list[int]:
@@ -23,10 +23,10 @@ def places(columns: Columns, topic: int) -> range:
     "Where the partitions of `topic` stand in every column, partition 0 first."
     return range(columns.start[topic], columns.start[topic + 1])
 
-# %% ../../nbs/19_core.ipynb #f11500da
+# %% ../../nbs/19_core.ipynb #4c2cd196
 def pick_rows(at: np.ndarray, rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     "The chosen `rows`, back to back in the order given: where each begins, and the places of their values."
-    length = np.diff(at)[rows]
+    length = row_lengths(at)[rows]
     picked_at = begins(length)
     return picked_at, np.arange(picked_at[-1]) + np.repeat(at[rows] - picked_at[:-1], length)
 

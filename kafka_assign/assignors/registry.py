@@ -6,7 +6,7 @@
 __all__ = ['BUILT_IN', 'ENTRY_POINTS', 'BROKERS', 'StrategyError', 'Strategy', 'check_many', 'strategy', 'parse_options',
            'resolve', 'strategies', 'usual_strategies', 'assign', 'assign_many']
 
-# %% ../../nbs/20_registry.ipynb #331b54f2
+# %% ../../nbs/20_registry.ipynb #780d05aa
 import inspect
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
@@ -19,6 +19,7 @@ from ..assignment import Assignment, AssignmentError
 from ..columns import Columns, side_by_side
 from ..group import Group
 from ..names import did_you_mean, quoted, shown
+from ..ownership import subscribed
 
 # %% ../../nbs/20_registry.ipynb #99bef66e
 class StrategyError(ValueError):
@@ -80,14 +81,14 @@ def _answer(group, answer, label, prove=None):
         answer = answer.owner
     return Assignment(group, answer, label, prove).check()
 
-# %% ../../nbs/20_registry.ipynb #8232de08
+# %% ../../nbs/20_registry.ipynb #3820f54a
 def check_many(columns: Columns, owner) -> np.ndarray:
     "The owner column of many groups as int32, or `AssignmentError` naming the first partition at fault by its place."
     owner = np.asarray(owner)
     if owner.dtype.kind not in "iu" and owner.size or owner.shape != (columns.size,):
         raise AssignmentError(f"owner must be whole numbers, one for each of {columns.size} partitions "
                               f"(got {owner.dtype} of shape {owner.shape})")
-    wrong = (owner != -1) & ~columns.may_own(columns.topic_of, owner)
+    wrong = (owner != -1) & ~subscribed(columns, owner)
     if wrong.any():
         raise AssignmentError(f"an owner must subscribe to the topic (got member {owner[wrong][0]} "
                               f"at partition {np.argmax(wrong)})")

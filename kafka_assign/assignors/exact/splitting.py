@@ -6,15 +6,15 @@
 __all__ = ['LARGE', 'PASSES', 'ANY', 'TOGETHER', 'raised', 'is_large', 'steep', 'flat', 'levels', 'finished', 'strong_components',
            'movable', 'by_block', 'Flat', 'flatten']
 
-# %% ../../../nbs/29_exact_splitting.ipynb #9056367d
+# %% ../../../nbs/29_exact_splitting.ipynb #ac18ade6
 from typing import NamedTuple
 
 import numpy as np
 
 from .network import Local, Network, bits, local, masks, push
-from .pouring import pour
+from .pouring import pour, with_own_turns
 from .settling import Problem, Rows
-from ...columns import row_maxima, row_minima, row_of, row_sums
+from ...columns import row_lengths, row_maxima, row_minima, row_of, row_sums
 
 # %% ../../../nbs/29_exact_splitting.ipynb #08ae20cc
 def _again(rows, count, load, turn):
@@ -24,10 +24,10 @@ def _again(rows, count, load, turn):
     count[turn.places] = gift = pour(others, turn.at, turn.row, rows.size[turn.rows])
     load[mine] = others + gift
 
-# %% ../../../nbs/29_exact_splitting.ipynb #52e2a892
+# %% ../../../nbs/29_exact_splitting.ipynb #9fabb87d
 def raised(rows: Rows, count: np.ndarray, load: np.ndarray) -> np.ndarray:
     "The highest load from which a way leads to each member: its level, if that is at most one more than its own load."
-    level, length = load.copy(), np.diff(rows.at)
+    level, length = load.copy(), row_lengths(rows.at)
     while True:
         highest = row_maxima(np.where(count > 0, level[rows.member], -1), rows.at)
         above = level.copy()
@@ -36,13 +36,13 @@ def raised(rows: Rows, count: np.ndarray, load: np.ndarray) -> np.ndarray:
             return level
         level = above
 
-# %% ../../../nbs/29_exact_splitting.ipynb #0b24f71b
+# %% ../../../nbs/29_exact_splitting.ipynb #c29f8f63
 LARGE = 10_000         # pairs from which a block is worth a closer look
 
 
 def is_large(problem: Problem) -> np.ndarray:
     "Mask over rows: those of blocks with many pairs."
-    return (np.bincount(problem.block, np.diff(problem.rows.at), len(problem.low)) >= LARGE)[problem.block]
+    return (np.bincount(problem.block, row_lengths(problem.rows.at), len(problem.low)) >= LARGE)[problem.block]
 
 # %% ../../../nbs/29_exact_splitting.ipynb #e2952ca3
 def steep(problem, load, level):
@@ -51,23 +51,23 @@ def steep(problem, load, level):
     uneven[problem.label[level - load > 1]] = True
     return uneven[problem.block]
 
-# %% ../../../nbs/29_exact_splitting.ipynb #f1ed1762
+# %% ../../../nbs/29_exact_splitting.ipynb #44d23b13
 PASSES = 11
 
 
 def flat(problem: Problem, base: np.ndarray):
     """Counts per pair with nearly flat loads over `base`, the loads, and levels that prove it, but for steep blocks.
 
-    Each row fills up its lowest subscribers, those with the fewest subscribers first; in large steep blocks all over
-    again, to and fro, as long as that makes them flatter.
+    Each row fills up its lowest subscribers, those with the fewest subscribers first; then all over again: in small
+    blocks once, in the others if they are steep, to and fro, as long as that makes them flatter.
     """
-    rows, block = problem.rows, problem.block
+    rows, block, large = problem.rows, problem.block, with_own_turns(problem.rows.at, problem.block)
     count, load, last = np.zeros(len(rows.member), np.int32), base.copy(), np.full(len(base), np.inf)
-    for turn in problem.turns:
+    small = [turn for turn in problem.turns if not large[turn.rows.start]]
+    for turn in problem.turns + small[::-1]:
         _again(rows, count, load, turn)
     level = raised(rows, count, load)
-    large = is_large(problem)
-    for nth in range(PASSES):
+    for nth in range(PASSES if large.any() else 0):
         again = steep(problem, load, level) & large
         squares = np.bincount(problem.label, load.astype(float) ** 2, len(load))
         again &= (squares < last)[block]
@@ -157,7 +157,7 @@ def movable(part: Local, count: np.ndarray, load: np.ndarray, level: np.ndarray)
     component = strong_components(masks(source, target, nodes, nodes), masks(target, source, nodes, nodes))
     return low & (component[row + members] == component[part.member])
 
-# %% ../../../nbs/29_exact_splitting.ipynb #48272a25
+# %% ../../../nbs/29_exact_splitting.ipynb #e7bb3fa9
 TOGETHER = 2000          # pairs of small blocks that share a network
 
 
@@ -166,7 +166,7 @@ def by_block(rows: np.ndarray, problem: Problem) -> list[np.ndarray]:
     if len(rows) == 0:
         return []
     rows = rows[np.argsort(problem.block[rows], kind="stable")]
-    large, length = is_large(problem)[rows], np.diff(problem.rows.at)[rows]
+    large, length = is_large(problem)[rows], row_lengths(problem.rows.at)[rows]
     small, found = rows[~large], []
     if len(small):
         turn = np.cumsum(length[~large]) // TOGETHER
@@ -186,7 +186,7 @@ class Flat(NamedTuple):
     movable: np.ndarray
     "pairs whose count may be another one"
 
-# %% ../../../nbs/29_exact_splitting.ipynb #e777c5f3
+# %% ../../../nbs/29_exact_splitting.ipynb #139c86ef
 def flatten(problem: Problem, base: np.ndarray) -> Flat:
     "The flattest loads over `base` that the rows allow."
     rows = problem.rows
@@ -197,8 +197,8 @@ def flatten(problem: Problem, base: np.ndarray) -> Flat:
         lowered = load[part.members]
         level[part.members], load[part.members] = levels(network, lowered), lowered
         count[part.places] = network.count
-    open_ = level[rows.member] == np.repeat(row_minima(level[rows.member], rows.at), np.diff(rows.at))
-    open_ &= np.repeat(row_sums(open_, rows.at) > 1, np.diff(rows.at))          # who is alone has no choice
+    open_ = level[rows.member] == np.repeat(row_minima(level[rows.member], rows.at), row_lengths(rows.at))
+    open_ &= np.repeat(row_sums(open_, rows.at) > 1, row_lengths(rows.at))          # who is alone has no choice
     for mine in by_block(np.flatnonzero(is_large(problem)), problem):
         part = local(rows.at, rows.member, mine)
         open_[part.places] = movable(part, count[part.places], load[part.members], level[part.members])

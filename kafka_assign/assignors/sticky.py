@@ -6,17 +6,18 @@
 __all__ = ['renumbered', 'first_guess', 'levelled', 'settled', 'best_counts', 'sticky_assign', 'fairness_only_assign',
            'sticky_yet_fair_assign']
 
-# %% ../../nbs/29_sticky.ipynb #2d736507
+# %% ../../nbs/29_sticky.ipynb #e426bf58
 from dataclasses import replace
 
 import numpy as np
 
+from .core import pick_rows
 from .exact.expanding import expand
-from .exact.network import push_stuck
 from .exact.pouring import summed
 from .exact.proving import prove
+from .exact.pushing import push_stuck
 from .exact.settling import Problem, Rows, even, problem_of, settle, stuck
-from .exact.splitting import LARGE, by_block, flatten
+from .exact.splitting import LARGE, by_block, flatten, is_large, too_narrow
 from .exact.tables import Tables, blocks_of, tables_of
 from .registry import strategy
 from ..columns import Columns, begins, row_lengths, row_sums
@@ -50,7 +51,7 @@ def levelled(problem: Problem, count: np.ndarray) -> tuple[Rows, np.ndarray, np.
     at = begins(length[length > 0])
     return Rows(size[length > 0], at, member, had, places), blocks_of(at, member, len(low)), low
 
-# %% ../../nbs/29_sticky.ipynb #e24c35ea
+# %% ../../nbs/29_sticky.ipynb #600347f8
 def settled(rows: Rows, label: np.ndarray, low: np.ndarray, count: np.ndarray, balance: bool = False) -> None:
     "Set the best counts of rows; `balance` if it is known that all of their blocks can be balanced."
     block = label[rows.member[rows.at[:-1]]]
@@ -68,27 +69,34 @@ def _settled_blocks(problem, count, balance):
     units = stuck(state)
     if units.any():
         crowned, size = state.crowned(), np.bincount(problem.label[state.inside], minlength=len(units))
+        large = is_large(problem)
         for rows in by_block(np.flatnonzero(units[state.block]), problem):
-            many = units[state.block[rows[0]]] > size[state.block[rows[0]]] // 10
-            large = row_lengths(problem.rows.at)[rows].sum() >= LARGE
-            if not balance and large and many or not push_stuck(state, rows, crowned):
+            first = state.block[rows[0]]
+            hopeless = not balance and units[first] > size[first] // 10
+            if hopeless or not push_stuck(state, rows, crowned, large[rows[0]]):
                 uneven.append(rows)
     count[slice(None) if places is None else places] = state.count
-    if uneven:
-        part = problem_of(problem.rows.pick(np.concatenate(uneven)), problem.label, problem.low)
-        settled(*levelled(part, count), count, balance=True)
+    for rows in uneven:
+        part = problem.rows.pick(rows)
+        left, *about = levelled(problem_of(part, problem.label, problem.low), count)
+        if len(left.member) == len(part.member) and push_stuck(state, rows, crowned, large[rows[0]]):      # no news
+            count[part.places] = state.count[pick_rows(problem.rows.at, rows)[1]]
+        else:
+            settled(left, *about, count, balance=True)
 
-# %% ../../nbs/29_sticky.ipynb #e63baba7
+# %% ../../nbs/29_sticky.ipynb #8bcabdf4
 def _mixed_counts(rows, members, count):
     "Set the best counts of rows that have members in common."
     label, low = first_guess(rows, members)
     block = label[rows.member[rows.at[:-1]]]
-    large = np.bincount(block, row_lengths(rows.at))[block] >= LARGE
-    if not large.all():
-        part = rows.pick(np.flatnonzero(~large))
+    at_once = np.bincount(block, row_lengths(rows.at))[block] < LARGE
+    if not at_once.all():
+        at_once |= too_narrow(rows, block, low)
+    if at_once.any():
+        part = rows.pick(np.flatnonzero(at_once))
         settled(*levelled(problem_of(part, label, low), count), count, balance=True)
-        rows = rows.pick(np.flatnonzero(large))
-    if large.any():
+        rows = rows.pick(np.flatnonzero(~at_once))
+    if len(rows.size):
         settled(rows, label, low, count)
 
 

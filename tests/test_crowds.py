@@ -1,0 +1,67 @@
+"""What giants need, handing on in crowds and parting by means, made to work on small groups and proved each time."""
+
+import numpy as np
+import pytest
+
+from kafka_assign.assignors import sticky
+from kafka_assign.assignors.exact import handing, parting, pushing, splitting
+from kafka_assign.assignors.exact.proving import prove
+from kafka_assign.assignors.sticky import sticky_assign
+from kafka_assign.certificate import check_columns
+from kafka_assign.columns import Columns, begins
+
+
+def subscriptions(random, kind, topics, members):
+    """Who reads what, topics x members: at random, nested, or like scales."""
+    if kind == "random":
+        return random.random((topics, members)) < random.choice([.1, .3, .6])
+    if kind == "nested":
+        return np.arange(topics)[:, None] <= np.sort(random.integers(0, topics, members))
+    return (np.arange(topics)[:, None] - np.arange(members) * topics // members) % topics < 3
+
+
+def group(random, kind):
+    """A group of which some members own a lot, as columns."""
+    topics, members = int(random.integers(1, 20)), int(random.integers(2, 25))
+    reads = subscriptions(random, kind, topics, members)
+    counts = random.integers(0, random.choice([3, 30, 200]), topics)
+    weight = random.random(members) ** random.choice([0, 3]) * reads
+    previous = np.full(int(counts.sum()), -1, np.int32)
+    for topic, (begin, count) in enumerate(zip(begins(counts), counts)):
+        if reads[topic].any():
+            owners = random.choice(members, count, p=weight[topic] / weight[topic].sum())
+            previous[begin:begin + count] = np.where(random.random(count) < .8, owners, -1)
+    return Columns(np.array([0, topics]), np.array([0, members]), counts, np.zeros(topics, bool), begins(reads.sum(1)),
+                   np.nonzero(reads)[1].astype(np.int32), np.arange(members, dtype=np.int32), previous)
+
+
+@pytest.mark.parametrize("large", [1, 30, 10_000])
+@pytest.mark.parametrize("kind", ["random", "nested", "scales"])
+def test_the_answers_of_crowds_are_best(monkeypatch, kind, large):
+    monkeypatch.setattr(handing, "WALKS", 0)
+    for module in (splitting, sticky):
+        monkeypatch.setattr(module, "LARGE", large)
+    random = np.random.default_rng(large)
+    for _ in range(100):
+        columns = group(random, kind)
+        owner = sticky_assign(columns)
+        check_columns(columns, owner, prove(columns, owner))
+
+
+def test_they_are_used(monkeypatch):
+    called = []
+
+    def counted(module, name):
+        original = getattr(module, name)
+        monkeypatch.setattr(module, name, lambda *arguments: called.append(name) or original(*arguments))
+
+    monkeypatch.setattr(handing, "WALKS", 0)
+    for module in (splitting, sticky):
+        monkeypatch.setattr(module, "LARGE", 1)
+    for module, name in ((pushing, "relay"), (handing, "hand_on"), (handing, "lift"), (splitting, "part_by_means"),
+                         (parting, "hand_on"), (parting, "split")):
+        counted(module, name)
+    random = np.random.default_rng(5)
+    for kind in ["random", "nested", "scales"] * 30:
+        sticky_assign(group(random, kind))
+    assert set(called) == {"relay", "hand_on", "lift", "part_by_means", "split"}

@@ -257,7 +257,7 @@ def take_by_topic(partitions: np.ndarray, order: np.ndarray) -> np.ndarray | sli
     counts = partitions[order]
     return np.repeat(begins(partitions)[:-1][order] - begins(counts)[:-1], counts) + np.arange(counts.sum())
 
-# %% ../nbs/11_entry.ipynb #22efeba4
+# %% ../nbs/11_entry.ipynb #dccdc45b
 def _column(values, what, size):
     column = _whole_numbers(values, what)
     if column.shape != (size,):
@@ -270,8 +270,10 @@ def _previous_column(columns, previous, member_at):
     if columns.size and not -1 <= previous.min() <= previous.max() < len(member_at):
         raise GroupError(f"previous must be -1 or the place of one of {len(member_at)} members "
                          f"(got {previous.min()} to {previous.max()})")
-    owner = np.append(member_at, -1)[previous]
-    return np.where(subscribed(columns, owner), owner, -1).astype(np.int32)
+    in_order = (member_at[1:] > member_at[:-1]).all()
+    owner = previous.astype(np.int32) if in_order else np.append(member_at, -1).astype(np.int32)[previous]
+    owner[~subscribed(columns, owner)] = -1
+    return owner
 
 # %% ../nbs/11_entry.ipynb #06ad412a
 def columns_from_arrays(topics, partitions, members, subscriptions, previous=None, lag=None):

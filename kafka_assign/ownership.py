@@ -36,15 +36,18 @@ def previous_owners(partition: np.ndarray, member: np.ndarray, generation: np.nd
     owner[contradicted] = -1
     return owner
 
-# %% ../nbs/02_ownership.ipynb #a78eee79
+# %% ../nbs/02_ownership.ipynb #bde41cd7
 def subscribed(columns: Columns, owner: np.ndarray) -> np.ndarray:
     "Whether the owner of each partition, by member, subscribes to its topic, bool; -1 does not."
     if columns.cell_at[-1] > LARGEST_TABLE:
         return columns.may_own(columns.topic_of, owner)
-    kind, group = np.int32 if owner.dtype == np.int32 else np.int64, row_of(columns.topics_at)
-    first, count = columns.members_at[group].astype(kind), row_lengths(columns.members_at)[group].astype(kind)
-    place = owner.astype(kind, copy=False) - np.repeat(first, columns.partitions)
-    inside = (place >= 0) & (place < np.repeat(count, columns.partitions))
+    if columns.groups == 1:
+        place, inside = owner, (owner >= 0) & (owner < columns.member_count)
+    else:
+        kind, group = np.int32 if owner.dtype == np.int32 else np.int64, row_of(columns.topics_at)
+        first, count = columns.members_at[group].astype(kind), row_lengths(columns.members_at)[group].astype(kind)
+        place = owner.astype(kind, copy=False) - np.repeat(first, columns.partitions)
+        inside = (place >= 0) & (place < np.repeat(count, columns.partitions))
     if len(columns.subs) == columns.cell_at[-1]:                   # everybody subscribes to everything
         return inside
     table = np.zeros(int(columns.cell_at[-1]) + 1, bool)           # the last cell is for strangers

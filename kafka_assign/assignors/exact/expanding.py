@@ -23,16 +23,17 @@ def _first_number(partitions, share):
         low, high = (middle, high) if enough else (low, middle)
     return low
 
-# %% ../../../nbs/29_exact_expanding.ipynb #78ecadb2
+# %% ../../../nbs/29_exact_expanding.ipynb #7a236c94
 def _with_rank(columns, tables, topics, first, rank):
     "Partitions of `topics`, from number `first` on, whose pair has a rank: places, numbers, ranks."
     begin = np.minimum(columns.start[topics] + first, columns.start[topics + 1])
     length = columns.start[topics + 1] - begin
-    number = np.arange(length.sum()) + np.repeat(begin - columns.start[topics] - begins(length)[:-1], length)
-    places = number + np.repeat(columns.start[topics], length)
+    places = np.arange(length.sum(), dtype=np.int32)
+    places += np.repeat((begin - begins(length)[:-1]).astype(np.int32), length)
     mine = rank[tables.pair[places]]
-    here = mine >= 0
-    return places[here], number[here], mine[here]
+    here = np.flatnonzero(mine >= 0)
+    first_of = np.repeat(columns.start[topics].astype(np.int32), length)
+    return places[here], places[here] - first_of[here], mine[here]
 
 # %% ../../../nbs/29_exact_expanding.ipynb #317d3d17
 MANY = 100_000         # partitions from which it pays to look at the highest numbers only

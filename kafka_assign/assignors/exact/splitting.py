@@ -78,14 +78,14 @@ def _order(problem, large):
     crowd = np.where(similar, size / length, 0)
     return sorted(problem.turns, key=lambda turn: -crowd[turn.rows.start])
 
-# %% ../../../nbs/29_exact_splitting.ipynb #57406761
+# %% ../../../nbs/29_exact_splitting.ipynb #09831579
 PASSES = 11
 
 
 def flat(problem: Problem, base: np.ndarray):
     """Counts per pair with nearly flat loads over `base`, the loads, and levels that prove it, but for steep blocks.
 
-    Each row fills up its lowest subscribers; then small blocks do so once more, backwards, and uneven rows of the others
+    Each row fills up its lowest subscribers; then small blocks do so once more, backwards, and uneven rows of others
     again and again, to and fro, as long as that makes them flatter.
     """
     rows, large = problem.rows, with_own_turns(problem.rows.at, problem.block)

@@ -130,15 +130,15 @@ def _by_cell(cell, first, at, member):
         pair[here[there]] = found[there] + begin
     return pair
 
-# %% ../../../nbs/28_exact_tables.ipynb #d34bda84
+# %% ../../../nbs/28_exact_tables.ipynb #ab0c2d9f
 def _pair_of(columns, class_of, group, at, member, mixed):
     "`Tables.pair`: by the owner alone where it has one pair only, else by cells; `group` is that of each class."
     if mixed.any():
         first = begins(row_lengths(columns.members_at)[group])[:-1] + 1 - columns.members_at[group]
         if mixed.all():
             return _by_cell(_cells(columns, class_of, first), first, at, member)
-    place_of = np.full(columns.member_count + 1, len(member))          # the last one is for nobody
-    place_of[member] = np.arange(len(member))
+    place_of = np.full(columns.member_count + 1, len(member), np.int32)          # the last one is for nobody
+    place_of[member] = np.arange(len(member), dtype=np.int32)
     pair = place_of[columns.previous]
     if mixed.any():
         topics = np.flatnonzero(np.append(mixed, False)[class_of])

@@ -5,7 +5,7 @@
 # %% auto #0
 __all__ = ['LARGEST', 'Certificate', 'CertificateError', 'check_columns', 'check']
 
-# %% ../nbs/15_certificate.ipynb #dda29661
+# %% ../nbs/15_certificate.ipynb #f41c1ef7
 from collections.abc import Callable
 from typing import NamedTuple
 
@@ -15,6 +15,7 @@ from .assignment import Assignment
 from .columns import Columns, row_minima
 from .group import Group
 from .names import shown
+from .ownership import subscribed
 
 # %% ../nbs/15_certificate.ipynb #c8c1743e
 class Certificate(NamedTuple):
@@ -46,11 +47,11 @@ def _numbers(certificate, columns):
                                    f"each of {columns.member_count} members (got {part.dtype} of shape {part.shape})")
     return level.astype(np.int64), price.astype(np.int64)
 
-# %% ../nbs/15_certificate.ipynb #b5db88ed
+# %% ../nbs/15_certificate.ipynb #e370f4fa
 def _owned(columns, owner):
     "Condition 1, over partitions."
-    topic = columns.topic_of
-    return np.where(owner == -1, columns.readers[topic] == 0, columns.may_own(topic, owner))
+    unread = np.repeat(columns.readers == 0, columns.partitions)
+    return np.where(owner == -1, unread, subscribed(columns, owner))
 
 # %% ../nbs/15_certificate.ipynb #dfda36b0
 def _loads(columns, owner):
@@ -62,7 +63,7 @@ def _at_level(load, level):
     "Condition 2, over members."
     return (load == level) | (load == level - 1)
 
-# %% ../nbs/15_certificate.ipynb #d13b6f81
+# %% ../nbs/15_certificate.ipynb #e190ff89
 def _lowest(columns, level):
     "The lowest level among the subscribers of each topic."
     return row_minima(level[columns.subs], columns.subs_at)
@@ -70,15 +71,16 @@ def _lowest(columns, level):
 
 def _on_lowest(columns, owner, level):
     "Condition 3, over partitions."
-    return (owner == -1) | (np.append(level, 0)[owner] == _lowest(columns, level)[columns.topic_of])
+    return (owner == -1) | (np.append(level, 0)[owner] == np.repeat(_lowest(columns, level), columns.partitions))
 
-# %% ../nbs/15_certificate.ipynb #ebbc945f
+# %% ../nbs/15_certificate.ipynb #6d1231e6
 def _least_offer(columns, level, price):
     "The least offer for each partition."
-    lowest, topic, previous = _lowest(columns, level), columns.topic_of, columns.previous
+    lowest, previous = _lowest(columns, level), columns.previous
     may = level[columns.subs] == np.repeat(lowest, columns.readers)
-    strangers = row_minima(np.where(may, price[columns.subs], LARGEST), columns.subs_at)[topic] + 1
-    may_stay = (previous >= 0) & (np.append(level, 0)[previous] == lowest[topic])
+    least = row_minima(np.where(may, price[columns.subs], LARGEST), columns.subs_at)
+    strangers = np.repeat(least + 1, columns.partitions)
+    may_stay = (previous >= 0) & (np.append(level, 0)[previous] == np.repeat(lowest, columns.partitions))
     return np.where(may_stay, np.minimum(np.append(price, 0)[previous], strangers), strangers)
 
 

@@ -35,7 +35,7 @@ def _with_rank(columns, tables, topics, first, rank):
     first_of = np.repeat(columns.start[topics].astype(np.int32), length)
     return places[here], places[here] - first_of[here], mine[here]
 
-# %% ../../../nbs/29_exact_expanding.ipynb #317d3d17
+# %% ../../../nbs/29_exact_expanding.ipynb #25b8794e
 MANY = 100_000         # partitions from which it pays to look at the highest numbers only
 
 
@@ -51,13 +51,14 @@ def _given_up(columns: Columns, tables: Tables, count: np.ndarray) -> np.ndarray
     counts, had = columns.partitions[topics], tables.had[over].sum()
     share = (2 * gone.sum() + 8 * len(over)) / had if counts.sum() >= MANY else 1
     while True:             # the last ones are among the highest numbers: look there first
-        first = 0 if share >= 0.5 else _first_number(counts, share)
+        first = 0 if share >= 0.25 else _first_number(counts, share)
         places, number, pair = _with_rank(columns, tables, topics, first, rank)
         found = np.bincount(pair, minlength=len(over))
         if first == 0 or (found >= gone).all():
             break
         share *= 2
-    order = stable_order(number, pair)
+    lone = np.bincount(tables.class_of[topics]).max() == 1          # then they are in order of their numbers already
+    order = stable_order(pair) if lone else stable_order(number, pair)
     pair = pair[order]
     behind = begins(found)[1:][pair] - np.arange(len(order))
     return places[order[behind <= gone[pair]]]

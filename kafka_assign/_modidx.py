@@ -313,6 +313,8 @@ d = { 'settings': {'branch': 'main', 'doc_baseurl': '', 'doc_host': '', 'git_url
                                                                                                                'kafka_assign/assignors/exact/splitting.py'),
                                                         'kafka_assign.assignors.exact.splitting._order': ( 'exact_splitting.html#_order',
                                                                                                            'kafka_assign/assignors/exact/splitting.py'),
+                                                        'kafka_assign.assignors.exact.splitting._unsettled': ( 'exact_splitting.html#_unsettled',
+                                                                                                               'kafka_assign/assignors/exact/splitting.py'),
                                                         'kafka_assign.assignors.exact.splitting.by_block': ( 'exact_splitting.html#by_block',
                                                                                                              'kafka_assign/assignors/exact/splitting.py'),
                                                         'kafka_assign.assignors.exact.splitting.finished': ( 'exact_splitting.html#finished',

@@ -79,13 +79,15 @@ def subscribers(random, style, topic, topics, members):
         return [m for m in range(members) if m in (topic, topic + 1)]
     if style == 3:
         return [m for m in range(members) if m % 2 == topic % 2]
+    if style == 4:
+        return [m for m in range(members) if topic % 2 == 0 or m == members - 1 - topic // 2]
     return np.flatnonzero(random.random(members) < random.choice([0.2, 0.5, 0.8])).tolist()
 
 
 def small(random, max_topics=4, max_members=4, max_partitions=4):
     """Columns of a random group; subscriptions of many shapes, and owners of all or some partitions or none."""
     topics, members = int(random.integers(0, max_topics + 1)), int(random.integers(0, max_members + 1))
-    partitions, style = random.integers(0, max_partitions + 1, topics), random.integers(0, 6)
+    partitions, style = random.integers(0, max_partitions + 1, topics), random.integers(0, 7)
     reads = [subscribers(random, style, topic, topics, members) for topic in range(topics)]
     if topics and random.random() < 0.3:
         reads = [reads[0] if random.random() < 0.5 else row for row in reads]
@@ -147,6 +149,13 @@ def test_small_groups():
 @pytest.mark.parametrize("seed", range(2, 11))
 def test_many_small_groups(seed):
     small_groups(seed, count=2000)
+
+
+def test_a_member_that_is_full_without_the_topic_that_it_shares():
+    owned = {"b": [("shared", i) for i in range(6)], "c": [("shared", i) for i in range(6, 12)]}
+    reads = {"b": ["shared"], "c": ["shared"], "d": ["shared"], "z": ["own", "shared"]}
+    a = assign(Group({"own": 5, "shared": 13}, reads, owned=owned), "sticky")
+    assert proved(a.group.columns, a.owner) == ([4, 4, 5, 5], 9)
 
 
 # --- larger groups, against min-cost flow --------------------------------------------------------------------------
@@ -250,7 +259,7 @@ def test_as_it_is_registered():
 SHORT_CUTS = [(pouring, "OWN_TURNS", 0, 10**9), (pouring, "FEW", 0, 10**9), (expanding, "LONG", 0, 10**9),
               (expanding, "MANY", 0, 10**9), (expanding, "AIR", 0, 10**9), (tables, "LARGEST_TABLE", 0, 1 << 25),
               (network, "LARGEST_TABLE", 1, 1 << 25), (splitting, "LARGE", 0, 10**9),
-              (splitting, "TOGETHER", 1, 10**9)]
+              (splitting, "TOGETHER", 1, 10**9), (splitting, "DEEP", 1, 10**9)]
 
 
 @pytest.mark.parametrize("module, name, low, high", SHORT_CUTS,

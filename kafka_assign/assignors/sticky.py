@@ -51,7 +51,7 @@ def levelled(problem: Problem, count: np.ndarray) -> tuple[Rows, np.ndarray, np.
     at = begins(length[length > 0])
     return Rows(size[length > 0], at, member, had, places), blocks_of(at, member, len(low)), low
 
-# %% ../../nbs/29_sticky.ipynb #600347f8
+# %% ../../nbs/29_sticky.ipynb #b57f4963
 def settled(rows: Rows, label: np.ndarray, low: np.ndarray, count: np.ndarray, balance: bool = False) -> None:
     "Set the best counts of rows; `balance` if it is known that all of their blocks can be balanced."
     block = label[rows.member[rows.at[:-1]]]
@@ -70,7 +70,7 @@ def _settled_blocks(problem, count, balance):
     if units.any():
         crowned, size = state.crowned(), np.bincount(problem.label[state.inside], minlength=len(units))
         large = is_large(problem)
-        for rows in by_block(np.flatnonzero(units[state.block]), problem):
+        for rows in by_block(np.flatnonzero(units[state.block]), problem, large):
             first = state.block[rows[0]]
             hopeless = not balance and units[first] > size[first] // 10
             if hopeless or not push_stuck(state, rows, crowned, large[rows[0]]):

@@ -46,8 +46,8 @@ def open_steps(stock: Stock, row: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     takes |= new if stock.payable.all() else new & stock.payable[row]
     return takes, own & (stock.count > 0) | new & (stock.count > stock.had)
 
-# %% ../../../nbs/29_exact_handing.ipynb #533abc5e
-FAR = np.int16(1 << 14)
+# %% ../../../nbs/29_exact_handing.ipynb #a7ba279f
+FAR = np.int16(1 << 14)          # hops take turns between rows and members: within `LARGEST_TABLE` 2048 at most
 
 
 def cells(stock: Stock, row: np.ndarray) -> np.ndarray:
@@ -175,9 +175,9 @@ def lift(stock: Stock, row: np.ndarray, giver: np.ndarray, hop: np.ndarray, row_
     stock.row_price[row_behind] += 1
     return True
 
-# %% ../../../nbs/29_exact_handing.ipynb #1179b021
+# %% ../../../nbs/29_exact_handing.ipynb #fe736a02
 LARGEST_TABLE = 1 << 22          # cells of a row and a member
-ROUNDS, WALKS = 100, 6
+ROUNDS, WALKS = 100, 6           # sweeps and rises of prices at most; walks for each row that cost about as much as one
 
 
 def relay(stock: Stock, enough: int | None = None) -> None:

@@ -5,15 +5,15 @@
 # %% auto #0
 __all__ = ['Local', 'local', 'network_of', 'push_stuck']
 
-# %% ../../../nbs/29_exact_pushing.ipynb #942d50e9
+# %% ../../../nbs/29_exact_pushing.ipynb #07638fe2
 from typing import NamedTuple
 
 import numpy as np
 
 from ..core import pick_rows
+from .handing import Stock, relay
 from .network import Network, push_all
 from .pouring import ranked
-from .handing import Stock, relay
 from .settling import State
 
 # %% ../../../nbs/29_exact_pushing.ipynb #1ad996ce

@@ -102,8 +102,8 @@ def _cells(columns, class_of, first, topics=slice(None), places=slice(None)):
     cell[owner < 0] = 0
     return cell
 
-# %% ../../../nbs/28_exact_tables.ipynb #6ffcd2c7
-LARGEST_TABLE = 1 << 25          # cells
+# %% ../../../nbs/28_exact_tables.ipynb #3715cea3
+LARGEST_TABLE = 1 << 25          # cells of four bytes: 128 MiB
 
 
 def find(keys: np.ndarray, cell: np.ndarray) -> np.ndarray:

@@ -129,6 +129,8 @@ d = { 'settings': {'branch': 'main', 'doc_baseurl': '', 'doc_host': '', 'git_url
                                                                                                            'kafka_assign/assignors/exact/expanding.py'),
                                                         'kafka_assign.assignors.exact.expanding._sorted_turns': ( 'exact_expanding.html#_sorted_turns',
                                                                                                                   'kafka_assign/assignors/exact/expanding.py'),
+                                                        'kafka_assign.assignors.exact.expanding._table': ( 'exact_expanding.html#_table',
+                                                                                                           'kafka_assign/assignors/exact/expanding.py'),
                                                         'kafka_assign.assignors.exact.expanding._turns': ( 'exact_expanding.html#_turns',
                                                                                                            'kafka_assign/assignors/exact/expanding.py'),
                                                         'kafka_assign.assignors.exact.expanding._with_rank': ( 'exact_expanding.html#_with_rank',

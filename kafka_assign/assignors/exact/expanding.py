@@ -92,14 +92,23 @@ def _lines(row, member, begin, end):
     table[np.cumsum(cell, out=cell)] = np.repeat(member, count)
     return table[table >= 0]
 
-# %% ../../../nbs/29_exact_expanding.ipynb #ad9ec433
+# %% ../../../nbs/29_exact_expanding.ipynb #24a29764
+def _table(member, begin, end, low, high):
+    "The new owners in the turns from `low` on, by a table of turns and members."
+    turn = np.arange(low, high)[:, None]
+    return member[np.nonzero((begin <= turn) & (turn < end))[1]]
+
+
 def _turns(member, begin, end):
     "The new owners of a long row, by a table of turns."
     low, high = int(begin.min()), int(end.max())
     if (high - low) * len(member) > AIR * int((end - begin).sum()):
         return _sorted_turns(np.zeros(len(member), np.int64), member, begin, end)
-    turn = np.arange(low, high)[:, None]
-    return member[np.nonzero((begin <= turn) & (turn < end))[1]]
+    full, over = int(begin.max()), int(end.min())                 # between these everybody has every turn
+    if over <= full:
+        return _table(member, begin, end, low, high)
+    return np.concatenate([_table(member, begin, end, low, full), np.tile(member, over - full),
+                           _table(member, begin, end, over, high)])
 
 # %% ../../../nbs/29_exact_expanding.ipynb #ce9e157b
 LONG = 400             # partitions per row from which rows are dealt one at a time

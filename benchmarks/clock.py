@@ -8,12 +8,13 @@ import numpy as np
 
 
 def cpu(function: Callable, times: int = 5) -> float:
-    "Median CPU seconds of a call."
+    "Median CPU seconds of a call, until its answer is there; that the caller drops it is not counted."
     taken = []
     for _ in range(times):
         begin = time.process_time()
-        function()
+        answer = function()
         taken.append(time.process_time() - begin)
+        del answer
     return median(taken)
 
 

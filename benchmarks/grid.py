@@ -99,7 +99,7 @@ def as_dictionaries(of: Arrays) -> tuple[dict, dict, dict]:
 
 def from_names(topics: dict, reads: dict, owned: dict) -> dict:
     "Dictionaries in, a dictionary of lists of tuples out."
-    return dict(assign(Group(topics, reads, owned), "sticky"))
+    return assign(Group(topics, reads, owned), "sticky").to_dict()
 
 
 def cost_by_name(of: Arrays, times: int) -> float:

@@ -5,18 +5,19 @@
 # %% auto #0
 __all__ = ['SUMMARY_KEYS', 'KNOWN_OR_NONE', 'AssignmentError', 'as_owner', 'check_subscribed', 'summary_of', 'Assignment']
 
-# %% ../nbs/13_assignment.ipynb #ff619180
+# %% ../nbs/13_assignment.ipynb #d7e71307
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import chain, islice, repeat
 
 import numpy as np
 
 from . import metrics
-from .columns import begins, read_only
+from .columns import begins, read_only, row_lengths
 from .entry import take_by_topic
 from .group import SHOWN_MEMBERS, Group
-from .members import TopicPartition, as_partitions
+from .members import TopicPartition
 from .names import counted, html_table, quoted, shown
 from .ownership import subscribed
 from .sorting import stable_order
@@ -108,7 +109,10 @@ def summary_of(figures: Mapping[str, np.ndarray], group: int, strategy: str, inf
     row |= {"strategy": strategy, "inferred": inferred}
     return {key: row[key] for key in SUMMARY_KEYS}
 
-# %% ../nbs/13_assignment.ipynb #178046fe
+# %% ../nbs/13_assignment.ipynb #a9734b25
+_HANDFUL = 1 << 14          # partitions looked up at a time, so that what is made on the way stays in a cache
+
+
 class _ByName(Mapping):
     "An assignment as a mapping from member id to a list of its partitions."
 
@@ -117,18 +121,34 @@ class _ByName(Mapping):
         order = stable_order(self.owner + 1)
         return order, begins(np.bincount(self.owner + 1, minlength=len(self.group.members) + 1))[1:]
 
+    @cached_property
+    def _names(self):
+        most = int(self.group.partitions.max(initial=0))
+        return np.array(self.group.topics, object), np.arange(most).astype(object)
+
+    def _pairs(self, places):
+        "Topic and number of the partitions at these `places` of the column."
+        columns, (topics, numbers) = self.group.columns, self._names
+        return zip(topics[columns.topic_of[places]].tolist(), numbers[columns.number[places]].tolist())
+
     def __getitem__(self, member: str) -> list[TopicPartition]:
         order, at = self._rows
         i = self._member_index[member]
-        mine = order[at[i]:at[i + 1]]
-        topics = map(self.group.topics.__getitem__, self.group.columns.topic_of[mine].tolist())
-        return list(as_partitions(zip(topics, self.group.columns.number[mine].tolist())))
+        pairs = self._pairs(order[at[i]:at[i + 1]])
+        return list(map(tuple.__new__, repeat(TopicPartition), pairs))       # calling the class takes twice as long
 
     def __iter__(self) -> Iterator[str]:
         return iter(self.group.members)
 
     def __len__(self) -> int:
         return len(self.group.members)
+
+    def to_dict(self) -> dict[str, list[tuple[str, int]]]:
+        "Member id to a list of plain tuples (topic, partition): equal to `dict(a)`, and made several times faster."
+        order, at = self._rows
+        some = range(int(at[0]), len(order), _HANDFUL)
+        pairs = chain.from_iterable(self._pairs(order[i:i + _HANDFUL]) for i in some)
+        return {member: list(islice(pairs, count)) for member, count in zip(self, row_lengths(at).tolist())}
 
 # %% ../nbs/13_assignment.ipynb #4078d99e
 class _ByColumn:

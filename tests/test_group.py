@@ -53,6 +53,28 @@ def test_the_order_of_the_input_changes_nothing(data):
 
 
 @given(st.data())
+def test_members_of_a_mapping_are_members(data):
+    group = data.draw(groups())
+    named = list if data.draw(st.booleans()) else tuple
+    topics = {name: count for name, count, missing in
+              zip(group.topics, group.partitions.tolist(), group.columns.missing) if not missing}
+    twin = Group(topics, {member.id: named(member.topics) for member in group.details},
+                 {member.id: map(named, member.owned) for member in group.details if member.owned})
+    known = [Member(member.id, member.topics, owned=member.owned) for member in group.details]
+    assert twin.details == tuple(known)
+    same(twin, Group(topics, known))
+
+
+@given(st.data())
+def test_all_lists_at_once_are_those_one_by_one(data):
+    group = data.draw(groups())
+    a = Assignment(group, np.array(data.draw(owners(group)), np.int32))
+    assert a.to_dict() == dict(a)
+    assert sorted((member, *pair) for member in a for pair in a[member]) == sorted(
+        (group.members[owner], *group.at(i)) for i, owner in enumerate(a.owner.tolist()) if owner >= 0)
+
+
+@given(st.data())
 def test_a_group_of_arrays_is_the_group_by_name(data):
     group = data.draw(groups())
     t = np.array(data.draw(st.permutations(range(len(group.topics)))), int)

@@ -5,10 +5,10 @@
 # %% auto #0
 __all__ = ['previous_owners', 'subscribed']
 
-# %% ../nbs/02_ownership.ipynb #eba12b56
+# %% ../nbs/02_ownership.ipynb #316f7799
 import numpy as np
 
-from .columns import LARGEST_TABLE, Columns, row_lengths, row_of
+from .columns import LARGEST_TABLE, Columns, row_of
 
 # %% ../nbs/02_ownership.ipynb #5ad53715
 def _highest(partition, generation):
@@ -36,22 +36,22 @@ def previous_owners(partition: np.ndarray, member: np.ndarray, generation: np.nd
     owner[contradicted] = -1
     return owner
 
-# %% ../nbs/02_ownership.ipynb #bde41cd7
+# %% ../nbs/02_ownership.ipynb #8c29f637
 def subscribed(columns: Columns, owner: np.ndarray) -> np.ndarray:
     "Whether the owner of each partition, by member, subscribes to its topic, bool; -1 does not."
     if columns.cell_at[-1] > LARGEST_TABLE:
         return columns.may_own(columns.topic_of, owner)
+    owner = owner.astype(np.int32 if owner.dtype == np.int32 else np.int64, copy=False)
     if columns.groups == 1:
-        place, inside = owner, (owner >= 0) & (owner < columns.member_count)
+        inside = (owner >= 0) & (owner < columns.member_count)
     else:
-        kind, group = np.int32 if owner.dtype == np.int32 else np.int64, row_of(columns.topics_at)
-        first, count = columns.members_at[group].astype(kind), row_lengths(columns.members_at)[group].astype(kind)
-        place = owner.astype(kind, copy=False) - np.repeat(first, columns.partitions)
-        inside = (place >= 0) & (place < np.repeat(count, columns.partitions))
+        at, group = columns.members_at.astype(owner.dtype), row_of(columns.topics_at)
+        inside = (owner >= np.repeat(at[group], columns.partitions)) & (
+            owner < np.repeat(at[group + 1], columns.partitions))
     if len(columns.subs) == columns.cell_at[-1]:                   # everybody subscribes to everything
         return inside
-    table = np.zeros(int(columns.cell_at[-1]) + 1, bool)           # the last cell is for strangers
+    table = np.zeros(int(columns.cell_at[-1]) + 1, bool)
     table[np.repeat(columns.first_cell, columns.readers) + columns.subs] = True
-    cell = np.repeat(columns.cell_at[:-1], columns.partitions) + place
-    cell[~inside] = -1
-    return table[cell]
+    cell = np.repeat(columns.first_cell.astype(owner.dtype), columns.partitions) + owner
+    inside &= table.take(cell, mode="clip")                        # a stranger finds any cell, but is not inside
+    return inside

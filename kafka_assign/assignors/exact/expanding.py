@@ -5,38 +5,50 @@
 # %% auto #0
 __all__ = ['MANY', 'AIR', 'LONG', 'expand']
 
-# %% ../../../nbs/29_exact_expanding.ipynb #763c5f26
+# %% ../../../nbs/29_exact_expanding.ipynb #e54cf346
 import numpy as np
 
 from ..core import pick_rows
 from .tables import Tables
-from ...columns import Columns, begins, row_of
+from ...columns import Columns, begins, row_lengths, row_of
 from ...sorting import stable_order
 
-# %% ../../../nbs/29_exact_expanding.ipynb #6092bf9a
-def _first_number(partitions, share):
-    "The highest number from which on `share` of all partitions of some topics are numbered."
-    low, high = 0, int(partitions.max())
-    while high - low > 1:
+# %% ../../../nbs/29_exact_expanding.ipynb #094aa42e
+def _first_numbers(partitions, row, share):
+    "For each class the highest number from which on `share` of it is numbered, 0 for a half or more."
+    total, low, high = np.bincount(row, partitions, len(share)), np.zeros(len(share), int), np.zeros(len(share), int)
+    np.maximum.at(high, row, partitions)
+    high[share >= 0.5] = 0
+    while (high - low > 1).any():
         middle = (low + high) // 2
-        enough = np.maximum(partitions - middle, 0).sum() >= share * partitions.sum()
-        low, high = (middle, high) if enough else (low, middle)
+        enough = np.bincount(row, np.maximum(partitions - middle[row], 0), len(share)) >= share * total
+        low, high = np.where(enough, middle, low), np.where(enough, high, middle)
     return low
 
-# %% ../../../nbs/29_exact_expanding.ipynb #7a236c94
+# %% ../../../nbs/29_exact_expanding.ipynb #8a8ce963
 def _with_rank(columns, tables, topics, first, rank):
-    "Partitions of `topics`, from number `first` on, whose pair has a rank: places, numbers, ranks."
+    "Partitions of `topics`, each from number `first` on, whose pair has a rank: places and ranks."
     begin = np.minimum(columns.start[topics] + first, columns.start[topics + 1])
     length = columns.start[topics + 1] - begin
-    places = np.arange(length.sum(), dtype=np.int32)
-    places += np.repeat((begin - begins(length)[:-1]).astype(np.int32), length)
-    mine = rank[tables.pair[places]]
+    places = np.arange(length.sum()) + np.repeat(begin - begins(length)[:-1], length)
+    mine = rank.take(tables.pair.take(places, mode="clip"), mode="clip")         # nothing is clipped, nor checked twice
     here = np.flatnonzero(mine >= 0)
-    first_of = np.repeat(columns.start[topics].astype(np.int32), length)
-    return places[here], places[here] - first_of[here], mine[here]
+    return places[here], mine[here]
 
-# %% ../../../nbs/29_exact_expanding.ipynb #25b8794e
+
+def _numbers(columns, places):
+    "The numbers of partitions within their topics; their places ascend."
+    count = row_lengths(np.searchsorted(places, columns.start))
+    return places - np.repeat(columns.start[:-1], count)
+
+# %% ../../../nbs/29_exact_expanding.ipynb #2eacf277
 MANY = 100_000         # partitions from which it pays to look at the highest numbers only
+
+
+def _share(tables, over, row, gone):
+    "Of each class the share to look at first: twice what leaves, and some more for each of its owners."
+    leaves, owners, had = (np.bincount(row, given, len(tables.size)) for given in (gone, None, tables.had[over]))
+    return (2 * leaves + 8 * owners) / np.maximum(had, 1)
 
 
 def _given_up(columns: Columns, tables: Tables, count: np.ndarray) -> np.ndarray:
@@ -45,23 +57,19 @@ def _given_up(columns: Columns, tables: Tables, count: np.ndarray) -> np.ndarray
     gone, row = (tables.had - count)[over], np.searchsorted(tables.at, over, side="right") - 1
     rank = np.full(len(count) + 1, -1, np.int32)
     rank[over] = np.arange(len(over), dtype=np.int32)
-    affected = np.zeros(len(tables.size) + 1, bool)
-    affected[row] = True
-    topics = np.flatnonzero(affected[tables.class_of])
-    counts, had = columns.partitions[topics], tables.had[over].sum()
-    share = (2 * gone.sum() + 8 * len(over)) / had if counts.sum() >= MANY else 1
+    topics = np.flatnonzero(np.append(np.bincount(row, minlength=len(tables.size)), 0)[tables.class_of])
+    of, partitions = tables.class_of[topics], columns.partitions[topics]
+    share = _share(tables, over, row, gone) if partitions.sum() >= MANY else np.ones(len(tables.size))
     while True:             # the last ones are among the highest numbers: look there first
-        first = 0 if share >= 0.25 else _first_number(counts, share)
-        places, number, pair = _with_rank(columns, tables, topics, first, rank)
+        places, pair = _with_rank(columns, tables, topics, _first_numbers(partitions, of, share)[of], rank)
         found = np.bincount(pair, minlength=len(over))
-        if first == 0 or (found >= gone).all():
+        if (found >= gone).all():
             break
-        share *= 2
-    lone = np.bincount(tables.class_of[topics]).max() == 1          # then they are in order of their numbers already
-    order = stable_order(pair) if lone else stable_order(number, pair)
-    pair = pair[order]
-    behind = begins(found)[1:][pair] - np.arange(len(order))
-    return places[order[behind <= gone[pair]]]
+        share[row[found < gone]] *= 2
+    lone = np.bincount(of).max() == 1                               # then they are in order of their numbers already
+    order = stable_order(pair) if lone else stable_order(_numbers(columns, places), pair)
+    last = np.arange(gone.sum()) + np.repeat(begins(found)[1:] - begins(gone)[1:], gone)
+    return places[order[last]]
 
 # %% ../../../nbs/29_exact_expanding.ipynb #d3127766
 def _sorted_turns(row, member, begin, end):
@@ -110,8 +118,8 @@ def _turns(member, begin, end):
     return np.concatenate([_table(member, begin, end, low, full), np.tile(member, over - full),
                            _table(member, begin, end, over, high)])
 
-# %% ../../../nbs/29_exact_expanding.ipynb #ce9e157b
-LONG = 400             # partitions per row from which rows are dealt one at a time
+# %% ../../../nbs/29_exact_expanding.ipynb #c0746cdc
+LONG = 6000            # partitions per row from which rows are dealt one at a time
 
 
 def _dealt(tables, count, members):

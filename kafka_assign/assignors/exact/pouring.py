@@ -84,17 +84,17 @@ def turns(at: np.ndarray, together: np.ndarray) -> list[Turn]:
         found.append(Turn(slice(a, b), slice(first, last), at[a:b + 1] - first, mine))
     return found[:several] + sorted(found[several:], key=lambda turn: int(turn.at[1]))
 
-# %% ../../../nbs/28_exact_pouring.ipynb #2cdbadc6
+# %% ../../../nbs/28_exact_pouring.ipynb #be5f602f
 def fill(load: np.ndarray, count: int) -> np.ndarray:
     "How many of `count` partitions each gets if they fill up the lowest loads; a remainder goes to the first."
-    under, level = load, (count + int(load.sum())) // len(load)
-    while under.max() > level:
-        under = under[under <= level]
-        level = (count + int(under.sum())) // len(under)
+    ordered = load.copy()
+    ordered.sort()
+    total = ordered.cumsum()
+    wet = np.count_nonzero(np.arange(1, len(load) + 1) * ordered - total <= count)
+    level, rest = divmod(count + int(total[wet - 1]), wet)
     gift = np.maximum(level - load, 0)
-    rest = count + int(under.sum()) - level * len(under)
     if rest:
-        gift[np.flatnonzero(load <= level)[:rest]] += 1
+        gift[(load <= level).nonzero()[0][:rest]] += 1
     return gift
 
 # %% ../../../nbs/28_exact_pouring.ipynb #86997b4a

@@ -5,17 +5,17 @@
 # %% auto #0
 __all__ = ['Rows', 'even', 'Problem', 'problem_of', 'State', 'settle', 'stuck']
 
-# %% ../../../nbs/28_exact_settling.ipynb #293ceb0c
+# %% ../../../nbs/28_exact_settling.ipynb #6b400ac9
 from typing import NamedTuple
 
 import numpy as np
 
 from ..core import pick_rows
 from .pouring import (
-    Turn, gifts, pour, ranked, served, summed, turn_order, turns, with_own_turns)
-from ...columns import begins, row_of, row_sums
+    Turn, fill, gifts, ranked, served, summed, turn_order, turns, with_own_turns)
+from ...columns import begins, row_lengths, row_of, row_sums
 
-# %% ../../../nbs/28_exact_settling.ipynb #5086b29a
+# %% ../../../nbs/28_exact_settling.ipynb #fdfc6333
 class Rows(NamedTuple):
     "Rows of pairs, as in `Tables`: all of them, or some, in some order."
     size: np.ndarray
@@ -33,6 +33,16 @@ class Rows(NamedTuple):
         at, mine = pick_rows(self.at, rows)
         places = mine if self.places is None else self.places[mine]
         return Rows(self.size[rows], at, self.member[mine], self.had[mine], places)
+
+    def without(self, gone: np.ndarray) -> "Rows":
+        "The rows without these members (a mask)."
+        return self.among(~gone[self.member]) if gone.any() else self
+
+    def among(self, chosen: np.ndarray) -> "Rows":
+        "The rows with the chosen pairs only (a mask), without those that have none of them."
+        mine, length = np.flatnonzero(chosen), row_sums(chosen, self.at)
+        places = mine if self.places is None else self.places[mine]
+        return Rows(self.size[length > 0], begins(length[length > 0]), self.member[mine], self.had[mine], places)
 
 # %% ../../../nbs/28_exact_settling.ipynb #cd831ce4
 def even(rows: Rows, low: np.ndarray) -> np.ndarray:
@@ -109,7 +119,7 @@ class State:
         "Of each block: how many carry an extra partition beyond those that shall; negative if some are missing."
         return np.bincount(self.problem.label[self.more()], minlength=len(self.load)) - self.problem.extra
 
-# %% ../../../nbs/28_exact_settling.ipynb #ce1bfb39
+# %% ../../../nbs/28_exact_settling.ipynb #c059d745
 def _hand_over(state, turn, least, spare):
     """Those with too few get what is free, then what others have over `least`; of what they had only those above give.
 
@@ -118,12 +128,14 @@ def _hand_over(state, turn, least, spare):
     low, places, at, row = state.problem.low, turn.places, turn.at, turn.row
     member, free = state.rows.member[places], state.free[turn.rows]
     load, count = state.load[member], state.count[places]
-    over = load - least[member]
-    if over.max() <= 0 and free.max() == 0:
+    over, below, block = load - least[member], load - low[member], state.block[turn.rows]
+    if over.max() <= 0 and free.max() == 0 or below.min() >= 0 and spare[block].max() == 0:
         return
     surplus = np.maximum(np.minimum(over, np.where(state.above[member], count, count - state.kept[places])), 0)
-    block = state.block[turn.rows]
-    gift = gifts(load - low[member], at, row, free + np.add.reduceat(surplus, at[:-1]), spare[block])
+    offer = free + np.add.reduceat(surplus, at[:-1])
+    if offer.max() == 0:
+        return
+    gift = gifts(below, at, row, offer, spare[block])
     taken = np.add.reduceat(gift, at[:-1])
     change = gift - served(surplus, at, row, np.maximum(taken - free, 0))
     state.free[turn.rows] = np.maximum(free - taken, 0)
@@ -138,33 +150,34 @@ def _hand_over_all(state, turns, least):
     for turn in turns:
         _hand_over(state, turn, least, spare)
 
-# %% ../../../nbs/28_exact_settling.ipynb #5fe5a66b
-def _eligible(state, turn):
-    "A row's turn without members that have too many already, and the members that are left."
-    member = state.rows.member[turn.places]
-    here = np.flatnonzero(~state.above[member])
-    return Turn(turn.rows, turn.places.start + here, np.array([0, len(here)]), None), member[here]
+# %% ../../../nbs/28_exact_settling.ipynb #ca698285
+def _announced(free, at):
+    "An even share of the free partitions of each row for each of its pairs."
+    length = row_lengths(at)
+    nth = np.arange(1, at[-1] + 1) - np.repeat(at[:-1], length)
+    upto = nth * np.repeat(free, length) // np.repeat(length, length)
+    return upto - np.where(nth == 1, 0, np.append(0, upto[:-1]))
 
-# %% ../../../nbs/28_exact_settling.ipynb #8b893108
-def _spread(state, turn):
-    "The free partitions of a row evenly over its subscribers: what the other rows may expect of it."
-    turn, member = _eligible(state, turn)
-    free, nth = state.free[turn.rows], np.arange(len(member))
-    gift = (nth + 1) * free // max(len(member), 1) - nth * free // max(len(member), 1)
-    state.count[turn.places] += gift
-    state.load[member] += gift
+# %% ../../../nbs/28_exact_settling.ipynb #907e2223
+def _place(state, order):
+    "The free partitions of these rows, in the order given, fill up their neediest subscribers."
+    rows, free = state.rows, np.zeros(len(state.free), np.int64)
+    free[order] = state.free[order]
+    takes = ~state.above[rows.member] & np.repeat(free > 0, row_lengths(rows.at))
+    pairs, at = np.flatnonzero(takes), begins(row_sums(takes, rows.at))
+    member, gift, ends = rows.member[pairs], _announced(free, at), at.tolist()
+    below = state.load - state.problem.low + summed(gift, member, len(state.load))
+    for nth, count in zip(order, free[order].tolist()):
+        mine = slice(ends[nth], ends[nth + 1])
+        if mine.start < mine.stop:
+            others = below[member[mine]] - gift[mine]
+            gift[mine] = fill(others, count)
+            below[member[mine]] = others + gift[mine]
+    state.load = below + state.problem.low
+    state.count[pairs] += gift
+    state.free = rows.size - row_sums(state.count, rows.at)
 
-# %% ../../../nbs/28_exact_settling.ipynb #493f971a
-def _place(state, turn):
-    "The free partitions of a row fill up its neediest subscribers."
-    free, (turn, member) = state.free[turn.rows], _eligible(state, turn)
-    if len(member):
-        kept = state.kept[turn.places]
-        load = state.load[member] - state.count[turn.places] + kept
-        gift = pour(load - state.problem.low[member], turn.at, None, free)
-        state.count[turn.places], state.load[member] = kept + gift, load + gift
-
-# %% ../../../nbs/28_exact_settling.ipynb #00a1d21d
+# %% ../../../nbs/28_exact_settling.ipynb #80816e07
 def _with_members(state, chosen):
     "Mask over blocks: those of which some member is among the chosen."
     mask = np.zeros(len(chosen), bool)
@@ -174,12 +187,9 @@ def _with_members(state, chosen):
 
 def _settle_large(state, turns):
     "The rows of large blocks one by one: free partitions are placed, then members hand over."
-    needed = [turn for turn in turns if state.free[turn.rows].any()]
-    for step in (_spread, _place):
-        for turn in needed:
-            step(state, turn)
-    if needed:
-        state.free = state.rows.size - row_sums(state.count, state.rows.at)
+    order = [turn.rows.start for turn in turns]
+    if state.free[order].any():
+        _place(state, order)
     high = _with_members(state, state.load > state.most)
     _hand_over_all(state, [turn for turn in turns if high[state.block[turn.rows.start]]], state.most)
     many = (state.too_many() > 0) & ~_with_members(state, state.load > state.most)

@@ -14,11 +14,11 @@ from typing import NamedTuple
 
 import numpy as np
 
-# %% ../nbs/01_columns.ipynb #418f2e24
+# %% ../nbs/01_columns.ipynb #a52c1277
 def begins(lengths: np.ndarray) -> np.ndarray:
     "Where rows of these `lengths` begin when they lie back to back; one entry more than rows, the last is the end."
     at = np.zeros(len(lengths) + 1, np.int64)
-    np.cumsum(lengths, out=at[1:])
+    lengths.cumsum(out=at[1:])
     return at
 
 
@@ -31,15 +31,17 @@ def row_of(at: np.ndarray) -> np.ndarray:
     "The row of each value, for rows that begin at `at`."
     return np.repeat(np.arange(len(at) - 1, dtype=np.int32), row_lengths(at))
 
-# %% ../nbs/01_columns.ipynb #d5cb3d27
+# %% ../nbs/01_columns.ipynb #5710c5b4
 def row_sums(values: np.ndarray, at: np.ndarray) -> np.ndarray:
     "The sum of each row as int64; 0 for an empty one."
     return row_lengths(begins(values)[at])
 
 
 def _row_reduce(ufunc, values, at, empty):
-    out = np.full(len(at) - 1, empty, values.dtype)
-    filled = np.flatnonzero(row_lengths(at))
+    length = row_lengths(at)
+    if length.all():
+        return ufunc.reduceat(values, at[:-1])
+    out, filled = np.full(len(length), empty, values.dtype), np.flatnonzero(length)
     if len(filled):
         out[filled] = ufunc.reduceat(values, at[filled])
     return out
@@ -136,19 +138,19 @@ class _Places:
         "Where each group's partitions begin."
         return read_only(self.start[self.topics_at])
 
-# %% ../nbs/01_columns.ipynb #e324f827
+# %% ../nbs/01_columns.ipynb #28ca1033
 class _Cells:
     "Readers of topics, and the table of topics and members; made when first asked for."
 
     @cached_property
     def readers(self) -> np.ndarray:
         "How many members subscribe to each topic."
-        return read_only(np.diff(self.subs_at))
+        return read_only(row_lengths(self.subs_at))
 
     @cached_property
     def cell_at(self) -> np.ndarray:
         "Where each topic's row begins in a table with one cell per topic and member of its group."
-        return read_only(begins(np.diff(self.members_at)[row_of(self.topics_at)]))
+        return read_only(begins(row_lengths(self.members_at)[row_of(self.topics_at)]))
 
     @cached_property
     def first_cell(self) -> np.ndarray:

@@ -4,17 +4,17 @@
 
 # %% auto #0
 __all__ = ['SMALL_ROUND', 'weights', 'lag_by_rule', 'live_rounds', 'Live', 'live_topics', 'one_round', 'rounds_alone',
-           'deal_live', 'lag_assign', 'partition_lag']
+           'deal_live', 'rest_in_turn', 'lag_assign', 'partition_lag']
 
-# %% ../../nbs/24_lag.ipynb #194cef0a
+# %% ../../nbs/24_lag.ipynb #76ce477b
 from itertools import pairwise
 from typing import NamedTuple
 
 import numpy as np
 
-from .core import pick_rows, places, row_order, subscribers
+from .core import pick_rows, places, row_order, runs, subscribers
 from .registry import strategy
-from ..columns import Columns, row_of, row_sums
+from ..columns import Columns, row_lengths, row_of, row_sums
 from ..metrics import partition_lag
 
 # %% ../../nbs/24_lag.ipynb #9a3a15d0
@@ -40,11 +40,13 @@ def lag_by_rule(columns: Columns) -> np.ndarray:
             total[consumer] += lag[place]
     return owner
 
-# %% ../../nbs/24_lag.ipynb #dba3f7eb
+# %% ../../nbs/24_lag.ipynb #4b4d1e96
 def live_rounds(columns: Columns, lag: np.ndarray) -> np.ndarray:
     "How many rounds of each topic can change the order of later ones, int64."
-    rounds = -(-row_sums(lag > 0, columns.start) // np.maximum(columns.readers, 1))
-    return np.where((columns.readers > 1) & (columns.partitions > columns.readers), rounds, 0)
+    several = (columns.readers > 1) & (columns.partitions > columns.readers)
+    if not several.any():
+        return np.zeros(columns.topic_count, np.int64)
+    return np.where(several, -(-row_sums(lag > 0, columns.start) // np.maximum(columns.readers, 1)), 0)
 
 # %% ../../nbs/24_lag.ipynb #741c639f
 class Live(NamedTuple):
@@ -64,11 +66,11 @@ def live_topics(columns: Columns, rounds: np.ndarray) -> Live:
     at, slot = pick_rows(columns.subs_at, topics)
     return Live(at, slot, rounds[topics], columns.start[topics], columns.start[topics + 1])
 
-# %% ../../nbs/24_lag.ipynb #0e8844b3
+# %% ../../nbs/24_lag.ipynb #020ff07c
 def one_round(live: Live, topics: int, number: int, lag: np.ndarray, total: np.ndarray) -> tuple:
     "Round `number` of the first `topics`: partitions given, and to whom (as places in `total`, which it updates)."
     at = live.at[:topics + 1]
-    row, readers = row_of(at), np.diff(at)
+    row, readers = row_of(at), row_lengths(at)
     taker = row_order(total[:at[-1]], at) if number else np.arange(at[-1])       # at first nobody lags
     given = (live.first[:topics] + number * readers - at[:-1])[row] + np.arange(len(row))
     there = given < live.end[row]
@@ -87,7 +89,7 @@ def rounds_alone(total: list[int], lag: list[int]) -> tuple[list[int], list[int]
             total[member] += weight
     return takers[:len(lag)], sorted(members, key=total.__getitem__)
 
-# %% ../../nbs/24_lag.ipynb #da6c49bb
+# %% ../../nbs/24_lag.ipynb #e3966b81
 SMALL_ROUND = 300
 
 
@@ -101,7 +103,7 @@ def deal_live(live: Live, lag: np.ndarray, taken: np.ndarray) -> np.ndarray:
         taken[given] = taker
         number += 1
         left = np.count_nonzero(live.rounds > number)
-    if (live.first + live.rounds * np.diff(live.at) < live.end).any():       # somebody asks for the order after them
+    if (live.first + live.rounds * row_lengths(live.at) < live.end).any():       # somebody asks for the order after them
         order = row_order(total, live.at)
     for topic, (begin, end) in enumerate(pairwise(live.at[:left + 1].tolist())):
         width = end - begin
@@ -112,7 +114,19 @@ def deal_live(live: Live, lag: np.ndarray, taken: np.ndarray) -> np.ndarray:
         order[begin:end] = begin + np.array(after)
     return order
 
-# %% ../../nbs/24_lag.ipynb #46b3c23f
+# %% ../../nbs/24_lag.ipynb #028c6c65
+def rest_in_turn(columns: Columns, rounds: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    "Partitions after so many rounds of their topics, as places, and whose turn it is at each, as places in `subs`."
+    dealt = np.minimum(rounds * columns.readers, columns.partitions)
+    count = np.where(columns.readers > 0, columns.partitions - dealt, 0)
+    at, turn = runs(columns.subs_at[:-1], count)
+    wide = np.flatnonzero(count > columns.readers)
+    wide_at, again = pick_rows(at, wide)
+    topic = wide[row_of(wide_at)]
+    turn[again] = columns.subs_at[topic] + (again - at[topic]) % columns.readers[topic]
+    return runs(columns.start[:-1] + dealt, count)[1], turn
+
+# %% ../../nbs/24_lag.ipynb #b217d29e
 @strategy("lag", kafka="LagBasedAssignor", many=True, without=["nobody-idle"])
 def lag_assign(columns: Columns) -> np.ndarray:
     """Within each topic even counts, and lag spread as evenly as these allow: the furthest behind first.
@@ -122,18 +136,15 @@ def lag_assign(columns: Columns) -> np.ndarray:
     """
     lag = weights(columns)
     by_lag = row_order(-lag, columns.start)
-    lag = lag[by_lag]
-    rounds = live_rounds(columns, lag)
-    live, order, taken = live_topics(columns, rounds), np.arange(len(columns.subs)), np.full(columns.size, -1)
-    order[live.slot] = live.slot[deal_live(live, lag, taken)]
-    taken[taken >= 0] = live.slot[taken[taken >= 0]]
-    rest = np.repeat((columns.readers > 0), columns.partitions) & (taken < 0)
-    rest = slice(None) if rest.all() else rest
-    topic, place = columns.topic_of[rest], columns.number[rest].copy()
-    readers = columns.readers.astype(np.int32)[topic]
-    again = place >= readers                               # division is slow, and most topics have many readers
-    place[again] %= readers[again]
-    taken[rest] = order[columns.subs_at[topic] + place]
+    rounds, subs = live_rounds(columns, lag), columns.subs
     owner = np.full(columns.size, -1, np.int32)
-    owner[by_lag] = np.append(columns.subs, -1)[taken]
+    if rounds.any():
+        live, taken = live_topics(columns, rounds), np.full(columns.size, -1)
+        order = deal_live(live, lag[by_lag], taken)
+        given = np.flatnonzero(taken >= 0)
+        owner[by_lag[given]] = subs[live.slot[taken[given]]]
+        subs = subs.copy()
+        subs[live.slot] = subs[live.slot[order]]
+    rest, turn = rest_in_turn(columns, rounds)
+    owner[by_lag[rest]] = subs[turn]
     return owner

@@ -79,14 +79,14 @@ def _sorted_turns(row, member, begin, end):
     turn = np.arange(len(pair)) + (begin - begins(count)[:-1])[pair]
     return member[pair[stable_order(turn, row[pair])]]
 
-# %% ../../../nbs/29_exact_expanding.ipynb #5612a5aa
+# %% ../../../nbs/29_exact_expanding.ipynb #6226726d
 AIR = 4                # cells per partition that a table of turns may have
 
 
 def _lines(row, member, begin, end):
     "The new owners row by row, by a table with a line for each turn of each row."
     heads = np.flatnonzero(np.append(True, row[1:] != row[:-1]))
-    width, count = np.diff(heads, append=len(row)), end - begin
+    width, count = row_lengths(np.append(heads, len(row))), end - begin
     low = np.minimum.reduceat(begin, heads)
     at = begins((np.maximum.reduceat(end, heads) - low) * width)
     if at[-1] > AIR * count.sum():
@@ -135,17 +135,14 @@ def _dealt(tables, count, members):
     at = np.searchsorted(row, np.arange(len(tables.size) + 1)).tolist()
     return np.concatenate([_turns(member[a:b], begin[a:b], end[a:b]) for a, b in zip(at, at[1:]) if a < b])
 
-# %% ../../../nbs/29_exact_expanding.ipynb #0ea03621
+# %% ../../../nbs/29_exact_expanding.ipynb #74457d98
 def _free(columns, tables, owner):
     "Partitions without owner that shall have one, class by class."
-    waiting, class_of = owner < 0, tables.class_of
-    waiting[pick_rows(columns.start, np.flatnonzero(class_of < 0))[1]] = False
-    free = np.flatnonzero(waiting)
-    if (class_of[1:] < class_of[:-1]).any():         # only groups with several classes can be out of order
-        row = class_of[columns.topic_of[free]]
-        some = slice(None) if tables.several.all() else np.flatnonzero(tables.several[row])
-        free[some] = free[some][stable_order(row[some])]
-    return free
+    free, class_of = np.flatnonzero(owner < 0), tables.class_of
+    topics = np.argsort(class_of, kind="stable")[np.count_nonzero(class_of < 0):]
+    if len(topics) == len(class_of) and (topics[1:] > topics[:-1]).all():         # they lie in order
+        return free
+    return free[pick_rows(np.searchsorted(free, columns.start), topics)[1]]
 
 # %% ../../../nbs/29_exact_expanding.ipynb #4bfdf2cb
 def expand(columns: Columns, tables: Tables, count: np.ndarray) -> np.ndarray:

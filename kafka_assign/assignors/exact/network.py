@@ -57,7 +57,7 @@ def masks(at: np.ndarray, member: np.ndarray, members: int, code: np.ndarray,
             found[:] = [mask | rows << first for mask, rows in zip(found, more)]
     return of_rows + of_members
 
-# %% ../../../nbs/29_exact_network.ipynb #9154fb7c
+# %% ../../../nbs/29_exact_network.ipynb #d11fc9d0
 class Network:
     """Members are nodes 0 to M - 1, classes M to M + S - 1.
 
@@ -81,30 +81,39 @@ class Network:
         self.priced = {0: (1 << self.nodes) - 1}
         self.excess, self.need = np.zeros(self.nodes, np.int64), np.zeros(self.nodes, np.int64)
 
-    def set_prices(self, price: list[int]) -> None:
+    def set_prices(self, price: np.ndarray) -> None:
         "Give each node its price."
-        self.price, self.priced = price, {}
-        for node, value in enumerate(price):
-            self.priced[value] = self.priced.get(value, 0) | 1 << node
+        self.price = price.tolist()
+        self.priced = {value: mask_of(price == value) for value in set(self.price)}
 
-    def out(self, node: int) -> int:
-        "The nodes that a unit at `node` may go on to."
-        price = self.price[node]
-        paid = self.priced.get(price + 1 if node < self.members else price - 1, 0)
-        return self.free[node] & self.priced[price] | self.paid[node] & paid
+    def steps(self, nodes: int) -> list[tuple[int, int]]:
+        "Each of these nodes, and those that a unit at it may go on to."
+        found, priced = [], self.priced
+        for node in bits(nodes):
+            price, paid = self.price[node], self.paid[node]
+            onward = self.free[node] & priced[price]
+            if paid:
+                onward |= paid & priced.get(price + 1 if node < self.members else price - 1, 0)
+            found.append((node, onward))
+        return found
 
-# %% ../../../nbs/29_exact_network.ipynb #da8186fe
+# %% ../../../nbs/29_exact_network.ipynb #59d408f6
 def layers_from(network: Network, start: int, goal: int, shut: int) -> tuple[list[int], int]:
-    "Nodes by their distance from `start`, up to the first ones in `goal`; and all that were reached."
-    seen, layer, found = start | shut, start, [start]
+    "Nodes by their distance from `start`, those on ways to the first ones in `goal`; and all that were reached."
+    seen, layer, found, steps = start | shut, start, [start], []
     while layer and not layer & goal:
+        steps.append(network.steps(layer))
         reached = 0
-        for node in bits(layer):
-            reached |= network.out(node)
+        for _, onward in steps[-1]:
+            reached |= onward
         layer = reached & ~seen
         seen |= layer
         found.append(layer)
     found[-1] &= goal
+    for depth in range(len(steps) - 1, -1, -1):
+        for node, onward in steps[depth]:
+            if not onward & found[depth + 1]:
+                found[depth] ^= 1 << node
     return found, seen & ~shut
 
 # %% ../../../nbs/29_exact_network.ipynb #d73261ba
@@ -147,7 +156,7 @@ def _move(network, path, layers):
     if not network.need[path[-1]]:
         layers[-1] &= ~(1 << path[-1])
 
-# %% ../../../nbs/29_exact_network.ipynb #d0b7f488
+# %% ../../../nbs/29_exact_network.ipynb #73c7fa45
 def _walk(network, node, layers):
     "One walk down the layers: whether units arrived. Dead ends are struck from the layers."
     path, last = [node], len(layers) - 1
@@ -156,22 +165,22 @@ def _walk(network, node, layers):
         if depth == last:
             _move(network, path, layers)
             return True
-        onward = network.out(path[-1]) & layers[depth + 1]
+        [(_, onward)] = network.steps(1 << path[-1])
+        onward &= layers[depth + 1]
         if onward:
             path.append((onward & -onward).bit_length() - 1)
         else:
             layers[depth] &= ~(1 << path.pop())
     return False
 
-# %% ../../../nbs/29_exact_network.ipynb #d0d91699
+# %% ../../../nbs/29_exact_network.ipynb #0f95a620
 def push(network: Network, shut: int = 0) -> int:
     "Push units from excess to need as long as there is a way; the nodes that the rest can still reach."
     while True:
-        start = mask_of(network.excess > 0)
-        layers, seen = layers_from(network, start, mask_of(network.need > 0), shut)
+        layers, seen = layers_from(network, mask_of(network.excess > 0), mask_of(network.need > 0), shut)
         if not layers[-1]:
             return seen
-        for node in bits(start):
+        for node in bits(layers[0]):
             while network.excess[node] and _walk(network, node, layers):
                 pass
 

@@ -18,11 +18,13 @@ def summed(values: np.ndarray, key: np.ndarray, count: int) -> np.ndarray:
     "The sum of the values for each key from 0 to `count` - 1, int64."
     return np.bincount(key, values, count).astype(np.int64)           # numbers of partitions are exact as float64
 
-# %% ../../../nbs/28_exact_pouring.ipynb #e06a25bf
+# %% ../../../nbs/28_exact_pouring.ipynb #220c1e65
 def ranks(ordered: np.ndarray) -> np.ndarray:
     "The rank of each key among equal ones, which lie side by side."
-    nth, fresh = np.arange(len(ordered)), np.append(True, ordered[1:] != ordered[:-1])
-    return nth - np.maximum.accumulate(np.where(fresh, nth, 0))
+    nth = np.arange(len(ordered))
+    first = nth.copy()
+    first[1:] *= ordered[1:] != ordered[:-1]
+    return nth - np.maximum.accumulate(first)
 
 # %% ../../../nbs/28_exact_pouring.ipynb #00284619
 def ranked(key: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -30,11 +32,11 @@ def ranked(key: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     order = np.argsort(key, kind="stable")
     return order, ranks(key[order])
 
-# %% ../../../nbs/28_exact_pouring.ipynb #595b7fd0
+# %% ../../../nbs/28_exact_pouring.ipynb #7cc847dc
 def pieces(at: np.ndarray, rows: np.ndarray, pairs: int = 1 << 20) -> list[np.ndarray]:
     "The rows in pieces that have about so many pairs, so that what is computed of one piece stays small."
-    if len(rows) == 0:
-        return []
+    if at[-1] <= pairs:
+        return [rows] if len(rows) else []
     length = begins(row_lengths(at)[rows])
     parts = np.split(rows, np.searchsorted(length, np.arange(pairs, length[-1], pairs)))
     return [part for part in parts if len(part)]
@@ -97,16 +99,14 @@ def fill(load: np.ndarray, count: int) -> np.ndarray:
         gift[(load <= level).nonzero()[0][:rest]] += 1
     return gift
 
-# %% ../../../nbs/28_exact_pouring.ipynb #86997b4a
+# %% ../../../nbs/28_exact_pouring.ipynb #f52aa47e
 def few(load: list[int], count: int) -> list[int]:
     "`fill` for a few members, without NumPy."
     under = load
-    while True:
+    level, rest = divmod(count + sum(under), len(under))
+    while max(under) > level:
+        under = [one for one in under if one <= level]
         level, rest = divmod(count + sum(under), len(under))
-        wet = [one for one in under if one <= level]
-        if len(wet) == len(under):
-            break
-        under = wet
     gift = []
     for one in load:
         lucky = one <= level and rest > 0

@@ -72,13 +72,13 @@ def _stock(state, part, crowned):
         over=(state.load - state.problem.low - 1)[members] + blank,
         free=np.append(state.free[rows], np.zeros(len(names), np.int64)))
 
-# %% ../../../nbs/29_exact_pushing.ipynb #d2b29a12
+# %% ../../../nbs/29_exact_pushing.ipynb #05619c59
 def network_of(stock: Stock) -> Network:
     "The network of what stands where, to be pushed further."
     network = Network(len(stock.over), stock.at, stock.member, stock.count, stock.had)
     for row in np.flatnonzero(~stock.payable).tolist():
         network.paid[network.members + row] = 0
-    network.set_prices(np.append(stock.price, stock.row_price).tolist())
+    network.set_prices(np.append(stock.price, stock.row_price))
     network.need[:network.members] = np.maximum(-stock.over, 0)
     network.excess[:] = np.append(np.maximum(stock.over, 0), stock.free)
     return network

@@ -119,29 +119,30 @@ class State:
         "Of each block: how many carry an extra partition beyond those that shall; negative if some are missing."
         return np.bincount(self.problem.label[self.more()], minlength=len(self.load)) - self.problem.extra
 
-# %% ../../../nbs/28_exact_settling.ipynb #c059d745
+# %% ../../../nbs/28_exact_settling.ipynb #319c2fbb
 def _hand_over(state, turn, least, spare):
     """Those with too few get what is free, then what others have over `least`; of what they had only those above give.
 
     The first `spare` of each block with just enough may take one, too; it is counted down.
     """
-    low, places, at, row = state.problem.low, turn.places, turn.at, turn.row
+    places, at, row = turn.places, turn.at, turn.row
     member, free = state.rows.member[places], state.free[turn.rows]
-    load, count = state.load[member], state.count[places]
-    over, below, block = load - least[member], load - low[member], state.block[turn.rows]
-    if over.max() <= 0 and free.max() == 0 or below.min() >= 0 and spare[block].max() == 0:
+    load, count, low = state.load[member], state.count[places], state.problem.low[member]
+    block = state.block[turn.rows]
+    over, below, extra = load - least[member], load - low, spare[block]
+    if over.max() <= 0 and free.max() == 0 or below.min() >= 0 and extra.max() == 0:
         return
     surplus = np.maximum(np.minimum(over, np.where(state.above[member], count, count - state.kept[places])), 0)
     offer = free + np.add.reduceat(surplus, at[:-1])
     if offer.max() == 0:
         return
-    gift = gifts(below, at, row, offer, spare[block])
+    gift = gifts(below, at, row, offer, extra)
     taken = np.add.reduceat(gift, at[:-1])
     change = gift - served(surplus, at, row, np.maximum(taken - free, 0))
     state.free[turn.rows] = np.maximum(free - taken, 0)
     state.count[places], state.load[member] = count + change, load + change
-    if spare[block].any():
-        spare[block] -= np.add.reduceat((gift > 0) & (load + gift > low[member]), at[:-1], dtype=np.int64)
+    if extra.any():
+        spare[block] = extra - np.add.reduceat((gift > 0) & (load + gift > low), at[:-1], dtype=np.int64)
 
 # %% ../../../nbs/28_exact_settling.ipynb #b75f5e9b
 def _hand_over_all(state, turns, least):

@@ -6,7 +6,7 @@
 __all__ = ['LARGE', 'PASSES', 'DEEP', 'TOGETHER', 'raised', 'is_large', 'steep', 'uneven', 'is_wide', 'flat', 'too_narrow',
            'levels', 'finished', 'strong_components', 'movable', 'by_block', 'Flat', 'flatten']
 
-# %% ../../../nbs/29_exact_splitting.ipynb #6d96dce9
+# %% ../../../nbs/29_exact_splitting.ipynb #3cada7aa
 from typing import NamedTuple
 
 import numpy as np
@@ -14,7 +14,7 @@ import numpy as np
 from .handing import LARGEST_TABLE
 from .network import Network, bits, masks, push
 from .parting import ANY, part_by_means
-from .pouring import pour, summed, with_own_turns
+from .pouring import pour, ranks, summed, with_own_turns
 from .pushing import Local, local
 from .settling import Problem, Rows
 from ...columns import row_lengths, row_maxima, row_minima, row_of, row_sums
@@ -88,20 +88,20 @@ def _order(problem, alone):
     crowd = np.where(similar, size / length, 0)
     return sorted(problem.turns, key=lambda turn: -crowd[turn.rows.start])
 
-# %% ../../../nbs/29_exact_splitting.ipynb #80f84b6e
+# %% ../../../nbs/29_exact_splitting.ipynb #c1928c32
 PASSES = 11            # at most; what is steep after that is quicker done otherwise
 
 
 def flat(problem: Problem, base: np.ndarray):
     """Counts per pair with nearly flat loads over `base`, the loads, and levels that prove it, but for steep blocks.
 
-    Each row fills up its lowest subscribers; then rows that share turns do so once more, backwards, and uneven ones of
-    the others again and again, to and fro, as long as that makes their block flatter.
+    Each row fills up its lowest subscribers; then rows that share turns do so once more, backwards (the last of all has
+    just done so), and uneven ones of the others again and again, to and fro, as long as that makes their block flatter.
     """
     rows, alone = problem.rows, with_own_turns(problem.rows.at, problem.block)
     count, load, last = np.zeros(len(rows.member), np.int32), base.copy(), np.full(len(base), np.inf)
     shared = [turn for turn in problem.turns if not alone[turn.rows.start]]
-    for turn in (_order(problem, alone) if alone.any() else problem.turns) + shared[::-1]:
+    for turn in (_order(problem, alone) if alone.any() else problem.turns) + shared[-2::-1]:
         _again(rows, count, load, turn)
     for nth in range(PASSES if alone.any() else 0):
         again = uneven(rows, count, load) & alone
@@ -129,42 +129,45 @@ def too_narrow(rows: Rows, block: np.ndarray, low: np.ndarray) -> np.ndarray:
         short[block[order[(room < before) & wide[order]]]] = True
     return short[block]
 
-# %% ../../../nbs/29_exact_splitting.ipynb #f07f30cf
-def levels(network: Network, load: np.ndarray) -> np.ndarray:
+# %% ../../../nbs/29_exact_splitting.ipynb #1a1eb1b7
+def levels(network: Network, load: np.ndarray, block: np.ndarray) -> np.ndarray:
     """Make the loads as flat as possible, in place; the level of each member: it carries that many, or one less.
 
-    From the highest load down: whoever carries it hands one over, along any way, to somebody who has two less. What
-    those who cannot can reach is closed: it carries as much or one less, whatever else happens, and is left alone.
+    From the highest load of each block down: whoever carries it hands one over, along any way, to somebody who has two
+    less. What those who cannot can reach is closed: it carries as much or one less, whatever else happens, and is left
+    alone.
     """
     members = network.members
     level, shut = np.zeros(members, np.int64), 0
     open_ = np.ones(members, bool)
     while open_.any():
-        top = load[open_].max()
+        highest = np.zeros(int(block.max()) + 1, np.int64)
+        np.maximum.at(highest, block[open_], load[open_])
+        top = highest[block]
         network.excess[:members] = open_ & (load == top)
         network.need[:members] = np.where(open_, np.maximum(top - 1 - load, 0), 0)
         had, lacked = network.excess.copy(), network.need.copy()
         seen = push(network, shut)
         load += (network.excess - had + lacked - network.need)[:members]
         closed = np.fromiter(bits(seen & (1 << members) - 1), np.int64)
-        level[closed] = top
+        level[closed] = top[closed]
         open_[closed] = False
         shut |= seen
     return level
 
-# %% ../../../nbs/29_exact_splitting.ipynb #58ca6e30
+# %% ../../../nbs/29_exact_splitting.ipynb #3fe64663
 DEEP = 100             # a gap between loads from which it takes too long to go down step by step
 
 
-def _flattened(part, count, load, level, large):
-    "Counts, loads and levels of a steep block, or of several small ones without a deep gap."
+def _flattened(part, count, load, level, block, large):
+    "Counts, loads and levels of a steep block, or of several small ones without a deep gap; `block` of each member."
     gap = level - load
     by_means = gap.max() > DEEP or large and 10 * np.count_nonzero(gap > 1) > len(part.rows)
     if by_means and len(part.rows) * len(part.members) <= LARGEST_TABLE:
         part_by_means(part.at, part.member, count, load)
         return count, load, raised(part, count, load)
     network = Network(len(part.members), part.at, part.member, count, np.int64(ANY))
-    level = levels(network, load)
+    level = levels(network, load, block)
     return network.count, load, level
 
 # %% ../../../nbs/29_exact_splitting.ipynb #db286da5
@@ -221,8 +224,13 @@ def movable(part: Local, count: np.ndarray, load: np.ndarray, level: np.ndarray)
     component = strong_components(forward, backward)
     return low & (component[row + members] == component[part.member])
 
-# %% ../../../nbs/29_exact_splitting.ipynb #dab810a6
+# %% ../../../nbs/29_exact_splitting.ipynb #2097fa59
 TOGETHER = 2000          # pairs of small blocks that share a network
+
+
+def _parted(rows, key):
+    "The rows, parted where the key beside them changes."
+    return np.split(rows, np.flatnonzero(key[1:] != key[:-1]) + 1)
 
 
 def by_block(rows: np.ndarray, problem: Problem, apart: np.ndarray) -> list[np.ndarray]:
@@ -234,11 +242,10 @@ def by_block(rows: np.ndarray, problem: Problem, apart: np.ndarray) -> list[np.n
     small, found = rows[~single], []
     if len(small):
         turn = np.cumsum(length[~single]) // TOGETHER
-        first = np.append(True, np.diff(problem.block[small]) != 0)
-        turn = turn[first][np.cumsum(first) - 1]                           # all rows of a block with its first
-        found = np.split(small, np.flatnonzero(np.diff(turn)) + 1)
+        turn = turn[np.arange(len(small)) - ranks(problem.block[small])]            # all rows of a block with its first
+        found = _parted(small, turn)
     rows = rows[single]
-    return found + (np.split(rows, np.flatnonzero(np.diff(problem.block[rows])) + 1) if len(rows) else [])
+    return found + (_parted(rows, problem.block[rows]) if len(rows) else [])
 
 # %% ../../../nbs/29_exact_splitting.ipynb #f7353446
 def _unsettled(rows, count, level):
@@ -260,7 +267,7 @@ class Flat(NamedTuple):
     movable: np.ndarray
     "pairs whose count may be another one"
 
-# %% ../../../nbs/29_exact_splitting.ipynb #9da6c661
+# %% ../../../nbs/29_exact_splitting.ipynb #c12a7630
 def flatten(problem: Problem, base: np.ndarray) -> Flat:
     "The flattest loads over `base` that the rows allow."
     rows, large = problem.rows, is_large(problem)
@@ -268,7 +275,8 @@ def flatten(problem: Problem, base: np.ndarray) -> Flat:
     apart = large | steep(problem, load, level, DEEP)
     for mine in by_block(np.flatnonzero(steep(problem, load, level)), problem, apart):
         part = local(rows.at, rows.member, mine)
-        found = _flattened(part, count[part.places], load[part.members], level[part.members], large[mine[0]])
+        about = (column[part.members] for column in (load, level, problem.label))
+        found = _flattened(part, count[part.places], *about, large[mine[0]])
         count[part.places], load[part.members], level[part.members] = found
     open_ = _unsettled(rows, count, level)
     for mine in by_block(np.flatnonzero(large), problem, large):

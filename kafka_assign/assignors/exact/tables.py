@@ -5,22 +5,21 @@
 # %% auto #0
 __all__ = ['LARGEST_TABLE', 'scattered', 'alike', 'Tables', 'find', 'tables_of', 'blocks_of']
 
-# %% ../../../nbs/28_exact_tables.ipynb #3713cac4
+# %% ../../../nbs/28_exact_tables.ipynb #888562b5
 from typing import NamedTuple
 
 import numpy as np
 
 from ..core import pick_rows
-from .pouring import pieces, summed
+from .pouring import pieces, ranked, ranks, summed
 from ...columns import Columns, begins, row_lengths, row_maxima, row_minima, row_of
 
-# %% ../../../nbs/28_exact_tables.ipynb #af4de58a
+# %% ../../../nbs/28_exact_tables.ipynb #980fd57e
 def scattered(members: int) -> np.ndarray:
     "A number without pattern for each member (splitmix64), so that sums of them tell sets of members apart."
-    with np.errstate(over="ignore"):
-        mixed = np.arange(1, members + 1, dtype=np.uint64) * np.uint64(0x9E3779B97F4A7C15)
-        mixed = (mixed ^ (mixed >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
-        mixed = (mixed ^ (mixed >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    mixed = np.arange(1, members + 1, dtype=np.uint64) * np.uint64(0x9E3779B97F4A7C15)
+    mixed = (mixed ^ (mixed >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    mixed = (mixed ^ (mixed >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
     return (mixed ^ (mixed >> np.uint64(31))).view(np.int64)
 
 # %% ../../../nbs/28_exact_tables.ipynb #d1c2c7ab
@@ -40,14 +39,12 @@ def _same_rows(columns, topics, others):
     mine, theirs = (columns.subs[pick_rows(columns.subs_at, rows)[1]] for rows in (topics, others))
     return np.array_equal(mine, theirs)
 
-# %% ../../../nbs/28_exact_tables.ipynb #51349ee0
+# %% ../../../nbs/28_exact_tables.ipynb #0c44fead
 def _first_alike(columns, topics, key):
     "For each of the topics, ascending, the first one with the same key."
-    order = np.argsort(key, kind="stable")
-    ordered = key[order]
-    head = np.append(True, ordered[1:] != ordered[:-1])
+    order, rank = ranked(key)
     first = np.empty_like(topics)
-    first[order] = topics[order][np.maximum.accumulate(np.where(head, np.arange(len(head)), 0))]
+    first[order] = topics[order[np.arange(len(order)) - rank]]
     return first
 
 # %% ../../../nbs/28_exact_tables.ipynb #ecfa9e6b
@@ -56,7 +53,7 @@ def _first_by_content(columns, topics):
     seen, at = {}, columns.subs_at
     return np.array([seen.setdefault(columns.subs[at[t]:at[t + 1]].tobytes(), t) for t in topics.tolist()])
 
-# %% ../../../nbs/28_exact_tables.ipynb #c11cbb5f
+# %% ../../../nbs/28_exact_tables.ipynb #59905b3f
 def alike(columns: Columns) -> np.ndarray:
     "For each topic the first with the same subscribers, int64; -1 for topics without partitions or subscribers."
     live = (columns.partitions > 0) & (columns.readers > 0)
@@ -64,8 +61,7 @@ def alike(columns: Columns) -> np.ndarray:
     group = row_of(columns.topics_at)
     everybody = live & (columns.readers == row_lengths(columns.members_at)[group])
     full, narrow = np.flatnonzero(everybody), np.flatnonzero(live & ~everybody)
-    if len(full):
-        first[full] = _first_alike(columns, full, group[full])
+    first[full] = full[np.arange(len(full)) - ranks(group[full])]
     if len(narrow):
         first[narrow] = _first_alike(columns, narrow, _sums(columns, narrow))
         later = narrow[first[narrow] != narrow]
@@ -73,7 +69,7 @@ def alike(columns: Columns) -> np.ndarray:
             first[narrow] = _first_by_content(columns, narrow)
     return first
 
-# %% ../../../nbs/28_exact_tables.ipynb #1412ddd4
+# %% ../../../nbs/28_exact_tables.ipynb #38145af1
 class Tables(NamedTuple):
     "What balance and stickiness depend on: a row per class of topics, in it a pair for each of its subscribers."
     class_of: np.ndarray
@@ -90,8 +86,6 @@ class Tables(NamedTuple):
     "the pair of each partition's class and its previous owner; as many as there are pairs = it had no owner"
     mixed: np.ndarray
     "mask over classes: those with a member of another class, too"
-    several: np.ndarray
-    "mask over classes: those of groups that have several"
 
 # %% ../../../nbs/28_exact_tables.ipynb #dfa1c4a7
 def _cells(columns, class_of, first, topics=slice(None), places=slice(None)):
@@ -130,7 +124,7 @@ def _by_cell(cell, first, at, member):
         pair[here[there]] = found[there] + begin
     return pair
 
-# %% ../../../nbs/28_exact_tables.ipynb #ab0c2d9f
+# %% ../../../nbs/28_exact_tables.ipynb #d8836459
 def _pair_of(columns, class_of, group, at, member, mixed):
     "`Tables.pair`: by the owner alone where it has one pair only, else by cells; `group` is that of each class."
     if mixed.any():
@@ -139,14 +133,14 @@ def _pair_of(columns, class_of, group, at, member, mixed):
             return _by_cell(_cells(columns, class_of, first), first, at, member)
     place_of = np.full(columns.member_count + 1, len(member), np.int32)          # the last one is for nobody
     place_of[member] = np.arange(len(member), dtype=np.int32)
-    pair = place_of[columns.previous]
+    pair = place_of.take(columns.previous)          # half the time of square brackets
     if mixed.any():
         topics = np.flatnonzero(np.append(mixed, False)[class_of])
         places = pick_rows(columns.start, topics)[1]
         pair[places] = _by_cell(_cells(columns, class_of, first, topics, places), first, at, member)
     return pair
 
-# %% ../../../nbs/28_exact_tables.ipynb #e26d801b
+# %% ../../../nbs/28_exact_tables.ipynb #d40d50b9
 def tables_of(columns: Columns) -> Tables:
     "The classes of one group, or of many side by side, in the order of their first topics."
     first = alike(columns)
@@ -161,24 +155,20 @@ def tables_of(columns: Columns) -> Tables:
     size = summed(columns.partitions, class_of + 1, len(heads) + 1)[1:]
     shared = np.bincount(member, minlength=columns.member_count) > 1
     mixed = row_maxima(shared[member], at)
-    group = row_of(columns.topics_at)[heads]
-    several = np.bincount(group)[group] > 1
-    pair = _pair_of(columns, class_of, group, at, member, mixed)
+    pair = _pair_of(columns, class_of, row_of(columns.topics_at)[heads], at, member, mixed)
     had = np.bincount(pair, minlength=len(member) + 1)[:-1].astype(np.int32)
-    return Tables(class_of, size, at, member, had, pair, mixed, several)
+    return Tables(class_of, size, at, member, had, pair, mixed)
 
-# %% ../../../nbs/28_exact_tables.ipynb #39170bf4
+# %% ../../../nbs/28_exact_tables.ipynb #37e1b4b7
 def blocks_of(at: np.ndarray, member: np.ndarray, members: int) -> np.ndarray:
     "For each member the first one that it is connected to by rows of pairs, through others if need be."
-    label, parts = np.arange(members), pieces(at, np.arange(len(at) - 1))
+    label, ends = np.arange(members), [at[rows[0]:rows[-1] + 2] for rows in pieces(at, np.arange(len(at) - 1))]
+    parts = [(member[part[0]:part[-1]], part - part[0], row_lengths(part)) for part in ends]
     while True:
         lower = label.copy()
-        for rows in parts:
-            row_at = at[rows[0]:rows[-1] + 2]
-            mine = member[row_at[0]:row_at[-1]]
-            least = row_minima(label[mine], row_at - row_at[0])
-            np.minimum.at(lower, mine, np.repeat(least, row_lengths(row_at)))
+        for mine, row_at, length in parts:
+            np.minimum.at(lower, mine, np.repeat(row_minima(label[mine], row_at), length))
         lower = lower[lower]
-        if np.array_equal(lower, label):
+        if (lower == label).all():
             return label
         label = lower

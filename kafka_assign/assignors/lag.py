@@ -6,13 +6,13 @@
 __all__ = ['SMALL_ROUND', 'weights', 'lag_by_rule', 'live_rounds', 'Live', 'live_topics', 'one_round', 'rounds_alone',
            'deal_live', 'rest_in_turn', 'lag_assign', 'partition_lag']
 
-# %% ../../nbs/24_lag.ipynb #76ce477b
+# %% ../../nbs/24_lag.ipynb #7a6b8229
 from itertools import pairwise
 from typing import NamedTuple
 
 import numpy as np
 
-from .core import pick_rows, places, row_order, runs, subscribers
+from .core import pick_rows, places, row_order, stretches, subscribers
 from .registry import strategy
 from ..columns import Columns, row_lengths, row_of, row_sums
 from ..metrics import partition_lag
@@ -89,7 +89,7 @@ def rounds_alone(total: list[int], lag: list[int]) -> tuple[list[int], list[int]
             total[member] += weight
     return takers[:len(lag)], sorted(members, key=total.__getitem__)
 
-# %% ../../nbs/24_lag.ipynb #e3966b81
+# %% ../../nbs/24_lag.ipynb #47febcbf
 SMALL_ROUND = 300
 
 
@@ -103,7 +103,7 @@ def deal_live(live: Live, lag: np.ndarray, taken: np.ndarray) -> np.ndarray:
         taken[given] = taker
         number += 1
         left = np.count_nonzero(live.rounds > number)
-    if (live.first + live.rounds * row_lengths(live.at) < live.end).any():       # somebody asks for the order after them
+    if (live.first + live.rounds * row_lengths(live.at) < live.end).any():    # somebody asks for the order after them
         order = row_order(total, live.at)
     for topic, (begin, end) in enumerate(pairwise(live.at[:left + 1].tolist())):
         width = end - begin
@@ -114,17 +114,17 @@ def deal_live(live: Live, lag: np.ndarray, taken: np.ndarray) -> np.ndarray:
         order[begin:end] = begin + np.array(after)
     return order
 
-# %% ../../nbs/24_lag.ipynb #028c6c65
+# %% ../../nbs/24_lag.ipynb #e9f056ca
 def rest_in_turn(columns: Columns, rounds: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     "Partitions after so many rounds of their topics, as places, and whose turn it is at each, as places in `subs`."
     dealt = np.minimum(rounds * columns.readers, columns.partitions)
     count = np.where(columns.readers > 0, columns.partitions - dealt, 0)
-    at, turn = runs(columns.subs_at[:-1], count)
+    at, turn = stretches(columns.subs_at[:-1], count)
     wide = np.flatnonzero(count > columns.readers)
     wide_at, again = pick_rows(at, wide)
     topic = wide[row_of(wide_at)]
     turn[again] = columns.subs_at[topic] + (again - at[topic]) % columns.readers[topic]
-    return runs(columns.start[:-1] + dealt, count)[1], turn
+    return stretches(columns.start[:-1] + dealt, count)[1], turn
 
 # %% ../../nbs/24_lag.ipynb #b217d29e
 @strategy("lag", kafka="LagBasedAssignor", many=True, without=["nobody-idle"])

@@ -806,6 +806,7 @@ d = { 'settings': {'branch': 'main', 'doc_baseurl': '', 'doc_host': '', 'git_url
                                             'kafka_assign.drawing.scene.scene_of': ('scene.html#scene_of', 'kafka_assign/drawing/scene.py'),
                                             'kafka_assign.drawing.scene.tone': ('scene.html#tone', 'kafka_assign/drawing/scene.py')},
             'kafka_assign.entry': { 'kafka_assign.entry.Offsets': ('entry.html#offsets', 'kafka_assign/entry.py'),
+                                    'kafka_assign.entry._claims': ('entry.html#_claims', 'kafka_assign/entry.py'),
                                     'kafka_assign.entry._column': ('entry.html#_column', 'kafka_assign/entry.py'),
                                     'kafka_assign.entry._is_number': ('entry.html#_is_number', 'kafka_assign/entry.py'),
                                     'kafka_assign.entry._never_below_zero': ('entry.html#_never_below_zero', 'kafka_assign/entry.py'),

@@ -7,10 +7,10 @@ __all__ = ['MOST_PARTITIONS', 'checked_counts', 'distinct_subscriptions', 'subsc
            'columns_of', 'place', 'per_partition', 'Offsets', 'lag_column', 'racks_of', 'take_by_topic',
            'columns_from_arrays']
 
-# %% ../nbs/11_entry.ipynb #dcc96065
+# %% ../nbs/11_entry.ipynb #1799373d
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from itertools import chain, repeat
+from itertools import chain, islice, repeat
 from operator import itemgetter
 from typing import NamedTuple
 
@@ -90,14 +90,25 @@ def _numbers(values):
     except OverflowError:
         return np.array([max(-1, min(value, 2**31)) for value in values], np.int64)
 
-# %% ../nbs/11_entry.ipynb #a978c2ef
+# %% ../nbs/11_entry.ipynb #59a18481
+_HANDFUL = 1 << 12          # claims taken apart at a time, so that they stay in a cache meanwhile
+
+
+def _claims(details, index):
+    "All claims, member by member: the place of the topic of each, -1 = gone, and its number; int64."
+    claims = chain.from_iterable(member.owned for member in details)
+    topics, numbers = [np.zeros(0, np.int64)], [np.zeros(0, np.int64)]
+    while some := list(islice(claims, _HANDFUL)):
+        topics.append(np.fromiter(map(index.get, map(itemgetter(0), some), repeat(-1)), np.int64, len(some)))
+        numbers.append(_numbers(list(map(itemgetter(1), some))))
+    return np.concatenate(topics), np.concatenate(numbers)
+
+# %% ../nbs/11_entry.ipynb #3d95ddad
 def previous_of(columns: Columns, details: Sequence[Member], index: Mapping[str, int]) -> np.ndarray:
     "The valid previous owner of each partition, int32, -1 = none; claims on what does not exist are dropped."
-    claims = list(chain.from_iterable(member.owned for member in details))
-    if not claims:
+    topic, number = _claims(details, index)
+    if not len(topic):
         return np.full(columns.size, -1, np.int32)
-    topic = np.fromiter(map(index.get, map(itemgetter(0), claims), repeat(-1)), np.int64, len(claims))
-    number = _numbers(list(map(itemgetter(1), claims)))
     exists = (topic >= 0) & (number >= 0) & (number < np.append(columns.partitions, 0)[topic])
     counts = [len(member.owned) for member in details]
     member = np.repeat(np.arange(len(details), dtype=np.int32), counts)[exists]

@@ -39,8 +39,8 @@ def group(random, kind):
 @pytest.mark.parametrize("kind", ["random", "nested", "scales"])
 def test_the_answers_of_crowds_are_best(monkeypatch, kind, large):
     monkeypatch.setattr(handing, "WALKS", 0)
-    for module in (splitting, sticky):
-        monkeypatch.setattr(module, "LARGE", large)
+    for module, name in ((splitting, "LARGE"), (sticky, "AT_ONCE")):
+        monkeypatch.setattr(module, name, large)
     random = np.random.default_rng(large)
     for _ in range(100):
         columns = group(random, kind)
@@ -56,8 +56,8 @@ def test_they_are_used(monkeypatch):
         monkeypatch.setattr(module, name, lambda *arguments: called.append(name) or original(*arguments))
 
     monkeypatch.setattr(handing, "WALKS", 0)
-    for module in (splitting, sticky):
-        monkeypatch.setattr(module, "LARGE", 1)
+    for module, name in ((splitting, "LARGE"), (sticky, "AT_ONCE")):
+        monkeypatch.setattr(module, name, 1)
     for module, name in ((pushing, "relay"), (handing, "hand_on"), (handing, "lift"), (splitting, "part_by_means"),
                          (parting, "hand_on"), (parting, "split")):
         counted(module, name)

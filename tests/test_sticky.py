@@ -258,7 +258,7 @@ def test_as_it_is_registered():
 
 SHORT_CUTS = [(pouring, "OWN_TURNS", 0, 10**9), (pouring, "FEW", 0, 10**9), (expanding, "LONG", 0, 10**9),
               (expanding, "MANY", 0, 10**9), (expanding, "AIR", 0, 10**9), (tables, "LARGEST_TABLE", 0, 1 << 25),
-              (network, "LARGEST_TABLE", 1, 1 << 25), (splitting, "LARGE", 0, 10**9),
+              (network, "LARGEST_TABLE", 1, 1 << 25), (splitting, "LARGE", 0, 10**9), (sticky, "AT_ONCE", 0, 10**9),
               (splitting, "TOGETHER", 1, 10**9), (splitting, "DEEP", 1, 10**9)]
 
 

@@ -18,6 +18,8 @@ d = { 'settings': {'branch': 'main', 'doc_baseurl': '', 'doc_host': '', 'git_url
                                          'kafka_assign.assignment._ByColumn.owner_for': ( 'assignment.html#_bycolumn.owner_for',
                                                                                           'kafka_assign/assignment.py'),
                                          'kafka_assign.assignment._ByName': ('assignment.html#_byname', 'kafka_assign/assignment.py'),
+                                         'kafka_assign.assignment._ByName.__contains__': ( 'assignment.html#_byname.__contains__',
+                                                                                           'kafka_assign/assignment.py'),
                                          'kafka_assign.assignment._ByName.__getitem__': ( 'assignment.html#_byname.__getitem__',
                                                                                           'kafka_assign/assignment.py'),
                                          'kafka_assign.assignment._ByName.__iter__': ( 'assignment.html#_byname.__iter__',

@@ -109,7 +109,7 @@ def summary_of(figures: Mapping[str, np.ndarray], group: int, strategy: str, inf
     row |= {"strategy": strategy, "inferred": inferred}
     return {key: row[key] for key in SUMMARY_KEYS}
 
-# %% ../nbs/13_assignment.ipynb #a9734b25
+# %% ../nbs/13_assignment.ipynb #3c4e8966
 _HANDFUL = 1 << 14          # partitions looked up at a time, so that what is made on the way stays in a cache
 
 
@@ -136,6 +136,9 @@ class _ByName(Mapping):
         i = self._member_index[member]
         pairs = self._pairs(order[at[i]:at[i + 1]])
         return list(map(tuple.__new__, repeat(TopicPartition), pairs))       # calling the class takes twice as long
+
+    def __contains__(self, member: object) -> bool:            # a mapping's own would make the list to see
+        return member in self._member_index
 
     def __iter__(self) -> Iterator[str]:
         return iter(self.group.members)

@@ -109,7 +109,7 @@ def summary_of(figures: Mapping[str, np.ndarray], group: int, strategy: str, inf
     row |= {"strategy": strategy, "inferred": inferred}
     return {key: row[key] for key in SUMMARY_KEYS}
 
-# %% ../nbs/13_assignment.ipynb #3c4e8966
+# %% ../nbs/13_assignment.ipynb #e61c3162
 _HANDFUL = 1 << 14          # partitions looked up at a time, so that what is made on the way stays in a cache
 
 
@@ -129,7 +129,8 @@ class _ByName(Mapping):
     def _pairs(self, places):
         "Topic and number of the partitions at these `places` of the column."
         columns, (topics, numbers) = self.group.columns, self._names
-        return zip(topics[columns.topic_of[places]].tolist(), numbers[columns.number[places]].tolist())
+        topic = columns.topic_of[places]
+        return zip(topics[topic].tolist(), numbers[places - columns.start[topic]].tolist())
 
     def __getitem__(self, member: str) -> list[TopicPartition]:
         order, at = self._rows

@@ -109,7 +109,7 @@ def summary_of(figures: Mapping[str, np.ndarray], group: int, strategy: str, inf
     row |= {"strategy": strategy, "inferred": inferred}
     return {key: row[key] for key in SUMMARY_KEYS}
 
-# %% ../nbs/13_assignment.ipynb #e61c3162
+# %% ../nbs/13_assignment.ipynb #7def001e
 _HANDFUL = 1 << 14          # partitions looked up at a time, so that what is made on the way stays in a cache
 
 
@@ -122,20 +122,19 @@ class _ByName(Mapping):
         return order, begins(np.bincount(self.owner + 1, minlength=len(self.group.members) + 1))[1:]
 
     @cached_property
-    def _names(self):
-        most = int(self.group.partitions.max(initial=0))
-        return np.array(self.group.topics, object), np.arange(most).astype(object)
+    def _topics(self):
+        return np.array(self.group.topics, object)
 
-    def _pairs(self, places):
-        "Topic and number of the partitions at these `places` of the column."
-        columns, (topics, numbers) = self.group.columns, self._names
-        topic = columns.topic_of[places]
-        return zip(topics[topic].tolist(), numbers[places - columns.start[topic]].tolist())
+    def _named(self, places):
+        "Topics and numbers of the partitions at these `places` of the column."
+        topic = self.group.columns.topic_of[places]
+        return self._topics[topic].tolist(), places - self.group.columns.start[topic]
 
     def __getitem__(self, member: str) -> list[TopicPartition]:
         order, at = self._rows
         i = self._member_index[member]
-        pairs = self._pairs(order[at[i]:at[i + 1]])
+        topics, numbers = self._named(order[at[i]:at[i + 1]])
+        pairs = zip(topics, numbers.tolist())
         return list(map(tuple.__new__, repeat(TopicPartition), pairs))       # calling the class takes twice as long
 
     def __contains__(self, member: object) -> bool:            # a mapping's own would make the list to see
@@ -150,8 +149,9 @@ class _ByName(Mapping):
     def to_dict(self) -> dict[str, list[tuple[str, int]]]:
         "Member id to a list of plain tuples (topic, partition): equal to `dict(a)`, and made several times faster."
         order, at = self._rows
-        some = range(int(at[0]), len(order), _HANDFUL)
-        pairs = chain.from_iterable(self._pairs(order[i:i + _HANDFUL]) for i in some)
+        some = (self._named(order[i:i + _HANDFUL]) for i in range(int(at[0]), len(order), _HANDFUL))
+        number = np.arange(self.group.partitions.max(initial=0)).astype(object)
+        pairs = chain.from_iterable(zip(topics, number[places].tolist()) for topics, places in some)
         return {member: list(islice(pairs, count)) for member, count in zip(self, row_lengths(at).tolist())}
 
 # %% ../nbs/13_assignment.ipynb #4078d99e

@@ -90,7 +90,7 @@ def _numbers(values):
     except OverflowError:
         return np.array([max(-1, min(value, 2**31)) for value in values], np.int64)
 
-# %% ../nbs/11_entry.ipynb #59a18481
+# %% ../nbs/11_entry.ipynb #fa789969
 _HANDFUL = 1 << 12          # claims taken apart at a time, so that they stay in a cache meanwhile
 
 
@@ -99,7 +99,10 @@ def _claims(details, index):
     claims = chain.from_iterable(member.owned for member in details)
     topics, numbers = [np.zeros(0, np.int64)], [np.zeros(0, np.int64)]
     while some := list(islice(claims, _HANDFUL)):
-        topics.append(np.fromiter(map(index.get, map(itemgetter(0), some), repeat(-1)), np.int64, len(some)))
+        places = np.fromiter(map(index.get, map(itemgetter(0), some), repeat(-1)), np.int64, len(some))
+        for unknown in np.flatnonzero(places < 0).tolist():
+            checked_name(some[unknown][0], "the topic of an owned partition")
+        topics.append(places)
         numbers.append(_numbers(list(map(itemgetter(1), some))))
     return np.concatenate(topics), np.concatenate(numbers)
 

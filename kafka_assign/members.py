@@ -122,7 +122,7 @@ class Member:
     def __post_init__(self):
         _check_member(self)
 
-# %% ../nbs/10_members.ipynb #af4c5654
+# %% ../nbs/10_members.ipynb #b2f7bfe3
 def _as_member(member, owned, former):
     "A `Member` from a pair (id, topics), with what is known of a former member of that id."
     if not isinstance(member, Member) and not (isinstance(member, tuple) and len(member) == 2):
@@ -132,13 +132,21 @@ def _as_member(member, owned, former):
             return member
         known = vars(member)
     else:
-        name, topics = member
+        name, topics = checked_name(member[0], "a member id"), member[1]
         known = (vars(former[name]) if name in former else {"id": name}) | {"topics": topics}
     if known["id"] in owned:
         known = known | {"owned": owned[known["id"]]}
     return Member(**known)
 
-# %% ../nbs/10_members.ipynb #2ba46d01
+# %% ../nbs/10_members.ipynb #5b3e8434
+def _same_list(one, other):
+    "Whether both are lists of the same names; what cannot be compared is not the same."
+    try:
+        return type(one) is type(other) is list and one == other
+    except Exception:                                  # somebody's own idea of equality: they are looked at, then
+        return False
+
+
 _BARE = vars(Member("", ()))
 
 
@@ -147,13 +155,13 @@ def _bare_members(members, owned):
     before = topics = None
     for name, given in members.items():
         claims = _checked_claims(owned[name], name) if checked_name(name, "a member id") in owned else ()
-        if type(given) is not list or given != before:
+        if not _same_list(given, before):
             before, topics = given, _checked_topics(given, name)
         member = object.__new__(Member)
         vars(member).update(_BARE, id=name, topics=topics, owned=claims)
         yield member
 
-# %% ../nbs/10_members.ipynb #4da7641a
+# %% ../nbs/10_members.ipynb #bacc3265
 def as_members(members: Mapping | Iterable[Member], owned: Mapping | None = None,
                former: Iterable[Member] = ()) -> tuple[Member, ...]:
     """All members in order of their ids, each id once.
@@ -163,6 +171,8 @@ def as_members(members: Mapping | Iterable[Member], owned: Mapping | None = None
     """
     if not isinstance(members, Iterable):
         raise GroupError(f"members must be a mapping of id to topics, or Members (got {members!r})")
+    if not (owned is None or isinstance(owned, Mapping)):
+        raise GroupError(f"owned must be a mapping of member ids to partitions (got {owned!r})")
     former = {member.id: member for member in former}
     if isinstance(members, Mapping) and not former:
         made = list(_bare_members(members, owned or {}))

@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+from kafka_assign import Group
 from kafka_assign.assignors import sticky
 from kafka_assign.assignors.exact import handing, parting, pushing, splitting
 from kafka_assign.assignors.exact.proving import prove
@@ -46,6 +47,20 @@ def test_the_answers_of_crowds_are_best(monkeypatch, kind, large):
         columns = group(random, kind)
         owner = sticky_assign(columns)
         check_columns(columns, owner, prove(columns, owner))
+
+
+@pytest.mark.parametrize("rounds", [1, 2, 10])
+def test_a_chain_of_crowds_longer_than_the_rounds(monkeypatch, rounds):
+    links = rounds + 1
+    for module, name, value in ((splitting, "LARGE", 1), (sticky, "AT_ONCE", 1), (sticky, "ROUNDS", rounds)):
+        monkeypatch.setattr(module, name, value)
+    pairs = {f"row{i:02}": {i, i + 1} for i in range(links)}           # each crowded when its left end is gone
+    readers = {**pairs, "pool": set(range(links, links + 50)), "one": {links - 1}}
+    topics = {**dict.fromkeys(pairs, 16), "row00": 1000, f"row{links - 1:02}": 6, "pool": 510, "one": 1}
+    members = {m: [name for name, who in readers.items() if m in who] for m in range(links + 50)}
+    columns = Group(topics, {f"m{m:02}": names for m, names in members.items()}).columns
+    owner = sticky_assign(columns)
+    check_columns(columns, owner, prove(columns, owner))
 
 
 def test_they_are_used(monkeypatch):

@@ -65,6 +65,35 @@ def test_members_of_a_mapping_are_members(data):
     same(twin, Group(topics, known))
 
 
+class Odd:
+    """Something that cannot be compared."""
+    def __eq__(self, other):
+        raise RuntimeError
+
+
+@pytest.mark.parametrize("first", [np.array(["t", "u"]), ("t", "u"), {"t": 1, "u": 2}, iter(["t", "u"]), ["u", "t"]])
+def test_subscriptions_of_any_kind_side_by_side(first):
+    group = Group({"t": 1, "u": 1}, {"a": first, "b": ["t"], "c": ["t"], "d": ("t",)})
+    assert [sorted(member.topics) for member in group.details] == [["t", "u"], ["t"], ["t"], ["t"]]
+
+
+@pytest.mark.parametrize("odd", [Odd(), np.array(["t", "u"]), ["t"], None])
+def test_what_is_no_topic_is_named(odd):
+    with pytest.raises(GroupError, match="a topic of member b must be text"):
+        Group({"t": 1}, {"a": ["t"], "b": [odd]})
+
+
+@pytest.mark.parametrize("owned, message", [
+    (["a"], "owned must be a mapping"), ("a", "owned must be a mapping"),
+    ({"a": ["t0"]}, "owned of member a must be pairs"), ({"a": [("t",)]}, "owned of member a must be pairs"),
+    ({"a": [(["t"], 0)]}, "owned of member a must be pairs"),
+    ({"a": [(None, 0)]}, "the topic of an owned partition must be text"), ({"a": [b"tu"]}, "must be text"),
+    ({"a": [("t", 0.0)]}, "an owned partition must be a whole number")])
+def test_what_is_no_claim_is_said(owned, message):
+    with pytest.raises(GroupError, match=message):
+        Group({"t": 1}, {"a": ["t"]}, owned)
+
+
 @given(st.data())
 def test_all_lists_at_once_are_those_one_by_one(data):
     group = data.draw(groups())

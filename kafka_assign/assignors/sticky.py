@@ -88,7 +88,7 @@ def _settled_blocks(problem, count, balance):
         else:
             settled(left, *about, count, balance=True)
 
-# %% ../../nbs/29_sticky.ipynb #3f89e333
+# %% ../../nbs/29_sticky.ipynb #3f3d3466
 ROUNDS = 10            # at most: each of them looks at all pairs
 
 
@@ -115,7 +115,7 @@ def crowded(rows: Rows, label: np.ndarray) -> Crowd:
         crowd |= more
         theirs[rows.member[pick_rows(rows.at, np.flatnonzero(more))[1]]] = True
         length = row_sums(~theirs[rows.member], rows.at)
-    return Crowd(crowd, theirs, low[label])
+    return Crowd(crowd | (length == 0), theirs, low[label])      # whoever is left to nobody else goes with them
 
 # %% ../../nbs/29_sticky.ipynb #5856d081
 AT_ONCE = 300          # pairs of a block below which splitting is cheap

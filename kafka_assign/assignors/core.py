@@ -23,11 +23,11 @@ def places(columns: Columns, topic: int) -> range:
     "Where the partitions of `topic` stand in every column, partition 0 first."
     return range(columns.start[topic], columns.start[topic + 1])
 
-# %% ../../nbs/19_core.ipynb #0ab35a4e
+# %% ../../nbs/19_core.ipynb #53a02a12
 def stretches(first: np.ndarray, length: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     "Stretches of numbers, back to back, each from its `first` one on: where each begins, and the numbers."
     at = begins(length)
-    numbers = np.repeat(first - at[:-1], length)
+    numbers = (first - at[:-1]).repeat(length)
     numbers += np.arange(at[-1])                        # in place: with a million partitions memory is what costs
     return at, numbers
 

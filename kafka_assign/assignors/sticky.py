@@ -50,13 +50,13 @@ def levelled(problem: Problem, count: np.ndarray) -> tuple[Rows, np.ndarray, np.
     left = rows._replace(size=size).among(flattest.movable)
     return left, blocks_of(left.at, left.member, len(low)), low
 
-# %% ../../nbs/29_sticky.ipynb #935b38c9
+# %% ../../nbs/29_sticky.ipynb #a4b76eb4
 def settled(rows: Rows, label: np.ndarray, low: np.ndarray, count: np.ndarray, balance: bool = False) -> None:
     "Set the best counts of rows; `balance` if it is known that all of their blocks can be balanced."
     block = label[rows.member[rows.at[:-1]]]
     alone = np.bincount(block)[block] == 1
     if alone.any():
-        some, rows = rows.pick(np.flatnonzero(alone)), rows.pick(np.flatnonzero(~alone))
+        some, rows = rows.pick(alone.nonzero()[0]), rows.pick((~alone).nonzero()[0])
         count[some.places] = even(some, low[some.member])
     if not alone.all():
         _settled_blocks(problem_of(rows, label, low), count, balance)
@@ -74,8 +74,9 @@ def _settled_blocks(problem, count, balance):
     state, places, uneven = settle(problem), problem.rows.places, []
     units = stuck(state)
     if units.any():
-        crowned, large, worth = state.crowned(), is_large(problem), _worth_a_push(problem, state)
-        for rows in by_block(np.flatnonzero(units[state.block]), problem, large):
+        crowned, large = state.crowned(), is_large(problem)
+        worth = None if balance else _worth_a_push(problem, state)
+        for rows in by_block(units[state.block].nonzero()[0], problem, large):
             hopeless = not balance and units[problem.block[rows[0]]] > worth[rows[0]]
             if hopeless or not push_stuck(state, rows, crowned, large[rows[0]]):
                 uneven.append(rows)
@@ -88,7 +89,7 @@ def _settled_blocks(problem, count, balance):
         else:
             settled(left, *about, count, balance=True)
 
-# %% ../../nbs/29_sticky.ipynb #3f3d3466
+# %% ../../nbs/29_sticky.ipynb #f481467d
 ROUNDS = 10            # at most: each of them looks at all pairs
 
 
@@ -113,7 +114,7 @@ def crowded(rows: Rows, label: np.ndarray) -> Crowd:
         if not more.any():
             break
         crowd |= more
-        theirs[rows.member[pick_rows(rows.at, np.flatnonzero(more))[1]]] = True
+        theirs[rows.member[pick_rows(rows.at, more.nonzero()[0])[1]]] = True
         length = row_sums(~theirs[rows.member], rows.at)
     return Crowd(crowd | (length == 0), theirs, low[label])      # whoever is left to nobody else goes with them
 
@@ -135,7 +136,7 @@ def at_once(rows: Rows, label: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     whole[block_of_others[too_narrow(others, block_of_others, crowd.low)]] = True
     return crowd.rows | whole[block], crowd.members | whole[label]
 
-# %% ../../nbs/29_sticky.ipynb #7709c369
+# %% ../../nbs/29_sticky.ipynb #efe97019
 def _set_levels(rows, label, low, count):
     "Set the best counts of rows by splitting their blocks into levels."
     settled(*levelled(problem_of(rows, label, low), count), count, balance=True)
@@ -155,23 +156,25 @@ def _mixed_counts(rows, members, count):
     first, theirs = at_once(rows, label)
     if not first.any():
         return settled(rows, label, low, count)
-    _set_levels(rows.pick(np.flatnonzero(first)), label, low, count)
+    _set_levels(rows.pick(first.nonzero()[0]), label, low, count)
+    if first.all():
+        return None                                     # as in batches of small groups
     others = rows.without(theirs)
     if len(others.size):
         settled(others, *first_guess(others, members), count)
         load = summed(count if rows.places is None else count[rows.places], rows.member, members)
-        wrong = np.flatnonzero(mixed_up(label, load, theirs)[rows.member[rows.at[:-1]]])
+        wrong = mixed_up(label, load, theirs)[rows.member[rows.at[:-1]]].nonzero()[0]
         if len(wrong):
             _set_levels(rows.pick(wrong), label, low, count)
 
-# %% ../../nbs/29_sticky.ipynb #204a61ce
+# %% ../../nbs/29_sticky.ipynb #a62ddd62
 def best_counts(table: Tables, members: int) -> np.ndarray:
     "Counts per class and member: flattest loads, then most kept."
     rows, count = Rows(table.size, table.at, table.member, table.had), np.zeros(len(table.member), np.int32)
     if not table.mixed.all():
-        alone, mixed = (rows.pick(np.flatnonzero(mask)) for mask in (~table.mixed, table.mixed))
+        alone, mixed = (rows.pick(mask.nonzero()[0]) for mask in (~table.mixed, table.mixed))
         length = row_lengths(alone.at)
-        count[alone.places] = even(alone, np.repeat(alone.size // length, length))
+        count[alone.places] = even(alone, (alone.size // length).repeat(length))
         rows, members = renumbered(mixed, members)
     if len(rows.size):
         _mixed_counts(rows, members, count)

@@ -25,23 +25,23 @@ def _first_numbers(partitions, row, share):
         low, high = np.where(enough, middle, low), np.where(enough, high, middle)
     return low
 
-# %% ../../../nbs/29_exact_expanding.ipynb #8a8ce963
+# %% ../../../nbs/29_exact_expanding.ipynb #ecc84799
 def _with_rank(columns, tables, topics, first, rank):
     "Partitions of `topics`, each from number `first` on, whose pair has a rank: places and ranks."
     begin = np.minimum(columns.start[topics] + first, columns.start[topics + 1])
     length = columns.start[topics + 1] - begin
-    places = np.arange(length.sum()) + np.repeat(begin - begins(length)[:-1], length)
+    places = np.arange(length.sum()) + (begin - begins(length)[:-1]).repeat(length)
     mine = rank.take(tables.pair.take(places, mode="clip"), mode="clip")         # nothing is clipped, nor checked twice
-    here = np.flatnonzero(mine >= 0)
+    here = (mine >= 0).nonzero()[0]
     return places[here], mine[here]
 
 
 def _numbers(columns, places):
     "The numbers of partitions within their topics; their places ascend."
     count = row_lengths(np.searchsorted(places, columns.start))
-    return places - np.repeat(columns.start[:-1], count)
+    return places - columns.start[:-1].repeat(count)
 
-# %% ../../../nbs/29_exact_expanding.ipynb #2eacf277
+# %% ../../../nbs/29_exact_expanding.ipynb #580e6456
 MANY = 100_000         # partitions from which it pays to look at the highest numbers only
 
 
@@ -53,11 +53,11 @@ def _share(tables, over, row, gone):
 
 def _given_up(columns: Columns, tables: Tables, count: np.ndarray) -> np.ndarray:
     "Partitions that leave their owners: each keeps the first of its own of a class by (partition, topic)."
-    over = np.flatnonzero(tables.had > count)
+    over = (tables.had > count).nonzero()[0]
     gone, row = (tables.had - count)[over], np.searchsorted(tables.at, over, side="right") - 1
     rank = np.full(len(count) + 1, -1, np.int32)
     rank[over] = np.arange(len(over), dtype=np.int32)
-    topics = np.flatnonzero(np.append(np.bincount(row, minlength=len(tables.size)), 0)[tables.class_of])
+    topics = np.append(np.bincount(row, minlength=len(tables.size)), 0)[tables.class_of].nonzero()[0]
     of, partitions = tables.class_of[topics], columns.partitions[topics]
     share = _share(tables, over, row, gone) if partitions.sum() >= MANY else np.ones(len(tables.size))
     while True:             # the last ones are among the highest numbers: look there first
@@ -68,36 +68,36 @@ def _given_up(columns: Columns, tables: Tables, count: np.ndarray) -> np.ndarray
         share[row[found < gone]] *= 2
     lone = np.bincount(of).max() == 1                               # then they are in order of their numbers already
     order = stable_order(pair) if lone else stable_order(_numbers(columns, places), pair)
-    last = np.arange(gone.sum()) + np.repeat(begins(found)[1:] - begins(gone)[1:], gone)
+    last = np.arange(gone.sum()) + (begins(found)[1:] - begins(gone)[1:]).repeat(gone)
     return places[order[last]]
 
-# %% ../../../nbs/29_exact_expanding.ipynb #d3127766
+# %% ../../../nbs/29_exact_expanding.ipynb #ee398300
 def _sorted_turns(row, member, begin, end):
     "The new owners row by row, by sorting the turns of all."
     count = end - begin
-    pair = np.repeat(np.arange(len(count)), count)
+    pair = np.arange(len(count)).repeat(count)
     turn = np.arange(len(pair)) + (begin - begins(count)[:-1])[pair]
     return member[pair[stable_order(turn, row[pair])]]
 
-# %% ../../../nbs/29_exact_expanding.ipynb #6226726d
+# %% ../../../nbs/29_exact_expanding.ipynb #22fa2c73
 AIR = 4                # cells per partition that a table of turns may have
 
 
 def _lines(row, member, begin, end):
     "The new owners row by row, by a table with a line for each turn of each row."
-    heads = np.flatnonzero(np.append(True, row[1:] != row[:-1]))
+    heads = np.append(True, row[1:] != row[:-1]).nonzero()[0]
     width, count = row_lengths(np.append(heads, len(row))), end - begin
     low = np.minimum.reduceat(begin, heads)
     at = begins((np.maximum.reduceat(end, heads) - low) * width)
     if at[-1] > AIR * count.sum():
         return _sorted_turns(row, member, begin, end)
-    step = np.repeat(width, width)
-    first = np.arange(len(row)) + np.repeat(at[:-1] - heads - low * width, width) + begin * step
-    cell, starts = np.repeat(step, count), begins(count)[:-1]              # how far from one cell to the next
+    step = width.repeat(width)
+    first = np.arange(len(row)) + (at[:-1] - heads - low * width).repeat(width) + begin * step
+    cell, starts = step.repeat(count), begins(count)[:-1]              # how far from one cell to the next
     cell[starts[1:]] = first[1:] - (first + (count - 1) * step)[:-1]
     cell[0] = first[0]
     table = np.full(at[-1], -1, np.int32)
-    table[np.cumsum(cell, out=cell)] = np.repeat(member, count)
+    table[np.cumsum(cell, out=cell)] = member.repeat(count)
     return table[table >= 0]
 
 # %% ../../../nbs/29_exact_expanding.ipynb #24a29764
@@ -118,13 +118,13 @@ def _turns(member, begin, end):
     return np.concatenate([_table(member, begin, end, low, full), np.tile(member, over - full),
                            _table(member, begin, end, over, high)])
 
-# %% ../../../nbs/29_exact_expanding.ipynb #c0746cdc
+# %% ../../../nbs/29_exact_expanding.ipynb #7029d930
 LONG = 6000            # partitions per row from which rows are dealt one at a time
 
 
 def _dealt(tables, count, members):
     "The new owners class by class: each partition to the member with the least load so far, ties to the lowest."
-    gets = np.flatnonzero(count > tables.had)
+    gets = (count > tables.had).nonzero()[0]
     if len(gets) == 0:
         return np.zeros(0, np.int32)
     row, member = row_of(tables.at)[gets], tables.member[gets]
@@ -135,10 +135,10 @@ def _dealt(tables, count, members):
     at = np.searchsorted(row, np.arange(len(tables.size) + 1)).tolist()
     return np.concatenate([_turns(member[a:b], begin[a:b], end[a:b]) for a, b in zip(at, at[1:]) if a < b])
 
-# %% ../../../nbs/29_exact_expanding.ipynb #74457d98
+# %% ../../../nbs/29_exact_expanding.ipynb #be0d7621
 def _free(columns, tables, owner):
     "Partitions without owner that shall have one, class by class."
-    free, class_of = np.flatnonzero(owner < 0), tables.class_of
+    free, class_of = (owner < 0).nonzero()[0], tables.class_of
     topics = np.argsort(class_of, kind="stable")[np.count_nonzero(class_of < 0):]
     if len(topics) == len(class_of) and (topics[1:] > topics[:-1]).all():         # they lie in order
         return free

@@ -26,13 +26,13 @@ def mask_of(chosen: np.ndarray) -> int:
     "An integer with a one at each place that is chosen."
     return int.from_bytes(np.packbits(chosen, bitorder="little").tobytes(), "little")
 
-# %% ../../../nbs/29_exact_network.ipynb #8f3070ae
+# %% ../../../nbs/29_exact_network.ipynb #55694aef
 LARGEST_TABLE = 1 << 24          # cells that are packed into bits at a time
 
 
-def _integers(table):
-    "Each row of a table as an integer."
-    packed = np.packbits(table, axis=1, bitorder="little")
+def _integers(table, bit):
+    "The places of a bit in each row of a table, as an integer."
+    packed = np.packbits(table & np.uint8(bit), axis=1, bitorder="little")
     size, data = packed.shape[1], packed.tobytes()
     return [int.from_bytes(data[i:i + size], "little") for i in range(0, len(data), size)]
 
@@ -51,20 +51,21 @@ def masks(at: np.ndarray, member: np.ndarray, members: int, code: np.ndarray,
         table[row_of(some) * members + member[some[0]:some[-1]]] = code[some[0]:some[-1]]
         table = table.reshape(-1, members)
         for found, bit in zip(of_rows, by_row):
-            found += _integers(table & np.uint8(bit))
+            found += _integers(table, bit)
+        turned = np.ascontiguousarray(table.T)
         for found, bit in zip(of_members, by_member):
-            more = _integers(np.ascontiguousarray((table & np.uint8(bit)).T))
-            found[:] = [mask | rows << first for mask, rows in zip(found, more)]
+            more = _integers(turned, bit)
+            found[:] = [mask | rows << first for mask, rows in zip(found, more)] if first else more
     return of_rows + of_members
 
-# %% ../../../nbs/29_exact_network.ipynb #d11fc9d0
+# %% ../../../nbs/29_exact_network.ipynb #63f84fab
 class Network:
     """Members are nodes 0 to M - 1, classes M to M + S - 1.
 
     A class reaches its subscribers: at cost 0 as long as they have fewer of it than before, else at cost 1. A member
     reaches the classes that it has something of: giving up what it had before costs 0, giving back what is new to it
     costs -1. Only arcs on which the `price` falls by their cost are walked; it never falls by more, so that what is
-    walked is cheapest.
+    walked is cheapest. If `had` is a single number, more than anybody can have, every way is free.
     """
 
     def __init__(self, members: int, at: np.ndarray, member: np.ndarray, count: np.ndarray, had: np.ndarray):
@@ -74,46 +75,54 @@ class Network:
         self.now, self.had = memoryview(self.count), memoryview(np.broadcast_to(had, count.shape))
         fewer, more = count < had, count > had
         code = 1 + np.uint8(2) * fewer + np.uint8(4) * ((count > 0) & ~more) + np.uint8(8) * more
-        readers, fewer, some, more = masks(at, member, members, code, [1, 2], [4, 8])
-        self.paid = [rows << members for rows in more] + readers
+        if np.ndim(had):
+            readers, fewer, some, more = masks(at, member, members, code, [1, 2], [4, 8])
+            self.paid = [rows << members for rows in more] + readers
+        else:
+            fewer, some = masks(at, member, members, code, [2], [4])
+            self.paid = [0] * self.nodes
         self.free = [rows << members for rows in some] + fewer
         self.price = [0] * self.nodes
         self.priced = {0: (1 << self.nodes) - 1}
         self.excess, self.need = np.zeros(self.nodes, np.int64), np.zeros(self.nodes, np.int64)
+        self.extra, self.lack = memoryview(self.excess), memoryview(self.need)     # the same, quicker one at a time
 
     def set_prices(self, price: np.ndarray) -> None:
         "Give each node its price."
         self.price = price.tolist()
         self.priced = {value: mask_of(price == value) for value in set(self.price)}
 
-    def steps(self, nodes: int) -> list[tuple[int, int]]:
-        "Each of these nodes, and those that a unit at it may go on to."
-        found, priced = [], self.priced
-        for node in bits(nodes):
-            price, paid = self.price[node], self.paid[node]
-            onward = self.free[node] & priced[price]
-            if paid:
-                onward |= paid & priced.get(price + 1 if node < self.members else price - 1, 0)
-            found.append((node, onward))
-        return found
+    def onward(self, node: int) -> int:
+        "The nodes that a unit at this one may go on to."
+        price, paid = self.price[node], self.paid[node]
+        onward = self.free[node] & self.priced[price]
+        if paid:
+            onward |= paid & self.priced.get(price + 1 if node < self.members else price - 1, 0)
+        return onward
 
-# %% ../../../nbs/29_exact_network.ipynb #59d408f6
+# %% ../../../nbs/29_exact_network.ipynb #233fc6b8
 def layers_from(network: Network, start: int, goal: int, shut: int) -> tuple[list[int], int]:
     "Nodes by their distance from `start`, those on ways to the first ones in `goal`; and all that were reached."
     seen, layer, found, steps = start | shut, start, [start], []
-    while layer and not layer & goal:
-        steps.append(network.steps(layer))
-        reached = 0
-        for _, onward in steps[-1]:
+    while not layer & goal:
+        reached, taken = 0, []
+        while layer:                                    # as `bits` does, which takes longer
+            node = layer & -layer                       # alone in a set
+            layer ^= node
+            onward = network.onward(node.bit_length() - 1)
             reached |= onward
+            taken.append((node, onward))
+        steps.append(taken)
         layer = reached & ~seen
+        if not layer:
+            return [0], seen & ~shut                    # no way leads to the goal
         seen |= layer
         found.append(layer)
     found[-1] &= goal
     for depth in range(len(steps) - 1, -1, -1):
         for node, onward in steps[depth]:
             if not onward & found[depth + 1]:
-                found[depth] ^= 1 << node
+                found[depth] ^= node                    # a dead end
     return found, seen & ~shut
 
 # %% ../../../nbs/29_exact_network.ipynb #d73261ba
@@ -142,21 +151,21 @@ def _shift(network, pair, row, member, units):
     if (before > had) != (after > had):
         network.paid[member] ^= 1 << row
 
-# %% ../../../nbs/29_exact_network.ipynb #4fb58a46
+# %% ../../../nbs/29_exact_network.ipynb #b709d626
 def _move(network, path, layers):
     "Move as many units as fit along the path."
     steps = [(_pair(network, a, b), a, b, 1) if a >= network.members else (_pair(network, b, a), b, a, -1)
              for a, b in zip(path, path[1:])]
-    units = min([int(network.excess[path[0]]), int(network.need[path[-1]]),
-                 *(_room(network, pair, way) for pair, _, _, way in steps)])
+    units = min([network.extra[path[0]], network.lack[path[-1]],
+                 *[_room(network, pair, way) for pair, _, _, way in steps]])
     for pair, row, member, way in steps:
         _shift(network, pair, row, member, way * units)
-    network.excess[path[0]] -= units
-    network.need[path[-1]] -= units
-    if not network.need[path[-1]]:
+    network.extra[path[0]] -= units
+    network.lack[path[-1]] -= units
+    if not network.lack[path[-1]]:
         layers[-1] &= ~(1 << path[-1])
 
-# %% ../../../nbs/29_exact_network.ipynb #73c7fa45
+# %% ../../../nbs/29_exact_network.ipynb #3ed144df
 def _walk(network, node, layers):
     "One walk down the layers: whether units arrived. Dead ends are struck from the layers."
     path, last = [node], len(layers) - 1
@@ -165,24 +174,27 @@ def _walk(network, node, layers):
         if depth == last:
             _move(network, path, layers)
             return True
-        [(_, onward)] = network.steps(1 << path[-1])
-        onward &= layers[depth + 1]
+        onward = network.onward(path[-1]) & layers[depth + 1]
         if onward:
             path.append((onward & -onward).bit_length() - 1)
         else:
             layers[depth] &= ~(1 << path.pop())
     return False
 
-# %% ../../../nbs/29_exact_network.ipynb #0f95a620
+# %% ../../../nbs/29_exact_network.ipynb #ae106977
 def push(network: Network, shut: int = 0) -> int:
     "Push units from excess to need as long as there is a way; the nodes that the rest can still reach."
+    start, goal = mask_of(network.excess > 0), mask_of(network.need > 0)
     while True:
-        layers, seen = layers_from(network, mask_of(network.excess > 0), mask_of(network.need > 0), shut)
+        layers, seen = layers_from(network, start, goal, shut)
         if not layers[-1]:
             return seen
+        goal ^= layers[-1]
         for node in bits(layers[0]):
-            while network.excess[node] and _walk(network, node, layers):
+            while network.extra[node] and _walk(network, node, layers):
                 pass
+            start ^= (not network.extra[node]) << node
+        goal |= layers[-1]                              # which are struck when they need no more
 
 # %% ../../../nbs/29_exact_network.ipynb #ec2ee129
 def raise_prices(network: Network, seen: int) -> None:

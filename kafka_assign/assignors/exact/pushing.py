@@ -25,7 +25,7 @@ class Local(NamedTuple):
     places: np.ndarray
     member: np.ndarray
 
-# %% ../../../nbs/29_exact_pushing.ipynb #5b39cbd4
+# %% ../../../nbs/29_exact_pushing.ipynb #94734660
 def local(at: np.ndarray, member: np.ndarray, rows: np.ndarray) -> Local:
     "The rows of one block, alone."
     row_at, places = pick_rows(at, rows)
@@ -33,9 +33,9 @@ def local(at: np.ndarray, member: np.ndarray, rows: np.ndarray) -> Local:
     inside = np.zeros(int(mine.max(initial=-1)) + 1, bool)
     inside[mine] = True
     number = np.cumsum(inside, dtype=np.int32) - np.int32(1)
-    return Local(np.flatnonzero(inside), rows, row_at, places, number[mine])
+    return Local(inside.nonzero()[0], rows, row_at, places, number[mine])
 
-# %% ../../../nbs/29_exact_pushing.ipynb #013b0272
+# %% ../../../nbs/29_exact_pushing.ipynb #5989d795
 def _blanks(state, part, crowned):
     """Who has a blank: members without an extra partition, but for the first with too few if extra ones are left.
 
@@ -43,17 +43,17 @@ def _blanks(state, part, crowned):
     """
     label, load, low = (column[part.members] for column in (state.problem.label, state.load, state.problem.low))
     order, rank = ranked(label)
-    at = np.append(np.flatnonzero(rank == 0), len(order))
+    at = np.append((rank == 0).nonzero()[0], len(order))
     names = label[order[at[:-1]]]
     blank = ~crowned[part.members]
-    might = np.flatnonzero(blank & (load <= low))
+    might = (blank & (load <= low)).nonzero()[0]
     order_of_might, rank = ranked(label[might])
     missing = state.problem.extra - np.bincount(state.problem.label[crowned], minlength=len(state.load))
     might = might[order_of_might]
     blank[might[rank < missing[label[might]]]] = False
     return blank, order, at, names
 
-# %% ../../../nbs/29_exact_pushing.ipynb #afa04d05
+# %% ../../../nbs/29_exact_pushing.ipynb #44c53ee2
 def _stock(state, part, crowned):
     """What stands where in these blocks, pairs first, then blanks.
 
@@ -64,23 +64,24 @@ def _stock(state, part, crowned):
     blank, order, begin, names = _blanks(state, part, crowned)
     many = state.many[members[order[begin[:-1]]]]
     return Stock(
-        at=np.append(part.at, pairs + begin[1:]), member=np.append(part.member, order.astype(np.int32)),
-        count=np.append(state.count[part.places], blank[order]).astype(np.int32),
-        had=np.append(state.rows.had[part.places], np.ones(len(members), np.int32)),
+        at=np.concatenate([part.at, pairs + begin[1:]]), member=np.concatenate([part.member, order.astype(np.int32)]),
+        count=np.concatenate([state.count[part.places], blank[order].astype(np.int32)]),
+        had=np.concatenate([state.rows.had[part.places], np.ones(len(members), np.int32)]),
         payable=np.arange(len(rows) + len(names)) < len(rows),
-        price=state.must_give[members].astype(np.int16), row_price=np.append(np.ones(len(rows)), many).astype(np.int16),
+        price=state.must_give[members].astype(np.int16),
+        row_price=np.concatenate([np.ones(len(rows), np.int16), many.astype(np.int16)]),
         over=(state.load - state.problem.low - 1)[members] + blank,
-        free=np.append(state.free[rows], np.zeros(len(names), np.int64)))
+        free=np.concatenate([state.free[rows], np.zeros(len(names), np.int64)]))
 
-# %% ../../../nbs/29_exact_pushing.ipynb #05619c59
+# %% ../../../nbs/29_exact_pushing.ipynb #7fcb5847
 def network_of(stock: Stock) -> Network:
     "The network of what stands where, to be pushed further."
     network = Network(len(stock.over), stock.at, stock.member, stock.count, stock.had)
-    for row in np.flatnonzero(~stock.payable).tolist():
+    for row in (~stock.payable).nonzero()[0].tolist():
         network.paid[network.members + row] = 0
-    network.set_prices(np.append(stock.price, stock.row_price))
+    network.set_prices(np.concatenate([stock.price, stock.row_price]))
     network.need[:network.members] = np.maximum(-stock.over, 0)
-    network.excess[:] = np.append(np.maximum(stock.over, 0), stock.free)
+    network.excess[:] = np.concatenate([np.maximum(stock.over, 0), stock.free])
     return network
 
 # %% ../../../nbs/29_exact_pushing.ipynb #0a0c4666

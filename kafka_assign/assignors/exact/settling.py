@@ -5,17 +5,17 @@
 # %% auto #0
 __all__ = ['Rows', 'even', 'Problem', 'problem_of', 'State', 'settle', 'stuck']
 
-# %% ../../../nbs/28_exact_settling.ipynb #6b400ac9
+# %% ../../../nbs/28_exact_settling.ipynb #b1aa0c25
 from typing import NamedTuple
 
 import numpy as np
 
 from ..core import pick_rows
 from .pouring import (
-    Turn, fill, gifts, ranked, served, summed, turn_order, turns, with_own_turns)
+    Turn, fill, gifts, ranked, served, some, summed, turn_order, turns, with_own_turns)
 from ...columns import begins, row_lengths, row_of, row_sums
 
-# %% ../../../nbs/28_exact_settling.ipynb #fdfc6333
+# %% ../../../nbs/28_exact_settling.ipynb #b3f4c56a
 class Rows(NamedTuple):
     "Rows of pairs, as in `Tables`: all of them, or some, in some order."
     size: np.ndarray
@@ -40,7 +40,7 @@ class Rows(NamedTuple):
 
     def among(self, chosen: np.ndarray) -> "Rows":
         "The rows with the chosen pairs only (a mask), without those that have none of them."
-        mine, length = np.flatnonzero(chosen), row_sums(chosen, self.at)
+        mine, length = chosen.nonzero()[0], row_sums(chosen, self.at)
         places = mine if self.places is None else self.places[mine]
         return Rows(self.size[length > 0], begins(length[length > 0]), self.member[mine], self.had[mine], places)
 
@@ -81,7 +81,7 @@ def problem_of(rows: Rows, label: np.ndarray, low: np.ndarray) -> Problem:
     extra = summed(rows.size, block, len(low)) - summed(low[inside], label[inside], len(low))
     return Problem(rows, turns(rows.at, together), block, label, low, extra)
 
-# %% ../../../nbs/28_exact_settling.ipynb #061d6eee
+# %% ../../../nbs/28_exact_settling.ipynb #d04f66bb
 class State:
     """Where things stand: partitions per pair, loads, what is still to place.
 
@@ -92,11 +92,12 @@ class State:
     def __init__(self, problem: Problem):
         members, label, rows = len(problem.low), problem.label, problem.rows
         self.problem, self.rows, self.block = problem, rows, problem.block
-        self.kept, self.count = rows.had.astype(np.int32), rows.had.astype(np.int32)
+        self.count = rows.had.astype(np.int32)
         self.inside = np.zeros(members, bool)
         self.inside[rows.member] = True
         self.load = np.where(self.inside, summed(rows.had, rows.member, members), problem.low)
         self.above = self.load > problem.low
+        self.kept = np.where(self.above[rows.member], 0, self.count)          # by pair: what its member does not give
         self.many = (np.bincount(label[self.above], minlength=members) > problem.extra)[label]
         self.must_give = self.above & (self.many | (self.load > problem.low + 1))
         self.most = problem.low + (self.above | ~self.many)
@@ -104,7 +105,7 @@ class State:
 
     def more(self) -> np.ndarray:
         "Members that carry an extra partition, those above first."
-        more = np.flatnonzero(self.load > self.problem.low)
+        more = (self.load > self.problem.low).nonzero()[0]
         return np.concatenate([more[self.above[more]], more[~self.above[more]]])
 
     def crowned(self) -> np.ndarray:
@@ -119,29 +120,28 @@ class State:
         "Of each block: how many carry an extra partition beyond those that shall; negative if some are missing."
         return np.bincount(self.problem.label[self.more()], minlength=len(self.load)) - self.problem.extra
 
-# %% ../../../nbs/28_exact_settling.ipynb #319c2fbb
+# %% ../../../nbs/28_exact_settling.ipynb #303deb17
 def _hand_over(state, turn, least, spare):
     """Those with too few get what is free, then what others have over `least`; of what they had only those above give.
 
     The first `spare` of each block with just enough may take one, too; it is counted down.
     """
     places, at, row = turn.places, turn.at, turn.row
-    member, free = state.rows.member[places], state.free[turn.rows]
+    member, free, block = state.rows.member[places], state.free[turn.rows], state.block[turn.rows]
     load, count, low = state.load[member], state.count[places], state.problem.low[member]
-    block = state.block[turn.rows]
     over, below, extra = load - least[member], load - low, spare[block]
-    if over.max() <= 0 and free.max() == 0 or below.min() >= 0 and extra.max() == 0:
+    if not (some(free) or some(over > 0)) or not (some(extra) or some(below < 0)):
         return
-    surplus = np.maximum(np.minimum(over, np.where(state.above[member], count, count - state.kept[places])), 0)
+    surplus = np.maximum(np.minimum(over, count - state.kept[places]), 0)
     offer = free + np.add.reduceat(surplus, at[:-1])
-    if offer.max() == 0:
+    if not some(offer):
         return
     gift = gifts(below, at, row, offer, extra)
     taken = np.add.reduceat(gift, at[:-1])
     change = gift - served(surplus, at, row, np.maximum(taken - free, 0))
     state.free[turn.rows] = np.maximum(free - taken, 0)
     state.count[places], state.load[member] = count + change, load + change
-    if extra.any():
+    if some(extra):
         spare[block] = extra - np.add.reduceat((gift > 0) & (load + gift > low), at[:-1], dtype=np.int64)
 
 # %% ../../../nbs/28_exact_settling.ipynb #b75f5e9b
@@ -151,21 +151,21 @@ def _hand_over_all(state, turns, least):
     for turn in turns:
         _hand_over(state, turn, least, spare)
 
-# %% ../../../nbs/28_exact_settling.ipynb #ca698285
+# %% ../../../nbs/28_exact_settling.ipynb #c17e62a1
 def _announced(free, at):
     "An even share of the free partitions of each row for each of its pairs."
     length = row_lengths(at)
-    nth = np.arange(1, at[-1] + 1) - np.repeat(at[:-1], length)
-    upto = nth * np.repeat(free, length) // np.repeat(length, length)
+    nth = np.arange(1, at[-1] + 1) - at[:-1].repeat(length)
+    upto = nth * free.repeat(length) // length.repeat(length)
     return upto - np.where(nth == 1, 0, np.append(0, upto[:-1]))
 
-# %% ../../../nbs/28_exact_settling.ipynb #907e2223
+# %% ../../../nbs/28_exact_settling.ipynb #2eb85acc
 def _place(state, order):
     "The free partitions of these rows, in the order given, fill up their neediest subscribers."
     rows, free = state.rows, np.zeros(len(state.free), np.int64)
     free[order] = state.free[order]
-    takes = ~state.above[rows.member] & np.repeat(free > 0, row_lengths(rows.at))
-    pairs, at = np.flatnonzero(takes), begins(row_sums(takes, rows.at))
+    takes = ~state.above[rows.member] & (free > 0).repeat(row_lengths(rows.at))
+    pairs, at = takes.nonzero()[0], begins(row_sums(takes, rows.at))
     member, gift, ends = rows.member[pairs], _announced(free, at), at.tolist()
     below = state.load - state.problem.low + summed(gift, member, len(state.load))
     for nth, count in zip(order, free[order].tolist()):

@@ -6,7 +6,7 @@
 __all__ = ['LARGE', 'PASSES', 'DEEP', 'TOGETHER', 'raised', 'is_large', 'steep', 'uneven', 'is_wide', 'flat', 'too_narrow',
            'levels', 'finished', 'strong_components', 'movable', 'by_block', 'Flat', 'flatten']
 
-# %% ../../../nbs/29_exact_splitting.ipynb #3cada7aa
+# %% ../../../nbs/29_exact_splitting.ipynb #4a337923
 from typing import NamedTuple
 
 import numpy as np
@@ -14,7 +14,7 @@ import numpy as np
 from .handing import LARGEST_TABLE
 from .network import Network, bits, masks, push
 from .parting import ANY, part_by_means
-from .pouring import pour, ranks, summed, with_own_turns
+from .pouring import pour, ranks, some, summed, with_own_turns
 from .pushing import Local, local
 from .settling import Problem, Rows
 from ...columns import row_lengths, row_maxima, row_minima, row_of, row_sums
@@ -27,14 +27,14 @@ def _again(rows, count, load, turn):
     count[turn.places] = gift = pour(others, turn.at, turn.row, rows.size[turn.rows])
     load[mine] = others + gift
 
-# %% ../../../nbs/29_exact_splitting.ipynb #c3f16ef2
+# %% ../../../nbs/29_exact_splitting.ipynb #a9195b4f
 def raised(rows: Rows | Local, count: np.ndarray, load: np.ndarray) -> np.ndarray:
     "The highest load from which a way leads to each member: its level, if that is at most one more than its own load."
     level, length = load.copy(), row_lengths(rows.at)
     while True:
         highest = row_maxima(np.where(count > 0, level[rows.member], -1), rows.at)
         above = level.copy()
-        np.maximum.at(above, rows.member, np.repeat(highest, length))
+        np.maximum.at(above, rows.member, highest.repeat(length))
         if np.array_equal(above, level):
             return level
         level = above
@@ -115,7 +115,7 @@ def flat(problem: Problem, base: np.ndarray):
         last = squares
     return count, load, raised(rows, count, load)
 
-# %% ../../../nbs/29_exact_splitting.ipynb #00b2ed87
+# %% ../../../nbs/29_exact_splitting.ipynb #08ab8321
 def too_narrow(rows: Rows, block: np.ndarray, low: np.ndarray) -> np.ndarray:
     "Mask over rows: those of blocks of which the narrow ones are too large for their members' `low` + 1."
     length, short = row_lengths(rows.at), np.zeros(len(low), bool)
@@ -123,13 +123,13 @@ def too_narrow(rows: Rows, block: np.ndarray, low: np.ndarray) -> np.ndarray:
     if wide.any():
         order = np.lexsort((length, block))
         first = np.full(len(low), len(order))
-        np.minimum.at(first, rows.member, np.repeat(np.argsort(order), length))   # a member counts with its first row
+        np.minimum.at(first, rows.member, np.argsort(order).repeat(length))   # a member counts with its first row
         room = np.cumsum(np.bincount(first, low + 1, len(order) + 1)[:-1] - rows.size[order])
         before = np.append(0, room)[np.searchsorted(block[order], block[order])]  # what there was ahead of its block
         short[block[order[(room < before) & wide[order]]]] = True
     return short[block]
 
-# %% ../../../nbs/29_exact_splitting.ipynb #1a1eb1b7
+# %% ../../../nbs/29_exact_splitting.ipynb #d6b6104b
 def levels(network: Network, load: np.ndarray, block: np.ndarray) -> np.ndarray:
     """Make the loads as flat as possible, in place; the level of each member: it carries that many, or one less.
 
@@ -140,7 +140,7 @@ def levels(network: Network, load: np.ndarray, block: np.ndarray) -> np.ndarray:
     members = network.members
     level, shut = np.zeros(members, np.int64), 0
     open_ = np.ones(members, bool)
-    while open_.any():
+    while some(open_):
         highest = np.zeros(int(block.max()) + 1, np.int64)
         np.maximum.at(highest, block[open_], load[open_])
         top = highest[block]
@@ -224,13 +224,13 @@ def movable(part: Local, count: np.ndarray, load: np.ndarray, level: np.ndarray)
     component = strong_components(forward, backward)
     return low & (component[row + members] == component[part.member])
 
-# %% ../../../nbs/29_exact_splitting.ipynb #2097fa59
+# %% ../../../nbs/29_exact_splitting.ipynb #9c900c69
 TOGETHER = 2000          # pairs of small blocks that share a network
 
 
 def _parted(rows, key):
     "The rows, parted where the key beside them changes."
-    return np.split(rows, np.flatnonzero(key[1:] != key[:-1]) + 1)
+    return np.split(rows, (key[1:] != key[:-1]).nonzero()[0] + 1)
 
 
 def by_block(rows: np.ndarray, problem: Problem, apart: np.ndarray) -> list[np.ndarray]:
@@ -247,13 +247,13 @@ def by_block(rows: np.ndarray, problem: Problem, apart: np.ndarray) -> list[np.n
     rows = rows[single]
     return found + (_parted(rows, problem.block[rows]) if len(rows) else [])
 
-# %% ../../../nbs/29_exact_splitting.ipynb #f7353446
+# %% ../../../nbs/29_exact_splitting.ipynb #2d13ec3b
 def _unsettled(rows, count, level):
     "Mask over pairs, of rows as flat as can be: those whose count may change, as far as is plain to see."
     length = row_lengths(rows.at)
-    low = level[rows.member] == np.repeat(row_minima(level[rows.member], rows.at), length)
-    low &= np.repeat(row_sums(low, rows.at) > 1, length)                            # who is alone has no choice
-    fixed = np.flatnonzero(~low & (count > 0))
+    low = level[rows.member] == row_minima(level[rows.member], rows.at).repeat(length)
+    low &= (row_sums(low, rows.at) > 1).repeat(length)                            # who is alone has no choice
+    fixed = (~low & (count > 0)).nonzero()[0]
     full = summed(count[fixed], rows.member[fixed], len(level)) >= level
     return low & ~full[rows.member]
 
@@ -267,19 +267,19 @@ class Flat(NamedTuple):
     movable: np.ndarray
     "pairs whose count may be another one"
 
-# %% ../../../nbs/29_exact_splitting.ipynb #c12a7630
+# %% ../../../nbs/29_exact_splitting.ipynb #3997794b
 def flatten(problem: Problem, base: np.ndarray) -> Flat:
     "The flattest loads over `base` that the rows allow."
     rows, large = problem.rows, is_large(problem)
     count, load, level = flat(problem, base)
     apart = large | steep(problem, load, level, DEEP)
-    for mine in by_block(np.flatnonzero(steep(problem, load, level)), problem, apart):
+    for mine in by_block(steep(problem, load, level).nonzero()[0], problem, apart):
         part = local(rows.at, rows.member, mine)
         about = (column[part.members] for column in (load, level, problem.label))
         found = _flattened(part, count[part.places], *about, large[mine[0]])
         count[part.places], load[part.members], level[part.members] = found
     open_ = _unsettled(rows, count, level)
-    for mine in by_block(np.flatnonzero(large), problem, large):
+    for mine in by_block(large.nonzero()[0], problem, large):
         part = local(rows.at, rows.member, mine)
         open_[part.places] = movable(part, count[part.places], load[part.members], level[part.members])
     return Flat(count, level, open_)

@@ -53,14 +53,14 @@ def _first_by_content(columns, topics):
     seen, at = {}, columns.subs_at
     return np.array([seen.setdefault(columns.subs[at[t]:at[t + 1]].tobytes(), t) for t in topics.tolist()])
 
-# %% ../../../nbs/28_exact_tables.ipynb #59905b3f
+# %% ../../../nbs/28_exact_tables.ipynb #7cfe1b9a
 def alike(columns: Columns) -> np.ndarray:
     "For each topic the first with the same subscribers, int64; -1 for topics without partitions or subscribers."
     live = (columns.partitions > 0) & (columns.readers > 0)
     first = np.full(len(live), -1)
     group = row_of(columns.topics_at)
     everybody = live & (columns.readers == row_lengths(columns.members_at)[group])
-    full, narrow = np.flatnonzero(everybody), np.flatnonzero(live & ~everybody)
+    full, narrow = everybody.nonzero()[0], (live & ~everybody).nonzero()[0]
     first[full] = full[np.arange(len(full)) - ranks(group[full])]
     if len(narrow):
         first[narrow] = _first_alike(columns, narrow, _sums(columns, narrow))
@@ -87,11 +87,11 @@ class Tables(NamedTuple):
     mixed: np.ndarray
     "mask over classes: those with a member of another class, too"
 
-# %% ../../../nbs/28_exact_tables.ipynb #dfa1c4a7
+# %% ../../../nbs/28_exact_tables.ipynb #de1bd298
 def _cells(columns, class_of, first, topics=slice(None), places=slice(None)):
     "The cells of some topics' partitions, which stand at these places: each that of its class and its previous owner."
     owner = columns.previous[places]
-    cell = np.repeat(np.append(first, 0)[class_of[topics]], columns.partitions[topics])
+    cell = np.append(first, 0)[class_of[topics]].repeat(columns.partitions[topics])
     cell += owner
     cell[owner < 0] = 0
     return cell
@@ -109,22 +109,22 @@ def find(keys: np.ndarray, cell: np.ndarray) -> np.ndarray:
     place = np.searchsorted(keys, cell)
     return np.where(keys[place] == cell, place, len(keys))
 
-# %% ../../../nbs/28_exact_tables.ipynb #f0956d43
+# %% ../../../nbs/28_exact_tables.ipynb #44775f27
 def _by_cell(cell, first, at, member):
     "The pair that each cell belongs to, a piece of the rows at a time."
     pair, parts = np.full(len(cell), len(member), np.int32), pieces(at, np.arange(len(at) - 1))
     for rows in parts:
         begin, end = at[rows[0]], at[rows[-1] + 1]
-        keys = np.repeat(first[rows], row_lengths(at[rows[0]:rows[-1] + 2])) + member[begin:end]
+        keys = first[rows].repeat(row_lengths(at[rows[0]:rows[-1] + 2])) + member[begin:end]
         if len(parts) == 1:
             return find(keys, cell)
-        here = np.flatnonzero((cell >= keys[0]) & (cell <= keys[-1]))
+        here = ((cell >= keys[0]) & (cell <= keys[-1])).nonzero()[0]
         found = find(keys - keys[0], cell[here] - keys[0])
         there = found < len(keys)
         pair[here[there]] = found[there] + begin
     return pair
 
-# %% ../../../nbs/28_exact_tables.ipynb #d8836459
+# %% ../../../nbs/28_exact_tables.ipynb #1ca745da
 def _pair_of(columns, class_of, group, at, member, mixed):
     "`Tables.pair`: by the owner alone where it has one pair only, else by cells; `group` is that of each class."
     if mixed.any():
@@ -135,16 +135,16 @@ def _pair_of(columns, class_of, group, at, member, mixed):
     place_of[member] = np.arange(len(member), dtype=np.int32)
     pair = place_of.take(columns.previous)          # half the time of square brackets
     if mixed.any():
-        topics = np.flatnonzero(np.append(mixed, False)[class_of])
+        topics = np.append(mixed, False)[class_of].nonzero()[0]
         places = pick_rows(columns.start, topics)[1]
         pair[places] = _by_cell(_cells(columns, class_of, first, topics, places), first, at, member)
     return pair
 
-# %% ../../../nbs/28_exact_tables.ipynb #d40d50b9
+# %% ../../../nbs/28_exact_tables.ipynb #110615c4
 def tables_of(columns: Columns) -> Tables:
     "The classes of one group, or of many side by side, in the order of their first topics."
     first = alike(columns)
-    heads = np.flatnonzero(first == np.arange(len(first)))
+    heads = (first == np.arange(len(first))).nonzero()[0]
     number = np.full(len(first) + 1, -1, np.int32)
     number[heads] = np.arange(len(heads))
     class_of = number[first]
@@ -159,7 +159,7 @@ def tables_of(columns: Columns) -> Tables:
     had = np.bincount(pair, minlength=len(member) + 1)[:-1].astype(np.int32)
     return Tables(class_of, size, at, member, had, pair, mixed)
 
-# %% ../../../nbs/28_exact_tables.ipynb #37e1b4b7
+# %% ../../../nbs/28_exact_tables.ipynb #80582f81
 def blocks_of(at: np.ndarray, member: np.ndarray, members: int) -> np.ndarray:
     "For each member the first one that it is connected to by rows of pairs, through others if need be."
     label, ends = np.arange(members), [at[rows[0]:rows[-1] + 2] for rows in pieces(at, np.arange(len(at) - 1))]
@@ -167,7 +167,7 @@ def blocks_of(at: np.ndarray, member: np.ndarray, members: int) -> np.ndarray:
     while True:
         lower = label.copy()
         for mine, row_at, length in parts:
-            np.minimum.at(lower, mine, np.repeat(row_minima(label[mine], row_at), length))
+            np.minimum.at(lower, mine, row_minima(label[mine], row_at).repeat(length))
         lower = lower[lower]
         if (lower == label).all():
             return label

@@ -18,6 +18,15 @@ def cpu(function: Callable, times: int = 5) -> float:
     return median(taken)
 
 
+def warm(function: Callable, times: int = 10, seconds: float = 2) -> None:
+    "Call so often, or until the calls together took so long."
+    begin = time.process_time()
+    for _ in range(times):
+        function()
+        if time.process_time() - begin > seconds:
+            break
+
+
 def floor(partitions: int, members: int) -> float:
     "CPU seconds of one count of a sorted owner column, and one copy of it."
     owner = np.sort(np.random.default_rng(0).integers(0, members, partitions)).astype(np.int32)

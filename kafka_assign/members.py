@@ -52,11 +52,13 @@ def _checked_topics(topics, member):
             checked_name(topic, f"a topic of member {shown(member)}")
         raise
 
-# %% ../nbs/10_members.ipynb #deba86e9
+# %% ../nbs/10_members.ipynb #30f5943d
 def _checked_claims(owned, member):
     "Claims on partitions as pairs, in the order given."
     try:
         owned = tuple(owned)
+        if not owned:
+            return owned
         kinds = set(map(type, owned))
         if str in kinds or set(map(len, owned)) - {2}:
             raise TypeError

@@ -18,8 +18,8 @@ def cpu(function: Callable, times: int = 5) -> float:
     return median(taken)
 
 
-def warm(function: Callable, times: int = 10, seconds: float = 2) -> None:
-    "Call so often, or until the calls together took so long."
+def warm(function: Callable, times: int = 50, seconds: float = 4) -> None:
+    "Call so often, or until the calls together took so long: until the memory of one call serves the next."
     begin = time.process_time()
     for _ in range(times):
         function()

@@ -36,8 +36,8 @@ ours    arrays to owner column: Group.from_arrays (names sorted, all checked), a
 Java    StickyAssignor.assign: user data decoded, a map of lists of TopicPartition made; metadata and subscriptions
         made before; a process for each case, after ten calls; its thread only, no garbage collector
 hot     the same after hundreds of calls, if they are short
-named   ours from dictionaries of names and lists of tuples to a dictionary of lists of tuples; as for Java, after
-        ten calls, and without what the garbage collector does meanwhile
+named   ours from dictionaries of names and lists of tuples to a dictionary of lists of tuples; as for Java, warm (up
+        to fifty calls, of four seconds), and without what the garbage collector does meanwhile
 python  kafka-python's sticky assignor, user data decoded, one call
 check   of the certificate, on a group just made, beside the floor: a sorted owner column counted and copied
 score   KIP-54's balance score, ours : Java's;  kept: partitions still with their owner, ours : Java's"""
@@ -103,7 +103,7 @@ def from_names(topics: dict, reads: dict, owned: dict) -> dict:
 
 
 def cost_by_name(of: Arrays, times: int) -> float:
-    "CPU seconds of `from_names` after ten calls, as for Java, the garbage collector not counted."
+    "CPU seconds of `from_names` when it is warm, as Java is after ten calls, the garbage collector not counted."
     call = partial(from_names, *as_dictionaries(of))
     gc.disable()
     try:

@@ -5,16 +5,16 @@
 # %% auto #0
 __all__ = ['SUMMARY_KEYS', 'KNOWN_OR_NONE', 'AssignmentError', 'as_owner', 'check_subscribed', 'summary_of', 'Assignment']
 
-# %% ../nbs/13_assignment.ipynb #d7e71307
+# %% ../nbs/13_assignment.ipynb #1b299e61
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from itertools import chain, islice, repeat
+from itertools import pairwise, repeat
 
 import numpy as np
 
 from . import metrics
-from .columns import begins, read_only, row_lengths
+from .columns import begins, read_only
 from .entry import take_by_topic
 from .group import SHOWN_MEMBERS, Group
 from .members import TopicPartition
@@ -109,8 +109,8 @@ def summary_of(figures: Mapping[str, np.ndarray], group: int, strategy: str, inf
     row |= {"strategy": strategy, "inferred": inferred}
     return {key: row[key] for key in SUMMARY_KEYS}
 
-# %% ../nbs/13_assignment.ipynb #7def001e
-_HANDFUL = 1 << 14          # partitions looked up at a time, so that what is made on the way stays in a cache
+# %% ../nbs/13_assignment.ipynb #6a6b2c7f
+_HANDFUL = 1 << 14          # partitions of some members are looked up at a time, so that all stays in a cache
 
 
 class _ByName(Mapping):
@@ -127,7 +127,7 @@ class _ByName(Mapping):
 
     def _named(self, places):
         "Topics and numbers of the partitions at these `places` of the column."
-        topic = self.group.columns.topic_of[places]
+        topic = self.group.columns.topic_of[places].astype(np.intp)           # what it indexes with, twice
         return self._topics[topic].tolist(), places - self.group.columns.start[topic]
 
     def __getitem__(self, member: str) -> list[TopicPartition]:
@@ -148,11 +148,15 @@ class _ByName(Mapping):
 
     def to_dict(self) -> dict[str, list[tuple[str, int]]]:
         "Member id to a list of plain tuples (topic, partition): equal to `dict(a)`, and made several times faster."
-        order, at = self._rows
-        some = (self._named(order[i:i + _HANDFUL]) for i in range(int(at[0]), len(order), _HANDFUL))
-        number = np.arange(self.group.partitions.max(initial=0)).astype(object)
-        pairs = chain.from_iterable(zip(topics, number[places].tolist()) for topics, places in some)
-        return {member: list(islice(pairs, count)) for member, count in zip(self, row_lengths(at).tolist())}
+        members, (order, at), lists = self.group.members, self._rows, {}
+        most = int(self.group.partitions.max(initial=0))
+        number = np.fromiter(range(most), object, most)
+        handfuls = np.searchsorted(at, np.arange(at[0] + _HANDFUL, at[-1], _HANDFUL)).tolist()
+        for one, end in pairwise([0, *handfuls, len(members)]):
+            topics, numbers = self._named(order[at[one]:at[end]])
+            pairs, ends = list(zip(topics, number[numbers].tolist())), (at[one:end + 1] - at[one]).tolist()
+            lists |= {member: pairs[i:j] for member, (i, j) in zip(members[one:end], pairwise(ends))}
+        return lists
 
 # %% ../nbs/13_assignment.ipynb #4078d99e
 class _ByColumn:

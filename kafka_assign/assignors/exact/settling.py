@@ -5,14 +5,14 @@
 # %% auto #0
 __all__ = ['Rows', 'even', 'Problem', 'problem_of', 'State', 'settle', 'stuck']
 
-# %% ../../../nbs/28_exact_settling.ipynb #b1aa0c25
+# %% ../../../nbs/28_exact_settling.ipynb #29f1a5f2
 from typing import NamedTuple
 
 import numpy as np
 
 from ..core import pick_rows
 from .pouring import (
-    Turn, fill, gifts, ranked, served, some, summed, turn_order, turns, with_own_turns)
+    Turn, fill, gifts, pieces, ranked, served, some, summed, turn_order, turns, with_own_turns)
 from ...columns import begins, row_lengths, row_of, row_sums
 
 # %% ../../../nbs/28_exact_settling.ipynb #b3f4c56a
@@ -151,22 +151,26 @@ def _hand_over_all(state, turns, least):
     for turn in turns:
         _hand_over(state, turn, least, spare)
 
-# %% ../../../nbs/28_exact_settling.ipynb #c17e62a1
+# %% ../../../nbs/28_exact_settling.ipynb #0362476d
 def _announced(free, at):
-    "An even share of the free partitions of each row for each of its pairs."
-    length = row_lengths(at)
-    nth = np.arange(1, at[-1] + 1) - at[:-1].repeat(length)
-    upto = nth * free.repeat(length) // length.repeat(length)
-    return upto - np.where(nth == 1, 0, np.append(0, upto[:-1]))
+    "An even share of the free partitions of each row for each of its pairs, int32."
+    gift = np.empty(at[-1], np.int32)
+    for rows in pieces(at, np.arange(len(free))):
+        ends = at[rows[0]:rows[-1] + 2]
+        length = row_lengths(ends)
+        nth = np.arange(1 + ends[0], 1 + ends[-1]) - ends[:-1].repeat(length)
+        upto = nth * free[rows].repeat(length) // length.repeat(length)
+        gift[ends[0]:ends[-1]] = upto - np.where(nth == 1, 0, np.append(0, upto[:-1]))
+    return gift
 
-# %% ../../../nbs/28_exact_settling.ipynb #2eb85acc
+# %% ../../../nbs/28_exact_settling.ipynb #61890bfa
 def _place(state, order):
     "The free partitions of these rows, in the order given, fill up their neediest subscribers."
     rows, free = state.rows, np.zeros(len(state.free), np.int64)
     free[order] = state.free[order]
     takes = ~state.above[rows.member] & (free > 0).repeat(row_lengths(rows.at))
-    pairs, at = takes.nonzero()[0], begins(row_sums(takes, rows.at))
-    member, gift, ends = rows.member[pairs], _announced(free, at), at.tolist()
+    at = begins(row_sums(takes, rows.at))
+    member, gift, ends = rows.member[takes], _announced(free, at), at.tolist()
     below = state.load - state.problem.low + summed(gift, member, len(state.load))
     for nth, count in zip(order, free[order].tolist()):
         mine = slice(ends[nth], ends[nth + 1])
@@ -175,8 +179,8 @@ def _place(state, order):
             gift[mine] = fill(others, count)
             below[member[mine]] = others + gift[mine]
     state.load = below + state.problem.low
-    state.count[pairs] += gift
-    state.free = rows.size - row_sums(state.count, rows.at)
+    state.count[takes] += gift
+    state.free = state.free - np.where(row_lengths(at) > 0, free, 0)
 
 # %% ../../../nbs/28_exact_settling.ipynb #80816e07
 def _with_members(state, chosen):

@@ -33,11 +33,15 @@ def checked_name(name: str, what: str) -> str:
         raise GroupError(f"{what} must be text that UTF-8 can encode (got {shown(name)})")
     return name
 
-# %% ../nbs/10_members.ipynb #26126b9b
+# %% ../nbs/10_members.ipynb #e5b43f44
 @lru_cache(maxsize=16)             # members of a group mostly subscribe alike
 def _names_once(topics):
     "Each of the names once, in the order given, checked."
-    return tuple(checked_name(topic, "a topic") for topic in dict.fromkeys(topics))
+    names = tuple(dict.fromkeys(topics))
+    if not "".join(names).isascii():                   # those in ASCII need no look each
+        for name in names:
+            checked_name(name, "a topic")
+    return names
 
 
 def _checked_topics(topics, member):

@@ -109,10 +109,7 @@ def summary_of(figures: Mapping[str, np.ndarray], group: int, strategy: str, inf
     row |= {"strategy": strategy, "inferred": inferred}
     return {key: row[key] for key in SUMMARY_KEYS}
 
-# %% ../nbs/13_assignment.ipynb #6a6b2c7f
-_HANDFUL = 1 << 14          # partitions of some members are looked up at a time, so that all stays in a cache
-
-
+# %% ../nbs/13_assignment.ipynb #1a2282a0
 class _ByName(Mapping):
     "An assignment as a mapping from member id to a list of its partitions."
 
@@ -145,6 +142,13 @@ class _ByName(Mapping):
 
     def __len__(self) -> int:
         return len(self.group.members)
+
+# %% ../nbs/13_assignment.ipynb #74d5e5e2
+_HANDFUL = 1 << 14          # partitions of some members are looked up at a time, so that all stays in a cache
+
+
+class _AtOnce:
+    "All of it by name at once."
 
     def to_dict(self) -> dict[str, list[tuple[str, int]]]:
         "Member id to a list of plain tuples (topic, partition): equal to `dict(a)`, and made several times faster."
@@ -215,9 +219,9 @@ class _Proved:
                                   f"(got {quoted(self.strategy or 'none')})")
         return self.prove(self.group.columns, self.owner)
 
-# %% ../nbs/13_assignment.ipynb #12f28311
+# %% ../nbs/13_assignment.ipynb #13ae4f8b
 @dataclass(frozen=True, eq=False, repr=False)
-class Assignment(_Masks, _Figures, _ByColumn, _Proved, _Shown, _ByName):
+class Assignment(_Masks, _Figures, _ByColumn, _Proved, _Shown, _AtOnce, _ByName):
     """Who owns which partition of a group: a read-only mapping from member id to partitions, and a column of owners.
 
     `owner` has one entry per partition, topic-major, topics by name: the place of its owner in `group.members`, or -1.

@@ -6,7 +6,7 @@
 __all__ = ['MOST_PARTITIONS', 'checked_counts', 'subscribers_of', 'turns_of', 'previous_of', 'columns_of', 'place',
            'per_partition', 'Offsets', 'lag_column', 'racks_of', 'take_by_topic', 'columns_from_arrays']
 
-# %% ../nbs/11_entry.ipynb #2414a2c1
+# %% ../nbs/11_entry.ipynb #c89514e7
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from itertools import chain, islice, repeat
@@ -15,7 +15,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from .columns import Columns, Racks, begins, row_of
+from .columns import Columns, Racks, begins, pick_rows, row_of
 from .members import GroupError, Member, checked_name, distinct_subscriptions
 from .metrics import partition_lag
 from .names import did_you_mean, java_key, java_order, java_sorted, shown
@@ -42,16 +42,17 @@ def checked_counts(topics: Mapping[str, int]) -> Mapping[str, int]:
         raise GroupError(f"a group must have at most {MOST_PARTITIONS:,} partitions (got {sum(topics.values()):,})")
     return topics
 
-# %% ../nbs/11_entry.ipynb #65a0f276
+# %% ../nbs/11_entry.ipynb #67702a7a
 def subscribers_of(distinct: Sequence[Sequence[str]], which: Sequence[int], index: Mapping[str, int]) -> tuple:
     "Where each topic's subscribers begin, and all of them as numbers; `which` of the `distinct` ones each member has."
-    rows = [np.array([index[name] for name in topics], np.int64) for topics in distinct]
-    members = np.arange(len(which), dtype=np.int32)
-    if len(rows) == 1:                                    # the same members for each topic: nothing to sort
-        return begins(np.bincount(rows[0], minlength=len(index)) * len(which)), np.tile(members, len(rows[0]))
-    topic = np.concatenate([rows[i] for i in which]) if rows else np.zeros(0, np.int64)
-    member = np.repeat(members, [len(rows[i]) for i in which])
-    return begins(np.bincount(topic, minlength=len(index))), member[stable_order(topic)]
+    asked = np.array([index[name] for topics in distinct for name in topics], np.int64)
+    if len(distinct) == 1:                                # the same members for each topic: nothing to sort
+        readers = np.bincount(asked, minlength=len(index)) * len(which)
+        return begins(readers), np.tile(np.arange(len(which), dtype=np.int32), len(asked))
+    asked_at = begins(np.array([len(topics) for topics in distinct], np.int64))
+    at, picked = pick_rows(asked_at, np.array(which, np.int64))
+    topic = asked[picked]
+    return begins(np.bincount(topic, minlength=len(index))), row_of(at)[stable_order(topic)]
 
 # %% ../nbs/11_entry.ipynb #10a4c1f9
 def turns_of(details: Sequence[Member]) -> np.ndarray:
@@ -265,13 +266,12 @@ def _subscription_rows(subscriptions, members, topics):
         return _rows_of_matrix(matrix[np.argsort(members)][:, np.argsort(topics)])
     return begins(np.bincount(topic, minlength=len(topics))), member.astype(np.int32)
 
-# %% ../nbs/11_entry.ipynb #5ba4e21c
+# %% ../nbs/11_entry.ipynb #04f92fef
 def take_by_topic(partitions: np.ndarray, order: np.ndarray) -> np.ndarray | slice:
     "Where each entry of a topic-major column comes from when its topics are put in `order`."
     if len(order) == len(partitions) and (np.diff(order) > 0).all():
         return slice(None)
-    counts = partitions[order]
-    return np.repeat(begins(partitions)[:-1][order] - begins(counts)[:-1], counts) + np.arange(counts.sum())
+    return pick_rows(begins(partitions), order)[1]
 
 # %% ../nbs/11_entry.ipynb #dccdc45b
 def _column(values, what, size):

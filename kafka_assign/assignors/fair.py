@@ -5,15 +5,15 @@
 # %% auto #0
 __all__ = ['topic_order', 'fair_by_rule', 'same_as_before', 'Plan', 'plan', 'fair_assign']
 
-# %% ../../nbs/23_fair.ipynb #7a8dd77c
+# %% ../../nbs/23_fair.ipynb #6250e3c2
 from itertools import pairwise
 from typing import NamedTuple
 
 import numpy as np
 
-from .core import deal, pick_rows, places, row_order, subscribers
+from .core import deal, places, row_order, subscribers
 from .registry import strategy
-from ..columns import Columns, begins, row_of, row_sums
+from ..columns import Columns, begins, pick_rows, row_of, row_sums
 
 # %% ../../nbs/23_fair.ipynb #ee40fa73
 def topic_order(columns: Columns) -> np.ndarray:

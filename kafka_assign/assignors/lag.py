@@ -6,15 +6,15 @@
 __all__ = ['SMALL_ROUND', 'weights', 'lag_by_rule', 'live_rounds', 'Live', 'live_topics', 'one_round', 'rounds_alone',
            'deal_live', 'rest_in_turn', 'lag_assign', 'partition_lag']
 
-# %% ../../nbs/24_lag.ipynb #7a6b8229
+# %% ../../nbs/24_lag.ipynb #88723dac
 from itertools import pairwise
 from typing import NamedTuple
 
 import numpy as np
 
-from .core import pick_rows, places, row_order, stretches, subscribers
+from .core import places, row_order, subscribers
 from .registry import strategy
-from ..columns import Columns, row_lengths, row_of, row_sums
+from ..columns import Columns, pick_rows, row_lengths, row_of, row_sums, stretches
 from ..metrics import partition_lag
 
 # %% ../../nbs/24_lag.ipynb #9a3a15d0

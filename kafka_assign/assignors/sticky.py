@@ -6,13 +6,12 @@
 __all__ = ['ROUNDS', 'AT_ONCE', 'renumbered', 'first_guess', 'levelled', 'settled', 'Crowd', 'crowded', 'at_once', 'mixed_up',
            'best_counts', 'sticky_assign', 'fairness_only_assign', 'sticky_yet_fair_assign']
 
-# %% ../../nbs/29_sticky.ipynb #c9f19df7
+# %% ../../nbs/29_sticky.ipynb #51c0af55
 from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
 
-from .core import pick_rows
 from .exact.expanding import expand
 from .exact.pouring import summed
 from .exact.proving import prove
@@ -21,7 +20,7 @@ from .exact.settling import Problem, Rows, even, problem_of, settle, stuck
 from .exact.splitting import by_block, flatten, is_large, is_wide, too_narrow
 from .exact.tables import Tables, blocks_of, tables_of
 from .registry import strategy
-from ..columns import Columns, row_lengths, row_sums
+from ..columns import Columns, pick_rows, row_lengths, row_sums
 
 # %% ../../nbs/29_sticky.ipynb #343b0be1
 def renumbered(rows: Rows, members: int) -> tuple[Rows, int]:

@@ -5,12 +5,11 @@
 # %% auto #0
 __all__ = ['MANY', 'AIR', 'LONG', 'expand']
 
-# %% ../../../nbs/29_exact_expanding.ipynb #e54cf346
+# %% ../../../nbs/29_exact_expanding.ipynb #0b455abd
 import numpy as np
 
-from ..core import pick_rows
 from .tables import Tables
-from ...columns import Columns, begins, row_lengths, row_of
+from ...columns import Columns, begins, pick_rows, row_lengths, row_of, stretches
 from ...sorting import stable_order
 
 # %% ../../../nbs/29_exact_expanding.ipynb #094aa42e
@@ -25,12 +24,12 @@ def _first_numbers(partitions, row, share):
         low, high = np.where(enough, middle, low), np.where(enough, high, middle)
     return low
 
-# %% ../../../nbs/29_exact_expanding.ipynb #ecc84799
+# %% ../../../nbs/29_exact_expanding.ipynb #10b0b180
 def _with_rank(columns, tables, topics, first, rank):
     "Partitions of `topics`, each from number `first` on, whose pair has a rank: places and ranks."
     begin = np.minimum(columns.start[topics] + first, columns.start[topics + 1])
     length = columns.start[topics + 1] - begin
-    places = np.arange(length.sum()) + (begin - begins(length)[:-1]).repeat(length)
+    places = stretches(begin, length)[1]
     mine = rank.take(tables.pair.take(places, mode="clip"), mode="clip")         # nothing is clipped, nor checked twice
     here = (mine >= 0).nonzero()[0]
     return places[here], mine[here]
@@ -41,7 +40,7 @@ def _numbers(columns, places):
     count = row_lengths(np.searchsorted(places, columns.start))
     return places - columns.start[:-1].repeat(count)
 
-# %% ../../../nbs/29_exact_expanding.ipynb #580e6456
+# %% ../../../nbs/29_exact_expanding.ipynb #4dbf1c05
 MANY = 100_000         # partitions from which it pays to look at the highest numbers only
 
 
@@ -68,7 +67,7 @@ def _given_up(columns: Columns, tables: Tables, count: np.ndarray) -> np.ndarray
         share[row[found < gone]] *= 2
     lone = np.bincount(of).max() == 1                               # then they are in order of their numbers already
     order = stable_order(pair) if lone else stable_order(_numbers(columns, places), pair)
-    last = np.arange(gone.sum()) + (begins(found)[1:] - begins(gone)[1:]).repeat(gone)
+    last = stretches(begins(found)[1:] - gone, gone)[1]
     return places[order[last]]
 
 # %% ../../../nbs/29_exact_expanding.ipynb #ee398300

@@ -5,16 +5,16 @@
 # %% auto #0
 __all__ = ['Local', 'local', 'network_of', 'push_stuck']
 
-# %% ../../../nbs/29_exact_pushing.ipynb #07638fe2
+# %% ../../../nbs/29_exact_pushing.ipynb #54f04fcd
 from typing import NamedTuple
 
 import numpy as np
 
-from ..core import pick_rows
 from .handing import Stock, relay
 from .network import Network, push_all
 from .pouring import ranked
 from .settling import State
+from ...columns import pick_rows
 
 # %% ../../../nbs/29_exact_pushing.ipynb #1ad996ce
 class Local(NamedTuple):

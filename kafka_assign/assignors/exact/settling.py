@@ -5,15 +5,14 @@
 # %% auto #0
 __all__ = ['Rows', 'even', 'Problem', 'problem_of', 'State', 'settle', 'stuck']
 
-# %% ../../../nbs/28_exact_settling.ipynb #29f1a5f2
+# %% ../../../nbs/28_exact_settling.ipynb #cb66c207
 from typing import NamedTuple
 
 import numpy as np
 
-from ..core import pick_rows
 from .pouring import (
     Turn, fill, gifts, pieces, ranked, served, some, summed, turn_order, turns, with_own_turns)
-from ...columns import begins, row_lengths, row_of, row_sums
+from ...columns import begins, pick_rows, row_lengths, row_of, row_sums
 
 # %% ../../../nbs/28_exact_settling.ipynb #b3f4c56a
 class Rows(NamedTuple):

@@ -5,14 +5,13 @@
 # %% auto #0
 __all__ = ['LARGEST_TABLE', 'scattered', 'alike', 'Tables', 'find', 'tables_of', 'blocks_of']
 
-# %% ../../../nbs/28_exact_tables.ipynb #888562b5
+# %% ../../../nbs/28_exact_tables.ipynb #93882393
 from typing import NamedTuple
 
 import numpy as np
 
-from ..core import pick_rows
 from .pouring import pieces, ranked, ranks, summed
-from ...columns import Columns, begins, row_lengths, row_maxima, row_minima, row_of
+from ...columns import Columns, begins, pick_rows, row_lengths, row_maxima, row_minima, row_of
 
 # %% ../../../nbs/28_exact_tables.ipynb #980fd57e
 def scattered(members: int) -> np.ndarray:

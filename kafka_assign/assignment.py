@@ -124,8 +124,8 @@ class _ByName(Mapping):
 
     def _named(self, places):
         "Topics and numbers of the partitions at these `places` of the column."
-        topic = self.group.columns.topic_of[places].astype(np.intp)           # what it indexes with, twice
-        return self._topics[topic].tolist(), places - self.group.columns.start[topic]
+        topic = self.group.columns.topic_of.take(places).astype(np.intp)      # what it indexes with, twice
+        return self._topics.take(topic).tolist(), places - self.group.columns.start.take(topic)
 
     def __getitem__(self, member: str) -> list[TopicPartition]:
         order, at = self._rows
@@ -153,12 +153,10 @@ class _AtOnce:
     def to_dict(self) -> dict[str, list[tuple[str, int]]]:
         "Member id to a list of plain tuples (topic, partition): equal to `dict(a)`, in less than half the time."
         members, (order, at), lists = self.group.members, self._rows, {}
-        most = int(self.group.partitions.max(initial=0))
-        number = np.fromiter(range(most), object, most)
         handfuls = np.searchsorted(at, np.arange(at[0] + _HANDFUL, at[-1], _HANDFUL)).tolist()
         for one, end in pairwise([0, *handfuls, len(members)]):
             topics, numbers = self._named(order[at[one]:at[end]])
-            pairs, ends = list(zip(topics, number[numbers].tolist())), (at[one:end + 1] - at[one]).tolist()
+            pairs, ends = list(zip(topics, numbers.tolist())), (at[one:end + 1] - at[one]).tolist()
             lists |= {member: pairs[i:j] for member, (i, j) in zip(members[one:end], pairwise(ends))}
         return lists
 

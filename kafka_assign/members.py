@@ -164,7 +164,9 @@ def _bare_members(members, owned):
         if not _same_list(given, before):
             before, topics = given, _checked_topics(given, name)
         member = object.__new__(Member)
-        vars(member).update(_BARE, id=name, topics=topics, owned=claims)
+        known = vars(member)                                   # the way in to what is frozen
+        known.update(_BARE)
+        known["id"], known["topics"], known["owned"] = name, topics, claims
         yield member
 
 # %% ../nbs/10_members.ipynb #bacc3265

@@ -1,7 +1,9 @@
 """How benchmarks measure: CPU seconds of this process, the floor that nobody can go below, means of ratios."""
 import time
 from collections.abc import Callable, Iterable
+from concurrent.futures import ProcessPoolExecutor
 from math import exp, log
+from multiprocessing import get_context
 from statistics import median
 
 import numpy as np
@@ -25,6 +27,12 @@ def warm(function: Callable, times: int = 50, seconds: float = 4) -> None:
         function()
         if time.process_time() - begin > seconds:
             break
+
+
+def in_own_process(function: Callable, *arguments):
+    "What the function returns in a process of its own, whose memory nothing else has cut up before."
+    with ProcessPoolExecutor(1, mp_context=get_context("spawn")) as process:
+        return process.submit(function, *arguments).result()
 
 
 def floor(partitions: int, members: int) -> float:

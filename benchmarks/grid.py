@@ -20,7 +20,7 @@ import numpy as np
 sys.path.insert(0, str(Path(__file__).resolve().parent))
 
 from asked import print_asked, print_means
-from clock import cpu, floor, warm
+from clock import cpu, floor, in_own_process, warm
 from families import MEMBERS_AND_TOPICS, SHAPES, Arrays, arrays, events
 from java_sticky import STOPPED, JavaAnswer, NoJars, java_command, java_sticky
 from python_sticky import kafka_python_sticky
@@ -36,8 +36,8 @@ ours    arrays to owner column: Group.from_arrays (names sorted, all checked), a
 Java    StickyAssignor.assign: user data decoded, a map of lists of TopicPartition made; metadata and subscriptions
         made before; a process for each case, after ten calls; its thread only, no garbage collector
 hot     the same after hundreds of calls, if they are short
-named   ours from dictionaries of names and lists of tuples to a dictionary of lists of tuples; as for Java, warm (up
-        to fifty calls, of four seconds), and without what the garbage collector does meanwhile
+named   ours from dictionaries of names and lists of tuples to a dictionary of lists of tuples; as for Java, a process
+        for each case, warm (up to fifty calls, of four seconds), and no garbage collector
 python  kafka-python's sticky assignor, user data decoded, one call
 check   of the certificate, on a group just made, beside the floor: a sorted owner column counted and copied
 score   KIP-54's balance score, ours : Java's;  kept: partitions still with their owner, ours : Java's"""
@@ -103,14 +103,11 @@ def from_names(topics: dict, reads: dict, owned: dict) -> dict:
 
 
 def cost_by_name(of: Arrays, times: int) -> float:
-    "CPU seconds of `from_names` when it is warm, as Java is after ten calls, the garbage collector not counted."
+    "CPU seconds of `from_names`, for a process of its own: when it is warm, as Java is, without the garbage collector."
     call = partial(from_names, *as_dictionaries(of))
     gc.disable()
-    try:
-        warm(call)
-        return cpu(call, times)
-    finally:
-        gc.enable()
+    warm(call)
+    return cpu(call, times)
 
 
 def checking_cost(of: Arrays, answer: Assignment, times: int) -> float:
@@ -137,7 +134,7 @@ def measured(case: Case, of: Arrays) -> Row:
 
 def beside_others(row: Row, of: Arrays, hopeless: bool) -> Row:
     "The row with what others need, and we by name; `hopeless`: without running Java. Its answer must not be better."
-    named = cost_by_name(of, 3 if row.case.partitions >= 100_000 else 7)
+    named = in_own_process(cost_by_name, of, 3 if row.case.partitions >= 100_000 else 7)
     row = row._replace(named=named, java=STOPPED if hopeless else java_sticky(of))
     if row.case.partitions <= LARGEST_FOR_KAFKA_PYTHON:
         row = row._replace(kafka_python=kafka_python_sticky(of))

@@ -59,7 +59,9 @@ def compare_command(
     The row `current` is the group as it is; each other row is what a strategy would make of it, after the changes
     if there are any. Loads are partitions per member; the balance score is the sum of the differences of loads over
     all pairs of members, 0 is perfect; kept, moved and placed count partitions that stay, change their owner, or
-    had none (or one who left); lag is records per member. `-` = does not apply or is not known.
+    had none (or one who left). Topic spread adds up the squares of partitions per topic and member, topic gap is the
+    most by which two subscribers of a topic differ in it, split numbers are the partition numbers that several
+    members share: the less of each, the better. Lag is records per member. `-` = does not apply or is not known.
 
     \b
       kafka-assign compare --demo
@@ -84,8 +86,7 @@ def compare_command(
     say_all(remarks_on(picked, form), "remarks")
     failed += false_proofs(comparisons) if prove else []
     say_all(failed, "groups without an answer")
-    unusable = [tell(groups), failed, refused(comparisons, conditions)]
-    raise typer.Exit(NO if any(unusable) else DONE)
+    raise typer.Exit(NO if any([tell(groups), failed, refused(comparisons, conditions)]) else DONE)
 
 # %% ../nbs/64_cli.ipynb #9ce44247
 def _form(form, output):

@@ -100,7 +100,7 @@ def _ranks(columns, certificate):
     return _Ranks(*pairs.T, member, cheapest, np.append(member, -1)[columns.previous])
 
 # %% ../nbs/42_proof.ipynb #53b2fed9
-def _shortage(columns, ranks, at, places, count):
+def _shortage(ranks, at, places, count):
     "The shortage at the cut just above rank `at`; `count`: partitions by the rank of their cheapest subscriber."
     same = ranks.level == ranks.level[at]
     above, below = same & (np.arange(len(same)) > at), same & (np.arange(len(same)) <= at)
@@ -119,8 +119,7 @@ def shortages(columns: Columns, certificate: Certificate) -> list[Shortage]:
     dear = dear[ranks.level[ranks.before[dear]] == ranks.level[ranks.cheapest[dear]]]
     dear = dear[np.argsort(ranks.cheapest[dear], kind="stable")]
     cuts, first = np.unique(ranks.cheapest[dear], return_index=True)
-    all_cuts = [_shortage(columns, ranks, at, places, count)
-                for at, places in zip(cuts.tolist(), np.split(dear, first[1:]))]
+    all_cuts = [_shortage(ranks, at, places, count) for at, places in zip(cuts.tolist(), np.split(dear, first[1:]))]
     return [one for one in all_cuts[::-1] if one.must_move]
 
 # %% ../nbs/42_proof.ipynb #3267fb10

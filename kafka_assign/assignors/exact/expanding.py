@@ -122,7 +122,7 @@ LONG = 6000            # partitions per row from which rows are dealt one at a t
 
 
 def _dealt(tables, count, members):
-    "The new owners class by class: each partition to the member with the least load so far, ties to the lowest."
+    "The new owners class by class: turn by turn up to each member's final load, and within a turn by id."
     gets = (count > tables.had).nonzero()[0]
     if len(gets) == 0:
         return np.zeros(0, np.int32)

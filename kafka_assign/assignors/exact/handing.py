@@ -74,7 +74,7 @@ def hops(stock: Stock, cell: np.ndarray, takes: np.ndarray, gives: np.ndarray) -
 
 # %% ../../../nbs/29_exact_handing.ipynb #1ecaf479
 def first_come(room: np.ndarray, units: int) -> np.ndarray:
-    "What each gets of `units`, one after the other, each as much as it has room for."
+    "What each gets of `units`, one after the other, as much as it has room for: `served` for one row, in fewer calls."
     end = room.cumsum()
     if len(end) == 0 or end[-1] <= units:
         return room
@@ -105,7 +105,7 @@ class Sides(NamedTuple):
     "what it did"
 
 
-def _sides(stock, row, pairs, most):
+def _sides(stock, pairs, most):
     "The pairs and, of each, the most it can give or take."
     return Sides(np.searchsorted(pairs, stock.at).tolist(), stock.member[pairs], most, np.zeros(len(pairs), np.int32))
 
@@ -120,8 +120,8 @@ def hand_on(stock: Stock, row: np.ndarray, giver: np.ndarray, taker: np.ndarray,
     "Each row, the farthest first, takes from its givers (pairs) what they have over and hands it on to its takers."
     own = stock.price[stock.member[taker]] == stock.row_price[row[taker]]
     back, new = taker[own], taker[~own]
-    gives = _sides(stock, row, giver, _most(stock, row, giver))
-    gets, buys = _sides(stock, row, back, stock.had[back] - stock.count[back]), _sides(stock, row, new, None)
+    gives = _sides(stock, giver, _most(stock, row, giver))
+    gets, buys = _sides(stock, back, stock.had[back] - stock.count[back]), _sides(stock, new, None)
     onward = np.bincount(gives.member, gives.most, len(stock.over)).astype(np.int64)
     for nth in np.argsort(-row_hop, kind="stable").tolist():
         a, b, c = (slice(side.at[nth], side.at[nth + 1]) for side in (gives, gets, buys))

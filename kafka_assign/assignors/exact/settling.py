@@ -84,8 +84,8 @@ def problem_of(rows: Rows, label: np.ndarray, low: np.ndarray) -> Problem:
 class State:
     """Where things stand: partitions per pair, loads, what is still to place.
 
-    Members *above* had more than the least before. Are there *many* of them, more than are to carry an extra one, then
-    some must give up theirs, and nobody else may carry one. Otherwise they keep one, and others carry the rest.
+    Members *above* had more than the least before. If there are *many* of them, more than are to carry an extra one,
+    some must give theirs up, and nobody else may carry one. Otherwise they keep one, and others carry the rest.
     """
 
     def __init__(self, problem: Problem):

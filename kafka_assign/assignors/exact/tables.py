@@ -39,7 +39,7 @@ def _same_rows(columns, topics, others):
     return np.array_equal(mine, theirs)
 
 # %% ../../../nbs/28_exact_tables.ipynb #0c44fead
-def _first_alike(columns, topics, key):
+def _first_alike(topics, key):
     "For each of the topics, ascending, the first one with the same key."
     order, rank = ranked(key)
     first = np.empty_like(topics)
@@ -62,7 +62,7 @@ def alike(columns: Columns) -> np.ndarray:
     full, narrow = everybody.nonzero()[0], (live & ~everybody).nonzero()[0]
     first[full] = full[np.arange(len(full)) - ranks(group[full])]
     if len(narrow):
-        first[narrow] = _first_alike(columns, narrow, _sums(columns, narrow))
+        first[narrow] = _first_alike(narrow, _sums(columns, narrow))
         later = narrow[first[narrow] != narrow]
         if len(later) and not _same_rows(columns, later, first[later]):
             first[narrow] = _first_by_content(columns, narrow)

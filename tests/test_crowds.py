@@ -5,11 +5,11 @@ import pytest
 
 from kafka_assign import Group
 from kafka_assign.assignors import sticky
-from kafka_assign.assignors.exact import handing, parting, pushing, splitting
+from kafka_assign.assignors.exact import handing, parting, pouring, pushing, splitting
 from kafka_assign.assignors.exact.proving import prove
 from kafka_assign.assignors.sticky import sticky_assign
 from kafka_assign.certificate import check_columns
-from kafka_assign.columns import Columns, begins
+from kafka_assign.columns import Columns, begins, side_by_side
 
 
 def subscriptions(random, kind, topics, members):
@@ -61,6 +61,20 @@ def test_a_chain_of_crowds_longer_than_the_rounds(monkeypatch, rounds):
     columns = Group(topics, {f"m{m:02}": names for m, names in members.items()}).columns
     owner = sticky_assign(columns)
     check_columns(columns, owner, prove(columns, owner))
+
+
+@pytest.mark.parametrize("own_turns", [0, 300])
+@pytest.mark.parametrize("kind", ["random", "nested", "scales"])
+def test_no_block_decides_for_another(monkeypatch, kind, own_turns):
+    """Of some blocks too much is stuck, some cannot be balanced, some can; in one call as one by one."""
+    monkeypatch.setattr(sticky, "AT_ONCE", 0)
+    monkeypatch.setattr(pouring, "OWN_TURNS", own_turns)
+    random = np.random.default_rng(29)
+    for _ in range(20):
+        fleet = [group(random, kind) for _ in range(20)]
+        union = side_by_side(fleet)
+        alone = [np.where(one >= 0, one + first, -1) for one, first in zip(map(sticky_assign, fleet), union.members_at)]
+        assert (sticky_assign(union) == np.concatenate(alone)).all()
 
 
 def test_they_are_used(monkeypatch):

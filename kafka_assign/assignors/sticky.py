@@ -75,7 +75,8 @@ def _settled_blocks(problem, count, balance):
     if units.any():
         crowned, large = state.crowned(), is_large(problem)
         worth = None if balance else _worth_a_push(problem, state)
-        for rows in by_block(units[state.block].nonzero()[0], problem, large):
+        apart = large if balance else np.ones(len(large), bool)            # no block decides for another one
+        for rows in by_block(units[state.block].nonzero()[0], problem, apart):
             hopeless = not balance and units[problem.block[rows[0]]] > worth[rows[0]]
             if hopeless or not push_stuck(state, rows, crowned, large[rows[0]]):
                 uneven.append(rows)

@@ -9,38 +9,35 @@ __all__ = ['MOST_PARTITIONS', 'checked_counts', 'subscribers_of', 'turns_of', 'p
 # %% ../nbs/11_entry.ipynb #c89514e7
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from itertools import chain, islice, repeat
-from operator import itemgetter
+from itertools import chain
 from typing import NamedTuple
 
 import numpy as np
 
 from .columns import Columns, Racks, begins, pick_rows, row_of
-from .members import GroupError, Member, checked_name, distinct_subscriptions
+from .members import GroupError, Member, checked_name, claims_of, distinct_subscriptions, is_number
 from .metrics import partition_lag
 from .names import did_you_mean, java_key, java_order, java_sorted, shown
 from .ownership import previous_owners, subscribed
 from .sorting import stable_order
 
 # %% ../nbs/11_entry.ipynb #201d36fb
-def _is_number(value):
-    return isinstance(value, (int, np.integer)) and not isinstance(value, bool)
-
-
 MOST_PARTITIONS = 1 << 24          # more are taken for a mistake: columns of them would fill the memory
 
 
-def checked_counts(topics: Mapping[str, int]) -> Mapping[str, int]:
-    "Numbers of partitions by topic, if they can be that."
+def checked_counts(topics: Mapping[str, int]) -> dict[str, int]:
+    "Numbers of partitions by topic, plain names and numbers, if they can be that."
     if not isinstance(topics, Mapping):
         raise GroupError(f"topics must be a mapping of names to numbers of partitions (got {type(topics).__name__})")
+    counts = {}
     for name, count in topics.items():
-        checked_name(name, "a topic")
-        if not _is_number(count) or not 0 <= count < 2**31:
+        name = checked_name(name, "a topic")
+        if not is_number(count) or not 0 <= count < 2**31:
             raise GroupError(f"partitions of topic {shown(name)} must be a number from 0 on (got {count!r})")
-    if sum(topics.values()) > MOST_PARTITIONS:
-        raise GroupError(f"a group must have at most {MOST_PARTITIONS:,} partitions (got {sum(topics.values()):,})")
-    return topics
+        counts[name] = int(count)
+    if (total := sum(counts.values())) > MOST_PARTITIONS:
+        raise GroupError(f"a group must have at most {MOST_PARTITIONS:,} partitions (got {total:,})")
+    return counts
 
 # %% ../nbs/11_entry.ipynb #67702a7a
 def subscribers_of(distinct: Sequence[Sequence[str]], which: Sequence[int], index: Mapping[str, int]) -> tuple:
@@ -65,38 +62,10 @@ def turns_of(details: Sequence[Member]) -> np.ndarray:
         turn[sorted(range(len(details)), key=place)] = turn.copy()
     return turn
 
-# %% ../nbs/11_entry.ipynb #a0f1d809
-def _numbers(values):
-    "Partition numbers as int64."
-    if set(map(type, values)) - {int}:
-        for value in values:
-            if type(value) is not int and not isinstance(value, np.integer):
-                raise GroupError(f"an owned partition must be a whole number (got {value!r})")
-    try:
-        return np.array(values, np.int64)
-    except OverflowError:
-        return np.array([max(-1, min(value, 2**31)) for value in values], np.int64)
-
-# %% ../nbs/11_entry.ipynb #fa789969
-_HANDFUL = 1 << 12          # claims taken apart at a time, so that they stay in a cache meanwhile
-
-
-def _claims(details, index):
-    "All claims, member by member: the place of the topic of each, -1 = gone, and its number; int64."
-    claims = chain.from_iterable(member.owned for member in details)
-    topics, numbers = [np.zeros(0, np.int64)], [np.zeros(0, np.int64)]
-    while some := list(islice(claims, _HANDFUL)):
-        places = np.fromiter(map(index.get, map(itemgetter(0), some), repeat(-1)), np.int64, len(some))
-        for unknown in np.flatnonzero(places < 0).tolist():
-            checked_name(some[unknown][0], "the topic of an owned partition")
-        topics.append(places)
-        numbers.append(_numbers(list(map(itemgetter(1), some))))
-    return np.concatenate(topics), np.concatenate(numbers)
-
 # %% ../nbs/11_entry.ipynb #3d95ddad
 def previous_of(columns: Columns, details: Sequence[Member], index: Mapping[str, int]) -> np.ndarray:
     "The valid previous owner of each partition, int32, -1 = none; claims on what does not exist are dropped."
-    topic, number = _claims(details, index)
+    topic, number = claims_of(details, index)
     if not len(topic):
         return np.full(columns.size, -1, np.int32)
     exists = (topic >= 0) & (number >= 0) & (number < np.append(columns.partitions, 0)[topic])
@@ -125,7 +94,7 @@ def columns_of(topics: Mapping[str, int], details: Sequence[Member]) -> tuple[tu
 # %% ../nbs/11_entry.ipynb #d64f9aa9
 def _pair(key, what):
     "A topic and a partition number, if `key` is that."
-    if not isinstance(key, tuple) or len(key) != 2 or not isinstance(key[0], str) or not _is_number(key[1]):
+    if not isinstance(key, tuple) or len(key) != 2 or not isinstance(key[0], str) or not is_number(key[1]):
         raise GroupError(f"{what} must be named by topic, or by (topic, partition) (got {key!r})")
     return key
 
@@ -197,13 +166,15 @@ def lag_column(lag, committed, begin, end, reset: str, index: Mapping[str, int],
         return _summable(_never_below_zero(per_partition(lag, "lag", index, start))), None
     if not given:
         return None, None
-    columns = zip((committed, begin, end), ("committed", "begin", "end"))
+    columns, reset = zip((committed, begin, end), ("committed", "begin", "end")), checked_name(reset, "reset")
     offsets = Offsets(*(per_partition(values or {}, what, index, start) for values, what in columns), reset)
     return _summable(partition_lag(*offsets)), offsets
 
 # %% ../nbs/11_entry.ipynb #ce8b9fcd
 def _replica_racks(partition_racks, index, start):
     rows = [()] * int(start[-1])
+    if not isinstance(partition_racks, Mapping):
+        raise GroupError(f"partition_racks must be a mapping of topics to lists (got {partition_racks!r})")
     for topic, racks in partition_racks.items():
         where = place(topic, "partition_racks", index, start)
         count = where.stop - where.start
@@ -229,12 +200,15 @@ def racks_of(details: Sequence[Member], partition_racks: Mapping | None, index, 
 # %% ../nbs/11_entry.ipynb #c127f5ba
 def _order(names, what):
     "The sorted names, where each comes from, and where each went to."
-    names = [checked_name(name, what) for name in names]
+    try:
+        names = [checked_name(name, f"a {what}") for name in names]
+    except TypeError:
+        raise GroupError(f"{what}s must be a list of names (got {names!r})") from None
     order = np.array(java_order(names), np.int64)
     ordered = tuple(names[i] for i in order.tolist())
     for one, other in zip(ordered, ordered[1:]):
         if one == other:
-            raise GroupError(f"{what} must be unique (got {shown(one)} twice)")
+            raise GroupError(f"a {what} must be unique (got {shown(one)} twice)")
     went = np.empty_like(order)
     went[order] = np.arange(len(order))
     return ordered, order, went
@@ -249,7 +223,7 @@ def _rows_of_matrix(matrix):
 
 def _subscription_rows(subscriptions, members, topics):
     "Subscribers of each topic as compressed rows, renumbered, from a matrix members x topics or its compressed rows."
-    if isinstance(subscriptions, tuple):
+    if isinstance(subscriptions, tuple) and len(subscriptions) == 2:
         indptr, indices = (_whole_numbers(part, "subscriptions") for part in subscriptions)
         whole = len(indptr) == len(members) + 1 and indptr[0] == 0 and indptr[-1] == len(indices)
         if not whole or (np.diff(indptr) < 0).any() or not ((indices >= 0) & (indices < len(topics))).all():
@@ -259,10 +233,15 @@ def _subscription_rows(subscriptions, members, topics):
         pair = np.unique(topic * len(members) + member)
         topic, member = np.divmod(pair, max(len(members), 1))
     else:
-        matrix = np.asarray(subscriptions, bool).reshape(np.shape(subscriptions) if len(members) else (0, len(topics)))
-        if matrix.shape != (len(members), len(topics)):
-            wanted = f"{len(members)} x {len(topics)}"
-            raise GroupError(f"subscriptions must be members x topics, {wanted} (got {matrix.shape})")
+        wanted = len(members), len(topics)
+        try:
+            matrix = np.asarray(subscriptions, bool)
+            matrix = matrix.reshape(matrix.shape if len(members) else wanted)
+        except ValueError:                             # rows of different length
+            matrix = np.zeros(0)
+        if matrix.shape != wanted:
+            raise GroupError(f"subscriptions must be a matrix, {wanted[0]} members x {wanted[1]} topics "
+                             f"(got {type(subscriptions).__name__} of another shape)")
         return _rows_of_matrix(matrix[np.argsort(members)][:, np.argsort(topics)])
     return begins(np.bincount(topic, minlength=len(topics))), member.astype(np.int32)
 
@@ -294,8 +273,8 @@ def _previous_column(columns, previous, member_at):
 # %% ../nbs/11_entry.ipynb #06ad412a
 def columns_from_arrays(topics, partitions, members, subscriptions, previous=None, lag=None):
     "Columns, sorted topics and sorted members of a group given as arrays (see `Group.from_arrays`)."
-    topics, topic_order, topic_at = _order(topics, "a topic")
-    members, _, member_at = _order(members, "a member id")
+    topics, topic_order, topic_at = _order(topics, "topic")
+    members, _, member_at = _order(members, "member id")
     counts = _whole_numbers(partitions, "partitions") if len(topics) else np.zeros(0, np.int64)
     if counts.shape != (len(topics),) or counts.min(initial=0) < 0:
         raise GroupError(f"partitions must be numbers from 0 on, one for each of {len(topics)} topics "

@@ -54,6 +54,14 @@ def _checked_about(about):
         raise GroupError(f"type must be classic, consumer, share or empty (got {quoted(about['type'])})")
     return about | {"type": kind}
 
+
+def _checked_ids(ids):
+    "Ids of topics by their names."
+    if not isinstance(ids, Mapping):
+        raise GroupError(f"topic_ids must be a mapping of topics to ids (got {ids!r})")
+    return {checked_name(topic, "a topic"): checked_name(id_, f"the id of topic {quoted(topic)}")
+            for topic, id_ in ids.items()}
+
 # %% ../nbs/12_group.ipynb #31023fd6
 class _Views:
     "The columns of a group that people ask for."
@@ -162,7 +170,9 @@ def _resized_racks(racks, topics):
 def _arguments(group, changes):
     "What `Group` would be called with to make this group again, as far as `changes` leave it."
     declared = zip(group.topics, group.partitions.tolist(), group.columns.missing.tolist())
-    topics = changes.get("topics", {name: count for name, count, missing in declared if not missing})
+    topics = {name: count for name, count, missing in declared if not missing}
+    if "topics" in changes:
+        topics = entry.checked_counts(changes["topics"])
     arguments = {field.name: getattr(group, field.name) for field in fields(About)}
     arguments |= {"topics": topics, "members": group.details, "topic_ids": group.topic_ids,
                   "partition_racks": _resized_racks(group.partition_racks, topics)}
@@ -225,4 +235,5 @@ class Group(_OtherWays, WhatIf, _Views, _Lookup, _Places, _Shown, About):
         racks = entry.racks_of(details, partition_racks, index, columns.start)
         vars(self).update(columns=replace(columns, lag=column, racks=racks), topics=names,
                           members=tuple(member.id for member in details), details=details, offsets=offsets,
-                          partition_racks=dict(partition_racks or {}), topic_ids=dict(topic_ids or {}))
+                          partition_racks={name: tuple(map(tuple, of)) for name, of in (partition_racks or {}).items()},
+                          topic_ids=_checked_ids(topic_ids or {}))

@@ -8,7 +8,7 @@ from groups import groups, owners
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kafka_assign import Assignment, Group, GroupError, Member
+from kafka_assign import Assignment, Group, GroupError, Member, assign
 from kafka_assign.document import group_from_document, group_to_document, read_document, write_document
 
 COLUMNS = ["topics_at", "members_at", "partitions", "missing", "subs_at", "subs", "turn", "previous"]
@@ -87,11 +87,58 @@ def test_what_is_no_topic_is_named(odd):
     (["a"], "owned must be a mapping"), ("a", "owned must be a mapping"),
     ({"a": ["t0"]}, "owned of member a must be pairs"), ({"a": [("t",)]}, "owned of member a must be pairs"),
     ({"a": [(["t"], 0)]}, "owned of member a must be pairs"),
-    ({"a": [(None, 0)]}, "the topic of an owned partition must be text"), ({"a": [b"tu"]}, "must be text"),
-    ({"a": [("t", 0.0)]}, "an owned partition must be a whole number")])
+    ({"a": [(None, 0)]}, "the topic of a partition owned by member a must be text"),
+    ({"a": [b"tu"]}, "the topic of a partition owned by member a must be text"),
+    ({"a": [("t", 0.0)]}, "partition of t owned by member a must be a whole number"),
+    ({"a": [("t", True)]}, "partition of t owned by member a must be a whole number")])
 def test_what_is_no_claim_is_said(owned, message):
     with pytest.raises(GroupError, match=message):
         Group({"t": 1}, {"a": ["t"]}, owned)
+
+
+class Refilled(dict):
+    """Subscriptions that are handed out in one list, filled anew each time."""
+    def items(self):
+        buffer = []
+        for member, topics in super().items():
+            buffer[:] = topics
+            yield member, buffer
+
+
+def test_a_list_of_the_caller_is_not_kept():
+    group = Group({"t": 1, "u": 1}, Refilled({"a": ["t"], "b": ["u"], "c": ["t", "u"]}))
+    assert [member.topics for member in group.details] == [("t",), ("u",), ("t", "u")]
+    racks = {"t": [["r1"]], "u": [["r2"]]}
+    group = Group({"t": 1, "u": 1}, {"a": ["t"]}, partition_racks=racks)
+    racks["t"][0].append("r2")
+    assert group.partition_racks == {"t": (("r1",),), "u": (("r2",),)}
+
+
+def test_names_and_numbers_are_plain_whatever_was_given():
+    text, number = np.str_, np.int16
+    group = Group({text("t"): number(300), "u": number(30_000), "v": number(30_000)},
+                  {text("a"): [text("t"), "u"], "b": np.array(["t", "u"])}, {text("b"): [(text("t"), number(0))]})
+    arrays = Group.from_arrays(np.array(["t"]), [2], np.array(["a", "b"]), [[1], [1]])
+    for lists in assign(group, "sticky").to_dict(), assign(arrays, "range").to_dict():
+        parts = [part for own in lists.values() for pair in own for part in pair]
+        assert set(map(type, [*lists, *parts])) == {str, int}
+    assert {type(topic) for member in group.details for topic in member.topics} == {str}
+    assert group.replace(topics={"t": np.uint8(1), "u": 1}).partitions.tolist() == [1, 1]
+
+
+@pytest.mark.parametrize("make, message", [
+    (lambda: Group({f"t{i}": np.int32(2**31 - 1) for i in range(2)}, {}), "at most 16,777,216 partitions"),
+    (lambda: Member("a", np.array("t")), "topics of member a must be a collection"),
+    (lambda: Member("a", [], rack=np.array([1, 2])), "rack of member a must be text"),
+    (lambda: Group({}, {}, partition_racks=[1]), "partition_racks must be a mapping"),
+    (lambda: Group({}, {}, topic_ids=[1]), "topic_ids must be a mapping"),
+    (lambda: Group({"t": 1}, {}, committed={"t": [1]}, reset=5), "reset must be text"),
+    (lambda: Group.from_arrays(None, [], [], []), "topics must be a list of names"),
+    (lambda: Group.from_arrays(["t", "u"], [1, 1], ["a", "b"], [[1, 0], [1]]), "a matrix, 2 members x 2 topics"),
+    (lambda: Group.from_arrays(["t"], [1], ["a"], ([0],) * 3), "must be a matrix, 1 members x 1 topics")])
+def test_what_cannot_be_is_said(make, message):
+    with pytest.raises(GroupError, match=message):
+        make()
 
 
 @given(st.data())

@@ -136,7 +136,7 @@ class _Shown:
         left = len(self) - moved
         verdict = ("" if not moved else f", {needless} of them not needed for balance" if needless
                    else ", and no assignment with such loads moves fewer" if moved == self.least and not left
-                   else ", and none can be taken back without making loads less even")
+                   else ", and with all else as it is none can be taken back without making loads less even")
         return (f"{shown(self.assignment.strategy or 'assignment')}: {moved} moved{verdict}; {len(self._placed)} placed"
                 + (f"; {left} left without an owner" if left else ""))
 

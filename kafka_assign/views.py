@@ -15,10 +15,13 @@ import sys
 from collections.abc import Iterable, Iterator, Sequence
 from typing import IO
 
+import numpy as np
+
 from .assignment import SUMMARY_KEYS, Assignment
 from .assignors.comparison import Comparison, columns_worth_showing
 from .group import Group
 from .members import TopicPartition
+from .metrics import loads
 from .names import shown
 from .proof import CHECKED, LEVEL, Proof, proof_document, proof_of
 from .terminal import Line, as_json, block, csv_lines, json_list, prose, send, send_wrapped, table, width_of
@@ -200,11 +203,20 @@ def owned_words(partitions: Iterable[TopicPartition]) -> str:
     return ";".join(f"{topic}:{','.join(own)}" for topic, own in numbers.items())
 
 
+def _lags(assignment):
+    "The lag of each member; None where it is not known of any partition that the member owns."
+    lag = assignment.group.lag
+    if lag is None:
+        return [None] * len(assignment)
+    known = loads(assignment.group.columns, np.where(lag >= 0, assignment.owner, -1))
+    pairs = zip(assignment.lag_per_member.tolist(), ((known > 0) | (assignment.loads == 0)).tolist())
+    return [behind if told else None for behind, told in pairs]
+
+
 def holdings(assignment: Assignment) -> list[dict]:
     "A row for each member, `member instance_id partitions lag assignment`; and one of None if partitions are left."
     group, rows = assignment.group, []
-    lag = assignment.lag_per_member.tolist() if group.lag is not None else [None] * len(assignment)
-    for member, behind in zip(group.details, lag):
+    for member, behind in zip(group.details, _lags(assignment)):
         own = assignment[member.id]
         rows.append({"member": member.id, "instance_id": member.instance_id, "partitions": len(own), "lag": behind,
                      "assignment": owned_words(own)})

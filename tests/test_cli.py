@@ -334,7 +334,7 @@ def test_a_strategy_that_fails_on_one_group_hides_no_other(monkeypatch):
     monkeypatch.setitem(sys.modules, "someones_strategies", module)
     done = run("compare - -s someones_strategies:deal --format json", TWO)
     assert done.code == 1 and [group["group"] for group in json.loads(done.out)] == ["billing"]
-    assert "search: owner must be -1 or the place of one of 1 members" in done.err
+    assert "search: strategy 'someones_strategies:deal': owner must be -1 or the place of one of 1 members" in done.err
     assert run("assign - -g search -s someones_strategies:deal", TWO).code == 1
 
 

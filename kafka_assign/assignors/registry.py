@@ -79,7 +79,10 @@ def _answer(group, answer, label, prove=None):
         if answer.group is not group:
             raise AssignmentError(f"strategy {quoted(label)} must answer for the group it was given (got another one)")
         answer = answer.owner
-    return Assignment(group, answer, label, prove).check()
+    try:
+        return Assignment(group, answer, label, prove).check()
+    except ValueError as error:
+        raise AssignmentError(f"strategy {quoted(label)}: {error}") from None
 
 # %% ../../nbs/20_registry.ipynb #3820f54a
 def check_many(columns: Columns, owner) -> np.ndarray:

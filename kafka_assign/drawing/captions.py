@@ -57,10 +57,20 @@ def headline(assignment: Assignment, title: str = "") -> str:
 MOST_MEMBERS = 10
 
 
+def _lag_words(assignment, member, own):
+    "The lag of a member in brackets, and of how many of its `own` partitions it is not known."
+    if assignment.group.lag is None:
+        return ""
+    unknown = int((assignment.group.lag[own] < 0).sum())
+    if unknown and unknown == len(own):
+        return " (lag not known)"
+    return f" (lag {assignment.lag_per_member[member]:,}{f', of {unknown:,} not known' if unknown else ''})"
+
+
 def _owner_line(assignment, member):
     own = np.flatnonzero(assignment.owner == member)
-    lag = f" (lag {assignment.lag_per_member[member]:,})" if assignment.group.lag is not None else ""
-    return f"{shortened(assignment.group.members[member])}: {partition_words(assignment, own)}{lag}."
+    words = f"{partition_words(assignment, own)}{_lag_words(assignment, member, own)}"
+    return f"{shortened(assignment.group.members[member])}: {words}."
 
 # %% ../../nbs/46_captions.ipynb #a5976ea0
 def owner_lines(assignment: Assignment) -> list[str]:
@@ -87,11 +97,13 @@ def _changes(assignment, places):
 
 # %% ../../nbs/46_captions.ipynb #2e7caa1c
 def change_lines(assignment: Assignment) -> list[str]:
-    "Every partition that moved or was placed, or how many if they are many; nothing if nobody owned anything before."
+    "Every partition that moved, was placed or lost its owner, or how many; nothing if nobody owned anything before."
     if (assignment.group.previous < 0).all():
         return []
     masks = {"Moved": assignment.moved, "Placed": assignment.placed}
-    return [f"{word}: {_changes(assignment, np.flatnonzero(mask))}." for word, mask in masks.items() if mask.any()]
+    lines = [f"{word}: {_changes(assignment, np.flatnonzero(mask))}." for word, mask in masks.items() if mask.any()]
+    left = np.flatnonzero(assignment.unassigned & (assignment.group.previous >= 0))
+    return lines + ([f"Lost their owner: {partition_words(assignment, left)}."] if len(left) else [])
 
 # %% ../../nbs/46_captions.ipynb #90726b51
 def describe(assignment: Assignment, title: str = "") -> str:

@@ -89,6 +89,13 @@ class _Figures:
         "How many records each member lags behind over all it owns, int64."
         return read_only(metrics.lag_per_member(self.group.columns, self.owner))
 
+    @cached_property
+    def lag_unknown_per_member(self) -> np.ndarray:
+        "Of how many partitions that each member owns the lag is not known, int64."
+        group = self.group
+        return self.loads if group.lag is None else read_only(
+            metrics.loads(group.columns, np.where(group.lag < 0, self.owner, -1)))
+
     @property
     def balance_score(self) -> int:
         "KIP-54's balance score: the sum of differences of loads over all pairs of members; 0 is perfect."

@@ -17,7 +17,7 @@ import numpy as np
 from .columns import Columns, Racks, begins, pick_rows, row_of
 from .members import GroupError, Member, checked_name, claims_of, distinct_subscriptions, is_number
 from .metrics import partition_lag
-from .names import did_you_mean, java_key, java_order, java_sorted, shown
+from .names import counted, did_you_mean, java_key, java_order, java_sorted, shown
 from .ownership import previous_owners, subscribed
 from .sorting import stable_order
 
@@ -42,7 +42,7 @@ def checked_counts(topics: Mapping[str, int]) -> dict[str, int]:
 # %% ../nbs/11_entry.ipynb #67702a7a
 def subscribers_of(distinct: Sequence[Sequence[str]], which: Sequence[int], index: Mapping[str, int]) -> tuple:
     "Where each topic's subscribers begin, and all of them as numbers; `which` of the `distinct` ones each member has."
-    asked = np.array([index[name] for topics in distinct for name in topics], np.int64)
+    asked = np.fromiter(map(index.__getitem__, chain.from_iterable(distinct)), np.int64)
     if len(distinct) == 1:                                # the same members for each topic: nothing to sort
         readers = np.bincount(asked, minlength=len(index)) * len(which)
         return begins(readers), np.tile(np.arange(len(which), dtype=np.int32), len(asked))
@@ -200,15 +200,16 @@ def racks_of(details: Sequence[Member], partition_racks: Mapping | None, index, 
 # %% ../nbs/11_entry.ipynb #c127f5ba
 def _order(names, what):
     "The sorted names, where each comes from, and where each went to."
+    kind = f"a {what}"
     try:
-        names = [checked_name(name, f"a {what}") for name in names]
+        names = [checked_name(name, kind) for name in names]
     except TypeError:
         raise GroupError(f"{what}s must be a list of names (got {names!r})") from None
     order = np.array(java_order(names), np.int64)
     ordered = tuple(names[i] for i in order.tolist())
     for one, other in zip(ordered, ordered[1:]):
         if one == other:
-            raise GroupError(f"a {what} must be unique (got {shown(one)} twice)")
+            raise GroupError(f"{kind} must be unique (got {shown(one)} twice)")
     went = np.empty_like(order)
     went[order] = np.arange(len(order))
     return ordered, order, went
@@ -219,6 +220,21 @@ def _rows_of_matrix(matrix):
     at = begins(np.count_nonzero(matrix, axis=0))
     cell = np.flatnonzero(np.ascontiguousarray(matrix.T)).astype(np.int32)
     return at, cell - np.repeat(np.arange(matrix.shape[1], dtype=np.int32) * np.int32(len(matrix)), np.diff(at))
+
+
+def _matrix(subscriptions, members, topics):
+    "Subscriptions as a bool matrix members x topics; where nobody is any empty one will do."
+    try:
+        matrix = np.asarray(subscriptions, bool)
+        shape = f"shape {matrix.shape}"
+    except ValueError:
+        matrix, shape = np.ones(1, bool), "rows of different length"
+    if members == matrix.size == 0:
+        return matrix.reshape(0, topics)
+    if matrix.shape != (members, topics):
+        raise GroupError(f"subscriptions must be a matrix, {counted(members, 'member')} x {counted(topics, 'topic')} "
+                         f"(got {shape})")
+    return matrix
 
 
 def _subscription_rows(subscriptions, members, topics):
@@ -233,15 +249,7 @@ def _subscription_rows(subscriptions, members, topics):
         pair = np.unique(topic * len(members) + member)
         topic, member = np.divmod(pair, max(len(members), 1))
     else:
-        wanted = len(members), len(topics)
-        try:
-            matrix = np.asarray(subscriptions, bool)
-            matrix = matrix.reshape(matrix.shape if len(members) else wanted)
-        except ValueError:                             # rows of different length
-            matrix = np.zeros(0)
-        if matrix.shape != wanted:
-            raise GroupError(f"subscriptions must be a matrix, {wanted[0]} members x {wanted[1]} topics "
-                             f"(got {type(subscriptions).__name__} of another shape)")
+        matrix = _matrix(subscriptions, len(members), len(topics))
         return _rows_of_matrix(matrix[np.argsort(members)][:, np.argsort(topics)])
     return begins(np.bincount(topic, minlength=len(topics))), member.astype(np.int32)
 
@@ -263,7 +271,7 @@ def _column(values, what, size):
 def _previous_column(columns, previous, member_at):
     "Owners before, renumbered, without those that do not subscribe."
     if columns.size and not -1 <= previous.min() <= previous.max() < len(member_at):
-        raise GroupError(f"previous must be -1 or the place of one of {len(member_at)} members "
+        raise GroupError(f"previous must be -1 or the place of one of {counted(len(member_at), 'member')} "
                          f"(got {previous.min()} to {previous.max()})")
     in_order = (member_at[1:] > member_at[:-1]).all()
     owner = previous.astype(np.int32) if in_order else np.append(member_at, -1).astype(np.int32)[previous]

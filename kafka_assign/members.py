@@ -8,7 +8,6 @@ __all__ = ['GroupError', 'TopicPartition', 'checked_name', 'checked_generation',
 
 # %% ../nbs/10_members.ipynb #70c812ee
 from collections.abc import Iterable, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import KW_ONLY, dataclass, field
 from functools import lru_cache
 from itertools import chain, islice, repeat
@@ -39,14 +38,15 @@ def checked_name(name: str, what: str) -> str:
     return name if type(name) is str else str.__str__(name)
 
 # %% ../nbs/10_members.ipynb #e5b43f44
+def _are_plain(names):
+    "Whether all of the names are plain text in ASCII, so that they need no look each."
+    return set(map(type, names)) <= {str} and "".join(names).isascii()
+
+
 @lru_cache(maxsize=16)             # members of a group mostly subscribe alike
 def _names_once(topics):
-    "Each of the names once, in the order given, checked."
-    names = tuple(dict.fromkeys(topics))
-    if not "".join(names).isascii():                   # those in ASCII need no look each
-        for name in names:
-            checked_name(name, "a topic")
-    return names
+    "Each of the names once, in the order given."
+    return topics if len(set(topics)) == len(topics) else tuple(dict.fromkeys(topics))
 
 
 def _checked_topics(topics, member):
@@ -57,10 +57,9 @@ def _checked_topics(topics, member):
         topics = tuple(topics)
     except TypeError:
         raise GroupError(f"topics of member {shown(member)} must be a collection of names (got {topics!r})") from None
-    if set(map(type, topics)) <= {str}:
-        with suppress(GroupError):
-            return _names_once(topics)
-    return _names_once(tuple(checked_name(topic, f"a topic of member {shown(member)}") for topic in topics))
+    if not _are_plain(topics):
+        topics = tuple(checked_name(topic, f"a topic of member {shown(member)}") for topic in topics)
+    return _names_once(topics)
 
 # %% ../nbs/10_members.ipynb #30f5943d
 def _checked_claims(owned, member):
@@ -216,9 +215,7 @@ def is_number(value: object) -> bool:
 
 
 def _numbers(values):
-    "Partition numbers as int64."
-    if set(map(type, values)) - {int} and not all(map(is_number, values)):
-        raise GroupError("an owned partition must be a whole number")
+    "Partition numbers as int64; what is beyond all numbers of partitions stays so."
     try:
         return np.array(values, np.int64)
     except OverflowError:
@@ -244,12 +241,9 @@ def claims_of(details: Sequence[Member], place_of: Mapping[str, int]) -> tuple[n
     topics, numbers = [np.zeros(0, np.int64)], [np.zeros(0, np.int64)]
     while some := list(islice(claims, _HANDFUL)):
         places = np.fromiter(map(place_of.get, map(itemgetter(0), some), repeat(-1)), np.int64, len(some))
-        topics.append(places)
-        try:
-            for unknown in np.flatnonzero(places < 0).tolist():
-                checked_name(some[unknown][0], "the topic of an owned partition")
-            numbers.append(_numbers(list(map(itemgetter(1), some))))
-        except GroupError:
+        values, gone = list(map(itemgetter(1), some)), [some[nth][0] for nth in np.flatnonzero(places < 0).tolist()]
+        if set(map(type, values)) - {int} or not _are_plain(gone):
             _check_claims(details)
-            raise
+        topics.append(places)
+        numbers.append(_numbers(values))
     return np.concatenate(topics), np.concatenate(numbers)

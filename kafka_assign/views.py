@@ -21,7 +21,6 @@ from .assignment import SUMMARY_KEYS, Assignment
 from .assignors.comparison import Comparison, columns_worth_showing
 from .group import Group
 from .members import TopicPartition
-from .metrics import loads
 from .names import shown
 from .proof import CHECKED, LEVEL, Proof, proof_document, proof_of
 from .terminal import Line, as_json, block, csv_lines, json_list, prose, send, send_wrapped, table, width_of
@@ -205,12 +204,10 @@ def owned_words(partitions: Iterable[TopicPartition]) -> str:
 
 def _lags(assignment):
     "The lag of each member; None where it is not known of any partition that the member owns."
-    lag = assignment.group.lag
-    if lag is None:
+    if assignment.group.lag is None:
         return [None] * len(assignment)
-    known = loads(assignment.group.columns, np.where(lag >= 0, assignment.owner, -1))
-    pairs = zip(assignment.lag_per_member.tolist(), ((known > 0) | (assignment.loads == 0)).tolist())
-    return [behind if told else None for behind, told in pairs]
+    told = (assignment.lag_unknown_per_member < assignment.loads) | (assignment.loads == 0)
+    return [behind if known else None for behind, known in zip(assignment.lag_per_member.tolist(), told.tolist())]
 
 
 def holdings(assignment: Assignment) -> list[dict]:

@@ -135,7 +135,7 @@ def test_names_and_numbers_are_plain_whatever_was_given():
     (lambda: Group({"t": 1}, {}, committed={"t": [1]}, reset=5), "reset must be text"),
     (lambda: Group.from_arrays(None, [], [], []), "topics must be a list of names"),
     (lambda: Group.from_arrays(["t", "u"], [1, 1], ["a", "b"], [[1, 0], [1]]), "a matrix, 2 members x 2 topics"),
-    (lambda: Group.from_arrays(["t"], [1], ["a"], ([0],) * 3), "must be a matrix, 1 members x 1 topics")])
+    (lambda: Group.from_arrays(["t"], [1], ["a"], ([0],) * 3), "must be a matrix, 1 member x 1 topic")])
 def test_what_cannot_be_is_said(make, message):
     with pytest.raises(GroupError, match=message):
         make()

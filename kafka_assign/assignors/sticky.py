@@ -156,9 +156,9 @@ def _mixed_counts(rows, members, count):
     first, theirs = at_once(rows, label)
     if not first.any():
         return settled(rows, label, low, count)
+    if first.all():                                     # as in batches of small groups
+        return _set_levels(rows, label, low, count)
     _set_levels(rows.pick(first.nonzero()[0]), label, low, count)
-    if first.all():
-        return None                                     # as in batches of small groups
     others = rows.without(theirs)
     if len(others.size):
         settled(others, *first_guess(others, members), count)

@@ -61,7 +61,7 @@ def _lag_words(assignment, member, own):
     "The lag of a member in brackets, and of how many of its `own` partitions it is not known."
     if assignment.group.lag is None:
         return ""
-    unknown = int((assignment.group.lag[own] < 0).sum())
+    unknown = int(assignment.lag_unknown_per_member[member])
     if unknown and unknown == len(own):
         return " (lag not known)"
     return f" (lag {assignment.lag_per_member[member]:,}{f', of {unknown:,} not known' if unknown else ''})"

@@ -35,10 +35,11 @@ def _with_rank(columns, tables, topics, first, rank):
     return places[here], mine[here]
 
 
-def _numbers(columns, places):
-    "The numbers of partitions within their topics; their places ascend."
-    count = row_lengths(np.searchsorted(places, columns.start))
-    return places - columns.start[:-1].repeat(count)
+def _numbers(columns, topics, places):
+    "The numbers of partitions of `topics` within these; their places ascend, and so do the topics."
+    start = columns.start[topics]
+    at = np.searchsorted(places, start)
+    return places - start.repeat(np.diff(at, append=len(places)))
 
 # %% ../../../nbs/29_exact_expanding.ipynb #4dbf1c05
 MANY = 100_000         # partitions from which it pays to look at the highest numbers only
@@ -66,7 +67,7 @@ def _given_up(columns: Columns, tables: Tables, count: np.ndarray) -> np.ndarray
             break
         share[row[found < gone]] *= 2
     lone = np.bincount(of).max() == 1                               # then they are in order of their numbers already
-    order = stable_order(pair) if lone else stable_order(_numbers(columns, places), pair)
+    order = stable_order(pair) if lone else stable_order(_numbers(columns, topics, places), pair)
     last = stretches(begins(found)[1:] - gone, gone)[1]
     return places[order[last]]
 

@@ -155,11 +155,15 @@ def pour(load: np.ndarray, at: np.ndarray, row: np.ndarray | None, count: np.nda
 
 # %% ../../../nbs/28_exact_pouring.ipynb #124e8ef3
 def gifts(below: np.ndarray, at: np.ndarray, row: np.ndarray | None,
-          count: np.ndarray, spare: np.ndarray) -> np.ndarray:
+          count: np.ndarray, spare: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """What each member gets of its row's `count` partitions: what it lacks, then one more for the first `spare`.
 
-    `below` is how far each is from its least load, negative as long as it has too few.
+    `below` is how far each is from its least load, negative as long as it has too few. Beside it how many of the
+    `spare` ones were given.
     """
     gift = served(np.maximum(-below, 0), at, row, count)
     lucky = np.minimum(count - np.add.reduceat(gift, at[:-1]), spare)
-    return gift + served(below + gift == 0, at, row, lucky) if some(lucky) else gift
+    if not some(lucky):
+        return gift, lucky
+    extra = served(below + gift == 0, at, row, lucky)
+    return gift + extra, np.add.reduceat(extra, at[:-1])

@@ -12,7 +12,7 @@ import numpy as np
 
 from .pouring import (
     Turn, fill, gifts, pieces, ranked, served, some, summed, turn_order, turns, with_own_turns)
-from ...columns import begins, pick_rows, row_lengths, row_of, row_sums
+from ...columns import begins, pick_rows, row_lengths, row_sums
 
 # %% ../../../nbs/28_exact_settling.ipynb #b3f4c56a
 class Rows(NamedTuple):
@@ -46,13 +46,13 @@ class Rows(NamedTuple):
 # %% ../../../nbs/28_exact_settling.ipynb #cd831ce4
 def even(rows: Rows, low: np.ndarray) -> np.ndarray:
     "The best counts if each row is a block by itself; `low` is the least count of each pair."
-    row, above, first = row_of(rows.at), rows.had > low, rows.at[:-1]
+    length, above, first = row_lengths(rows.at), rows.had > low, rows.at[:-1]
     extra = rows.size - row_sums(low, rows.at)
     nth = begins(above)                                             # among all that are above, of all rows
     begin = nth[first]
     stay = np.minimum(extra, nth[rows.at[1:]] - begin)              # how many of those above keep an extra one
     other = np.arange(len(low)) - nth[:-1]                          # the same among those that are not above
-    keeps, gets = nth[:-1] < (begin + stay)[row], other < (first - begin + extra - stay)[row]
+    keeps, gets = nth[:-1] < (begin + stay).repeat(length), other < (first - begin + extra - stay).repeat(length)
     return low + np.where(above, keeps, gets)
 
 # %% ../../../nbs/28_exact_settling.ipynb #0d5889cf
@@ -135,13 +135,12 @@ def _hand_over(state, turn, least, spare):
     offer = free + np.add.reduceat(surplus, at[:-1])
     if not some(offer):
         return
-    gift = gifts(below, at, row, offer, extra)
+    gift, given = gifts(below, at, row, offer, extra)
     taken = np.add.reduceat(gift, at[:-1])
     change = gift - served(surplus, at, row, np.maximum(taken - free, 0))
     state.free[turn.rows] = np.maximum(free - taken, 0)
     state.count[places], state.load[member] = count + change, load + change
-    if some(extra):
-        spare[block] = extra - np.add.reduceat((gift > 0) & (load + gift > low), at[:-1], dtype=np.int64)
+    spare[block] = extra - given
 
 # %% ../../../nbs/28_exact_settling.ipynb #b75f5e9b
 def _hand_over_all(state, turns, least):
@@ -205,7 +204,8 @@ def _settle_large(state, turns):
 def settle(problem: Problem) -> State:
     "Settle as far as single steps go; `stuck` tells where something is left."
     state, alone = State(problem), with_own_turns(problem.rows.at, problem.block)
-    small, large = ([turn for turn in problem.turns if alone[turn.rows.start] == one] for one in (False, True))
+    large = [turn for turn in problem.turns if alone[turn.rows.start]] if some(alone) else []
+    small = [turn for turn in problem.turns if not alone[turn.rows.start]] if large else problem.turns
     if small:
         _hand_over_all(state, small, problem.low + (state.crowned() | ~state.many))
     if large:

@@ -7,6 +7,7 @@ __all__ = ['LARGE', 'PASSES', 'DEEP', 'TOGETHER', 'raised', 'is_large', 'steep',
            'levels', 'finished', 'strong_components', 'movable', 'by_block', 'Flat', 'flatten']
 
 # %% ../../../nbs/29_exact_splitting.ipynb #4a337923
+from itertools import pairwise
 from typing import NamedTuple
 
 import numpy as np
@@ -14,10 +15,10 @@ import numpy as np
 from .handing import LARGEST_TABLE
 from .network import Network, bits, masks, push
 from .parting import ANY, part_by_means
-from .pouring import pour, ranks, some, summed, with_own_turns
+from .pouring import Turn, pour, ranks, some, summed, with_own_turns
 from .pushing import Local, local
 from .settling import Problem, Rows
-from ...columns import row_lengths, row_maxima, row_minima, row_of, row_sums
+from ...columns import pick_rows, row_lengths, row_maxima, row_minima, row_of, row_sums
 
 # %% ../../../nbs/29_exact_splitting.ipynb #08ae20cc
 def _again(rows, count, load, turn):
@@ -26,6 +27,15 @@ def _again(rows, count, load, turn):
     others = load[mine] - count[turn.places]
     count[turn.places] = gift = pour(others, turn.at, turn.row, rows.size[turn.rows])
     load[mine] = others + gift
+
+
+def _part(at, turn, mine):
+    "Some rows of a turn (a mask), to take their turn without the others."
+    if mine.all():
+        return turn
+    chosen = mine.nonzero()[0] + turn.rows.start
+    begin, places = pick_rows(at, chosen)
+    return Turn(chosen, places, begin, row_of(begin))
 
 # %% ../../../nbs/29_exact_splitting.ipynb #a9195b4f
 def raised(rows: Rows | Local, count: np.ndarray, load: np.ndarray) -> np.ndarray:
@@ -95,23 +105,22 @@ PASSES = 11            # at most; what is steep after that is quicker done other
 def flat(problem: Problem, base: np.ndarray):
     """Counts per pair with nearly flat loads over `base`, the loads, and levels that prove it, but for steep blocks.
 
-    Each row fills up its lowest subscribers; then rows that share turns do so once more, backwards (the last of all has
-    just done so), and uneven ones of the others again and again, to and fro, as long as that makes their block flatter.
+    Each row fills up its lowest subscribers. Those that are uneven after that do so again, backwards: rows that share
+    turns once, others again and again, to and fro, as long as that makes their block flatter.
     """
     rows, alone = problem.rows, with_own_turns(problem.rows.at, problem.block)
     count, load, last = np.zeros(len(rows.member), np.int32), base.copy(), np.full(len(base), np.inf)
-    shared = [turn for turn in problem.turns if not alone[turn.rows.start]]
-    for turn in (_order(problem, alone) if alone.any() else problem.turns) + shared[-2::-1]:
+    large = some(alone)
+    for turn in _order(problem, alone) if large else problem.turns:
         _again(rows, count, load, turn)
-    for nth in range(PASSES if alone.any() else 0):
-        again = uneven(rows, count, load) & alone
+    for nth in range(PASSES if large else 1):
         squares = np.bincount(problem.label, load.astype(float) ** 2, len(load))
-        again &= (squares < last)[problem.block]
-        if not again.any():
+        again = uneven(rows, count, load) & (squares < last)[problem.block] & (alone if nth else True)
+        if not some(again):
             break
         for turn in problem.turns[::1 if nth % 2 else -1]:
-            if again[turn.rows].any():
-                _again(rows, count, load, turn)
+            if some(again[turn.rows]):
+                _again(rows, count, load, _part(rows.at, turn, again[turn.rows]))
         last = squares
     return count, load, raised(rows, count, load)
 
@@ -230,7 +239,8 @@ TOGETHER = 2000          # pairs of small blocks that share a network
 
 def _parted(rows, key):
     "The rows, parted where the key beside them changes."
-    return np.split(rows, (key[1:] != key[:-1]).nonzero()[0] + 1)
+    ends = [0, *((key[1:] != key[:-1]).nonzero()[0] + 1).tolist(), len(rows)]
+    return [rows[a:b] for a, b in pairwise(ends)]
 
 
 def by_block(rows: np.ndarray, problem: Problem, apart: np.ndarray) -> list[np.ndarray]:

@@ -18,7 +18,7 @@ from .columns import begins, read_only
 from .entry import take_by_topic
 from .group import SHOWN_MEMBERS, Group
 from .members import TopicPartition
-from .names import counted, html_table, quoted, shown
+from .names import counted, html_table, quoted, shown, told
 from .ownership import subscribed
 from .sorting import stable_order
 
@@ -222,7 +222,13 @@ class _Proved:
         if self.prove is None:
             raise AssignmentError(f"a certificate must come from a strategy that proves its answers "
                                   f"(got {quoted(self.strategy or 'none')})")
-        return self.prove(self.group.columns, self.owner)
+        try:
+            return self.prove(self.group.columns, self.owner)
+        except ValueError:
+            raise
+        except Exception as error:
+            raise AssignmentError(f"the proof of strategy {quoted(self.strategy)} must not raise "
+                                  f"(got {told(error)})") from error
 
 # %% ../nbs/13_assignment.ipynb #13ae4f8b
 @dataclass(frozen=True, eq=False, repr=False)

@@ -21,7 +21,7 @@ from .assignors.registry import Strategy, assign_many, resolve, strategies
 from .group import Group
 from .members import Member
 from .metrics import could_take, loads, topic_owner_pairs
-from .names import shown
+from .names import shown, told
 from .ownership import subscribed
 
 # %% ../nbs/25_conformance.ipynb #5e324ef1
@@ -84,7 +84,7 @@ def all_groups() -> dict[str, Group]:
 
 def _ask(strategy, group):
     "What the strategy itself answers, unchecked."
-    return strategy.function(group.columns if strategy.many else group, **strategy.options)
+    return strategy.ask(group.columns if strategy.many else group)
 
 
 def _answers(strategy: Strategy, order: Callable = iter) -> Iterator[tuple[str, Group, object]]:
@@ -145,7 +145,7 @@ def _raises(strategy):
         try:
             _ask(strategy, group)
         except Exception as error:
-            return f"{name}: {type(error).__name__}: {shown(error)}"
+            return f"{name}: {told(error.__cause__ or error)}"
 
 # %% ../nbs/25_conformance.ipynb #017bb02f
 def _shuffled(group: Group, rng: random.Random) -> Group:
@@ -174,7 +174,7 @@ def _depends_on_order(strategy):
         except AssignmentError:                 # other promises are about what is wrong with it
             continue
         except Exception as error:
-            return f"{name}: listed in another order it raises {type(error).__name__}: {shown(error)}"
+            return f"{name}: listed in another order it raises {told(error.__cause__ or error)}"
 
 
 def _remembers(strategy):
@@ -222,7 +222,7 @@ def _differs_side_by_side(strategy):
         try:
             together = assign_many(some, strategy)
         except Exception as error:
-            return f"many groups side by side make it raise {type(error).__name__}: {shown(error)}"
+            return f"many groups side by side make it raise {told(error.__cause__ or error)}"
         if any(not np.array_equal(one.owner, other.owner) for one, other in zip(together, alone)):
             return "the answer for many groups side by side is not their answers one by one"
 

@@ -338,10 +338,19 @@ def test_a_strategy_that_fails_on_one_group_hides_no_other(monkeypatch):
     assert run("assign - -g search -s someones_strategies:deal", TWO).code == 1
 
 
-def test_a_bug_shows_its_traceback(monkeypatch):
-    monkeypatch.setitem(sys.modules, "someones_strategies", SimpleNamespace(deal=lambda group: group.nonsense))
-    done = CliRunner().invoke(app, ["assign", "-", "-g", "search", "-s", "someones_strategies:deal"], input=TWO)
-    assert isinstance(done.exception, AttributeError)
+@pytest.mark.parametrize("line", [
+    "compare - -s someones_strategies:deal", "assign - -g search -s someones_strategies:deal"])
+def test_a_bug_of_somebodys_strategy_is_told_in_a_line(monkeypatch, line):
+    monkeypatch.setitem(sys.modules, "someones_strategies", SimpleNamespace(
+        deal=lambda group: group.nonsense if group.name == "search" else [0] * 4))
+    done = run(line, TWO)
+    assert done.code == 1 and ("billing" in done.out) == line.startswith("compare")
+    assert "strategy 'someones_strategies:deal' must not raise (got AttributeError: " in done.err and one_line(done.err)
+
+
+def test_a_bug_of_ours_shows_its_traceback(monkeypatch):
+    monkeypatch.setattr("kafka_assign.views.show_comparisons", None)
+    assert isinstance(CliRunner().invoke(app, ["compare", "--demo"]).exception, TypeError)
 
 
 def test_help_and_version():

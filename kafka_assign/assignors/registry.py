@@ -18,12 +18,12 @@ import numpy as np
 from ..assignment import Assignment, AssignmentError
 from ..columns import Columns, side_by_side
 from ..group import Group
-from ..names import did_you_mean, quoted, shown
+from ..names import did_you_mean, quoted, shown, told
 from ..ownership import subscribed
 
 # %% ../../nbs/20_registry.ipynb #99bef66e
 class StrategyError(ValueError):
-    "A strategy that cannot be found, or an option that it does not have."
+    "A strategy that cannot be found, an option that it does not have, or one whose function fails."
 
 # %% ../../nbs/20_registry.ipynb #323ab2fc
 @dataclass(frozen=True)
@@ -63,14 +63,22 @@ class Strategy(_Known):
         options = ",".join(f"{name}={value}" for name, value in self.options.items())
         return f"{self.name}:{options}" if options else self.name
 
+    def ask(self, given: Group | Columns):
+        "What its function answers, unchecked; what that raises, but for a `ValueError`, is told as a `StrategyError`."
+        try:
+            return self.function(given, **self.options)
+        except ValueError:
+            raise
+        except Exception as error:
+            raise StrategyError(f"strategy {quoted(self.label)} must not raise (got {told(error)})") from error
+
     def run(self, group: Group) -> Assignment:
         "What it answers for one group, checked."
-        answer = self.function(group.columns if self.many else group, **self.options)
-        return _answer(group, answer, self.label, self.prove)
+        return _answer(group, self.ask(group.columns if self.many else group), self.label, self.prove)
 
     def run_many(self, columns: Columns) -> np.ndarray:
         "Its owner column for all groups of `columns`, checked; only for a strategy that promises `many`."
-        return check_many(columns, self.function(columns, **self.options))
+        return check_many(columns, self.ask(columns))
 
 # %% ../../nbs/20_registry.ipynb #71210fcd
 def _answer(group, answer, label, prove=None):
@@ -160,10 +168,15 @@ def _named(name):
 BROKERS = "org.apache.kafka.coordinator"          # where the broker's own assignors live; two share a client's name
 
 
+def _with_class():
+    "The strategies that stand for a class of Kafka's."
+    return [one for one in map(_named, dict.fromkeys([*BUILT_IN, *_registered])) if one.kafka]
+
+
 def _of_kafka(name):
     "The strategy that stands for a class of Kafka's, named with or without its package; or None."
     package, _, plain = name.rpartition(".")
-    known = [one for one in map(_named, dict.fromkeys([*BUILT_IN, *_registered])) if one.kafka == plain]
+    known = [one for one in _with_class() if one.kafka == plain]
     if package.startswith(BROKERS):
         known = [one for one in known if one.protocol == "broker"]
     return next(iter(known), None)
@@ -215,7 +228,8 @@ def resolve(name: str | Strategy | Callable, **options) -> Strategy:
         function, _, rest = rest.partition(":")
         chosen = _adopt(f"{head}:{function}", _load(f"{head}:{function}"))
     if chosen is None:
-        raise StrategyError(f"unknown strategy {quoted(head)}{did_you_mean(head, strategies())}")
+        known = [*strategies(), *(one.kafka for one in _with_class())]
+        raise StrategyError(f"unknown strategy {quoted(head)}{did_you_mean(head.rpartition('.')[2], known)}")
     return _with_options(chosen, parse_options(rest) | options)
 
 # %% ../../nbs/20_registry.ipynb #f977a5fb

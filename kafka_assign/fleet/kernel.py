@@ -20,17 +20,9 @@ from .decode import Batch, decode_rows
 from .encode import compared_rows, lists, member_lists, results
 from .parts import lowered, numbers, unnest
 from .tables import COMPARED, NEED, PLACE, FleetError
-from ..names import quoted, shown
+from ..names import quoted, shown, told
 
 # %% ../../nbs/55_fleet_kernel.ipynb #dc7dd6f3
-def _told(error):
-    "What an error is, and what it says, if it is able to."
-    try:
-        return f"{type(error).__name__}: {shown(error)}"
-    except Exception:                   # its own text may be what raises
-        return type(error).__name__
-
-
 def _one_by_one(batch, strategy):
     "The answer of a strategy, asked for each group alone, and why it has none for some."
     owner, failures = np.full(batch.columns.size, -1, np.int32), {}
@@ -42,7 +34,7 @@ def _one_by_one(batch, strategy):
         except KeyboardInterrupt:
             raise
         except BaseException as error:  # whatever somebody's strategy raises, an exit too, concerns this group alone
-            failures[at] = f"strategy {shown(strategy.label)} must not raise (got {_told(error)})"
+            failures[at] = f"strategy {shown(strategy.label)} must not raise (got {told(error.__cause__ or error)})"
         else:
             owner[begin[at]:begin[at + 1]] = np.where(mine >= 0, mine + first[at], -1)
     return owner, failures

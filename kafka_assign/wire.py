@@ -5,21 +5,23 @@
 # %% auto #0
 __all__ = ['NEWEST', 'Subscription', 'encode_subscription', 'decode_subscription', 'Assigned', 'encode_assignment',
            'decode_assignment', 'Claims', 'encode_sticky', 'decode_sticky', 'encode_cooperative', 'decode_cooperative',
-           'encode_stream_join', 'decode_stream_join', 'encode_epoch', 'decode_epoch']
+           'encode_stream_join', 'decode_stream_join', 'encode_epoch', 'decode_epoch', 'Partitions', 'WireError']
 
-# %% ../nbs/05_wire.ipynb #736f7420
+# %% ../nbs/05_wire.ipynb #09c191e6
 import logging
 from collections.abc import Collection, Iterable, Sequence
 from contextlib import suppress
 from typing import NamedTuple
 
-import numpy as np
-
 from .names import java_sorted
 from .packing import (
-    Fields, WireError, blob_bytes, number_bytes, partition_bytes, read_partitions, text_bytes)
+    Fields, Partitions, WireError, blob_bytes, got, number_bytes, numbers_bytes,
+    partition_bytes, read_partitions, text_bytes)
 
-# %% ../nbs/05_wire.ipynb #8cf8c389
+# %% ../nbs/05_wire.ipynb #f86bd103
+_all_ = ["Partitions", "WireError"]          # what everybody needs who uses this module
+
+# %% ../nbs/05_wire.ipynb #5a78a86c
 class Subscription(NamedTuple):
     "What a member sends when it joins."
     topics: Sequence[str]
@@ -31,21 +33,23 @@ class Subscription(NamedTuple):
     "the generation in which it got them; -1 = not known"
     rack: str | None = None
 
-
+# %% ../nbs/05_wire.ipynb #a6c5496e
 NEWEST = 3          # the version of subscriptions and assignments that Kafka's clients write today
 
 
 def _version_bytes(version):
     if version not in range(NEWEST + 1):
-        raise WireError(f"version must be 0 to {NEWEST} (got {version!r})")
+        raise WireError(f"version must be 0 to {NEWEST} (got {got(version)})")
     return number_bytes(version, "version", size=2)
 
 
 def _topic_bytes(topics):
     "The names of topics, as Java sorts them."
-    names = isinstance(topics, Collection) and not isinstance(topics, str)
-    if not names or not all(isinstance(topic, str) for topic in topics):
-        raise WireError(f"topics must be names (got {topics!r})")
+    wrong = [topics]
+    if isinstance(topics, Collection) and not isinstance(topics, (str, bytes)):
+        wrong = [topic for topic in topics if not isinstance(topic, str)]
+    if wrong:
+        raise WireError(f"topics must be names (got {got(wrong[0])})")
     texts = [text_bytes(topic, "a topic") for topic in java_sorted(topics)]
     return number_bytes(len(texts), "topics") + b"".join(texts)
 
@@ -58,10 +62,11 @@ def encode_subscription(value: Subscription, version: int = NEWEST) -> bytes:
     if version >= 2:
         parts.append(number_bytes(value.generation, "the generation"))
     if version >= 3:
-        parts.append(text_bytes(value.rack, "the rack") if value.rack else number_bytes(-1, "the rack", size=2))
+        parts.append(number_bytes(-1, "the rack", size=2) if value.rack in (None, "") else
+                     text_bytes(value.rack, "the rack"))
     return b"".join(parts)
 
-# %% ../nbs/05_wire.ipynb #ce853ae9
+# %% ../nbs/05_wire.ipynb #a737a364
 _log = logging.getLogger(__name__)
 
 
@@ -73,7 +78,10 @@ def _version(fields, what):
 
 
 def decode_subscription(data: bytes) -> Subscription:
-    "A subscription of any version; owned partitions that cannot be read are none, with a warning in the log."
+    """A subscription of any version; owned partitions that cannot be read are none, with a warning in the log.
+
+    Raises `WireError` if its topics cannot be read.
+    """
     fields = Fields(data, "a subscription")
     version = _version(fields, "a subscription")
     value = Subscription(tuple([fields.text("a topic") for _ in range(fields.count("topics"))]))
@@ -83,11 +91,12 @@ def decode_subscription(data: bytes) -> Subscription:
         generation = fields.number("the generation") if version >= 2 else -1
         rack = fields.text_or_none("the rack") if version >= 3 else None
     except WireError as error:
-        _log.warning("a subscription is read as one of a member that owns nothing: %s", error)
+        if version != 1 or fields.at < len(fields.data):
+            _log.warning("a member is taken for one that owned nothing: %s", error)
         return value
     return value._replace(owned=owned, generation=generation, rack=rack)
 
-# %% ../nbs/05_wire.ipynb #7c225ea9
+# %% ../nbs/05_wire.ipynb #aad63176
 class Assigned(NamedTuple):
     "What the leader sends a member."
     assigned: Sequence[tuple[str, int]]
@@ -102,7 +111,7 @@ def encode_assignment(value: Assigned, version: int = NEWEST) -> bytes:
 
 
 def decode_assignment(data: bytes) -> Assigned:
-    "An assignment of any version."
+    "An assignment of any version; raises `WireError` if it cannot be read."
     fields = Fields(data, "an assignment")
     _version(fields, "an assignment")
     return Assigned(read_partitions(fields, "assigned partitions"), fields.blob("user data"))
@@ -115,42 +124,37 @@ class Claims(NamedTuple):
     generation: int = -1
     "the generation of it; -1 = not known"
 
-# %% ../nbs/05_wire.ipynb #3f8af1ef
+# %% ../nbs/05_wire.ipynb #a914434e
 def encode_sticky(claims: Claims, version: int = 1) -> bytes:
     "The user data of the sticky assignor; version 0 has no generation."
     if version not in (0, 1):
-        raise WireError(f"version must be 0 or 1 (got {version!r})")
+        raise WireError(f"version must be 0 or 1 (got {got(version)})")
     generation = number_bytes(claims.generation, "the generation") if version else b""
     return partition_bytes(claims.owned, "the previous assignment") + generation
 
 
-def _read_claims(data, skip, generation):
-    "Claims that begin after some bytes, and the bytes after them."
-    fields = Fields(data, "user data")
-    fields.take(skip, "the version")
-    claims = Claims(read_partitions(fields, "the previous assignment"))
-    if generation:
-        claims = claims._replace(generation=fields.number("the generation"))
-    return claims, fields.data[fields.at:]
-
-
-def _warn_of(data, error):
-    if data:                                                     # who sends nothing has nothing to say
-        _log.warning("user data cannot be read and is left out: %s", error)
+def _claims(fields):
+    "Claims from here on; without a generation if less is left."
+    owned = read_partitions(fields, "the previous assignment")
+    return Claims(owned, fields.number("the generation") if len(fields.data) - fields.at >= 4 else -1)
 
 
 def decode_sticky(data: bytes | None) -> Claims:
     "What the user data of a sticky member claims; nothing, with a warning in the log, if it cannot be read."
-    layouts = [(0, True), (0, False)] + [(2, True)] * ((data or b"")[:2] == b"\0\1")     # the last is kafka-python's
-    for skip, generation in layouts:
-        try:
-            return _read_claims(data or b"", skip, generation)[0]
-        except WireError as error:
-            last = error
-    _warn_of(data, last)
+    if not data:
+        return Claims()
+    try:
+        return _claims(Fields(data, "user data"))
+    except WireError as error:
+        fields = Fields(data, "user data")
+        if fields.data[:2] == b"\0\1":                            # kafka-python's version
+            fields.at = 2
+            with suppress(WireError):
+                return _claims(fields)
+        _log.warning("user data cannot be read: %s", error)
     return Claims()
 
-# %% ../nbs/05_wire.ipynb #f9380d74
+# %% ../nbs/05_wire.ipynb #6c39943a
 def encode_cooperative(generation: int) -> bytes:
     "The user data of the cooperative sticky assignor."
     return number_bytes(generation, "the generation")
@@ -159,37 +163,36 @@ def encode_cooperative(generation: int) -> bytes:
 def _first_number(data, what):
     "The number in the first four bytes; -1 if there are fewer."
     try:
-        return Fields(data or b"", "user data").number(what)
+        return Fields(data, "user data").number(what) if data else -1
     except WireError as error:
-        _warn_of(data, error)
+        _log.warning("user data cannot be read: %s", error)
         return -1
 
 
 def decode_cooperative(data: bytes | None) -> Claims:
     "What the user data of a cooperative member says: a generation, from some clients what it owned, too."
-    if not data:
-        return Claims()
     with suppress(WireError):
-        claims, rest = _read_claims(data, 0, True)
-        if not rest:
+        fields = Fields(data or b"", "user data")
+        claims = Claims(read_partitions(fields, "the previous assignment"), fields.number("the generation"))
+        if fields.at == len(fields.data):
             return claims
     return Claims(generation=_first_number(data, "the generation"))
 
-# %% ../nbs/05_wire.ipynb #cc10a012
+# %% ../nbs/05_wire.ipynb #70f92b31
 def encode_stream_join(partitions: Iterable[int], epoch: int) -> bytes:
     "What a member of the stream-join assignor tells the leader: the partition numbers it had, and since which epoch."
-    numbers = [number_bytes(number, "a partition") for number in sorted(partitions)]
-    return b"".join([number_bytes(len(numbers), "partitions"), *numbers, number_bytes(epoch, "the epoch")])
+    return numbers_bytes(partitions, "partitions") + number_bytes(epoch, "the epoch")
 
 
 def decode_stream_join(data: bytes | None) -> tuple[list[int], int]:
     "The same read: partition numbers and epoch; none and -1 if it cannot be read."
+    if not data:
+        return [], -1
     try:
-        fields = Fields(data or b"", "user data")
-        numbers = np.frombuffer(fields.take(4 * fields.count("partitions"), "partitions"), ">i4")
-        return numbers.tolist(), fields.number("the epoch")
+        fields = Fields(data, "user data")
+        return fields.numbers("partitions").tolist(), fields.number("the epoch")
     except WireError as error:
-        _warn_of(data, error)
+        _log.warning("user data cannot be read: %s", error)
         return [], -1
 
 

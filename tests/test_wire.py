@@ -1,6 +1,7 @@
 """Bytes as Kafka's own code writes and reads them, and bytes that nobody should have sent."""
+import copy
 import json
-import logging
+import pickle
 import tracemalloc
 from pathlib import Path
 
@@ -160,24 +161,50 @@ def test_counts_beyond_all_bytes_take_no_memory(kind, count):
 
 
 def test_a_warning_says_what_was_left_out(caplog):
-    with caplog.at_level(logging.WARNING, logger="kafka_assign"):
-        assert decode_sticky(b"\0\0\0\1\0\2\x1b[") == Claims()
-    assert len(caplog.records) == 1 and caplog.text.strip().isprintable()
+    assert decode_sticky(b"\0\0\0\1\0\2\x1b[") == Claims()
+    [record] = caplog.records
+    assert record.levelname == "WARNING" and record.getMessage().isprintable()
 
 
-def test_columns_are_written_as_their_pairs_are():
-    columns = Partitions(["a", "b"], [2, 1], np.array([1, 0, 5], np.int32))
-    assert encode_assignment(Assigned(columns)) == encode_assignment(Assigned(tuple(columns)))
+def test_an_old_client_without_owned_partitions_needs_no_warning(caplog):
+    assert decode_subscription(bytes.fromhex("00010000000100027430ffffffff")) == Subscription(("t0",))
+    assert decode_sticky(b"") == decode_cooperative(b"") == Claims() and not caplog.records
+
+
+@given(st.lists(st.tuples(NAMES, st.lists(NUMBERS, max_size=3)), max_size=4))
+def test_columns_are_what_their_pairs_are(rows):
+    numbers = np.array([number for _, some in rows for number in some], np.int32)
+    columns = Partitions([name for name, _ in rows], [len(some) for _, some in rows], numbers)
+    listed = [(name, number) for name, some in rows for number in some]
+    assert columns == listed and listed == columns and hash(columns) == hash(tuple(listed))
+    assert [columns[place] for place in range(-len(listed), len(listed))] == listed * 2
+    assert list(reversed(columns)) == listed[::-1]
+    assert encode_assignment(Assigned(columns)) == encode_assignment(Assigned(listed))
+    for again in (copy.deepcopy(columns), pickle.loads(pickle.dumps(columns, 0))):
+        assert again == columns and not again.numbers.flags.writeable
+
+
+def test_nothing_else_is_equal_to_no_partitions():
+    nothing = Partitions([], [], np.zeros(0, np.int32))
+    assert nothing == () and nothing == [] and nothing not in ("", b"", range(0), None)
+
+
+@pytest.mark.parametrize("columns", [
+    (["a"], [1], np.array([2**31])), (["a"], [1], np.array([1.7])), (["a"], [5], np.ones(1, np.int32)),
+    (["a", "b"], [1], np.ones(1, np.int32)), ([3], [1], np.ones(1, np.int32))])
+def test_columns_that_cannot_be_are_refused(columns):
+    with pytest.raises(WireError, match="partitions must be int32|a topic must be text"):
+        Partitions(*columns)
 
 
 @pytest.mark.parametrize("make, message", [
     (lambda: encode_subscription(Subscription(["t"]), version=-1), "version must be 0 to 3"),
     (lambda: encode_sticky(Claims(), version=2), "version must be 0 or 1"),
-    (lambda: encode_assignment(Assigned([("t", 2**31)])), "a pair of a topic and a number of 32 bits"),
-    (lambda: encode_assignment(Assigned([("t", "0")])), "a pair of a topic and a number"),
-    (lambda: encode_assignment(Assigned([(3, 0)])), "a pair of a topic and a number"),
-    (lambda: encode_assignment(Assigned([("t", 0, 1)])), "a pair of a topic and a number"),
-    (lambda: encode_assignment(Assigned("t0")), "a pair of a topic and a number"),
+    (lambda: encode_assignment(Assigned([("t", 2**31)])), "must be a topic and a number of 32 bits"),
+    (lambda: encode_assignment(Assigned([("t", "0")])), "must be a topic and a number"),
+    (lambda: encode_assignment(Assigned([(3, 0)])), "must be a topic and a number"),
+    (lambda: encode_assignment(Assigned([("t", 0, 1)])), "must be a topic and a number"),
+    (lambda: encode_assignment(Assigned("t0")), "must be a topic and a number"),
     (lambda: encode_assignment(Assigned([], "text")), "user data must be bytes or None"),
     (lambda: encode_subscription(Subscription("t0")), "topics must be names"),
     (lambda: encode_subscription(Subscription(["t", 0])), "topics must be names"),
@@ -185,9 +212,30 @@ def test_columns_are_written_as_their_pairs_are():
     (lambda: encode_assignment(Assigned(None)), "partitions must be pairs"),
     (lambda: encode_subscription(Subscription(["t"], generation=1.5)), "the generation must be a whole number"),
     (lambda: encode_subscription(Subscription(["t"], rack=5)), "the rack must be text"),
-    (lambda: encode_stream_join([0.5], 1), "a partition must be a whole number"),
+    (lambda: encode_stream_join([0.5], 1), "partitions must be a whole number"),
+    (lambda: encode_stream_join([1, "a"], 1), "partitions must be a whole number"),
+    (lambda: encode_stream_join(None, 1), "partitions must be numbers"),
+    (lambda: encode_epoch(10**5000), r"the epoch must be a whole number of 32 bits \(got int\)"),
+    (lambda: encode_subscription(Subscription(["t"], rack=0)), "the rack must be text"),
+    (lambda: encode_subscription(Subscription(["t"] * 9 + [3])), r"topics must be names \(got 3\)"),
     (lambda: decode_subscription("text"), "a subscription must be bytes"),
+    (lambda: decode_sticky("text"), "user data must be bytes"),
     (lambda: decode_assignment(None), "an assignment must be bytes")])
 def test_what_cannot_be_written_is_said(make, message):
-    with pytest.raises(WireError, match=message):
+    with pytest.raises(WireError, match=message) as error:
         make()
+    assert len(str(error.value)) < 200
+
+
+class Loud:
+    def __repr__(self):
+        return "\x1b["
+
+
+@pytest.mark.parametrize("value", ["x" * 10**6, "\ud800" * 10**6, ["t"] * 10**6, Loud()])
+def test_errors_are_short_and_printable(value):
+    for make in (lambda: decode_subscription(value), lambda: encode_assignment(Assigned([value])),
+                 lambda: encode_assignment(Assigned([], value)), lambda: encode_subscription(Subscription([value]))):
+        with pytest.raises(WireError) as error:
+            make()
+        assert len(str(error.value)) < 200 and str(error.value).isprintable()

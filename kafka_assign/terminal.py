@@ -125,8 +125,13 @@ READABLE = 100
 
 def prose(text: str, width: int | None = None, item: bool = False) -> Iterator[Line]:
     "The lines of a paragraph, or of an item of a list, at most `width` wide (None = as wide as reads well)."
-    indents = {"initial_indent": "  ", "subsequent_indent": "    "} if item else {}
-    return map(Line, wrap(text, min(width or READABLE, READABLE), break_on_hyphens=False, **indents))
+    width, first, rest = min(width or READABLE, READABLE), "  " * item, "    " * item
+    if text.isascii():
+        return map(Line, wrap(text, width, initial_indent=first, subsequent_indent=rest, break_on_hyphens=False))
+    from rich.console import Console
+    from rich.text import Text
+    lines = Text(text).wrap(Console(), width - len(rest))              # which knows how wide its letters are
+    return (Line(f"{rest if nth else first}{line.plain.rstrip()}") for nth, line in enumerate(lines))
 
 # %% ../nbs/60_terminal.ipynb #73bd59c1
 def width_of(file: IO[str]) -> int | None:

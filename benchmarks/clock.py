@@ -20,7 +20,7 @@ def cpu(function: Callable, times: int = 5) -> float:
     return median(taken)
 
 
-def warm(function: Callable, times: int = 50, seconds: float = 4) -> None:
+def warm(function: Callable, times: int = 100, seconds: float = 15) -> None:
     "Call so often, or until the calls together took so long: until the memory of one call serves the next."
     begin = time.process_time()
     for _ in range(times):

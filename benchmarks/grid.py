@@ -37,7 +37,7 @@ Java    StickyAssignor.assign: user data decoded, a map of lists of TopicPartiti
         made before; a process for each case, after ten calls; its thread only, no garbage collector
 hot     the same after hundreds of calls, if they are short
 named   ours from dictionaries of names and lists of tuples to a dictionary of lists of tuples; as for Java, a process
-        for each case, warm (up to fifty calls, of four seconds), and no garbage collector
+        for each case, warm (up to a hundred calls, of 15 seconds), and no garbage collector
 python  kafka-python's sticky assignor, user data decoded, one call
 check   of the certificate, on a group just made, beside the floor: a sorted owner column counted and copied
 score   KIP-54's balance score, ours : Java's;  kept: partitions still with their owner, ours : Java's"""

@@ -15,8 +15,6 @@ import sys
 from collections.abc import Iterable, Iterator, Sequence
 from typing import IO
 
-import numpy as np
-
 from .assignment import SUMMARY_KEYS, Assignment
 from .assignors.comparison import Comparison, columns_worth_showing
 from .group import Group

@@ -87,12 +87,13 @@ def decode_subscription(data: bytes) -> Subscription:
     value = Subscription(tuple([fields.text("a topic") for _ in range(fields.count("topics"))]))
     try:
         value = value._replace(user_data=fields.blob("user data"))
+        if version == 1 and fields.at == len(fields.data):               # as some old clients send it
+            return value
         owned = read_partitions(fields, "owned partitions") if version >= 1 else ()
         generation = fields.number("the generation") if version >= 2 else -1
         rack = fields.text_or_none("the rack") if version >= 3 else None
     except WireError as error:
-        if version != 1 or fields.at < len(fields.data):
-            _log.warning("a member is taken for one that owned nothing: %s", error)
+        _log.warning("a member is taken for one that owned nothing: %s", error)
         return value
     return value._replace(owned=owned, generation=generation, rack=rack)
 

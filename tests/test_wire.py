@@ -169,6 +169,8 @@ def test_a_warning_says_what_was_left_out(caplog):
 def test_an_old_client_without_owned_partitions_needs_no_warning(caplog):
     assert decode_subscription(bytes.fromhex("00010000000100027430ffffffff")) == Subscription(("t0",))
     assert decode_sticky(b"") == decode_cooperative(b"") == Claims() and not caplog.records
+    assert decode_subscription(bytes.fromhex("00010000000100027430ffffffff00000001")) == Subscription(("t0",))
+    assert len(caplog.records) == 1                          # it says that a topic follows, and none does
 
 
 @given(st.lists(st.tuples(NAMES, st.lists(NUMBERS, max_size=3)), max_size=4))

@@ -117,7 +117,7 @@ def read(path: str, _: Columns) -> pa.Table:
 def same_as_alone(whole: Columns, parts: list[Columns]) -> bool:
     "Whether the first groups of a union are answered as they are alone."
     sticky = resolve("sticky").function
-    alone = [np.where(one >= 0, one + first, -1) for one, first in zip(map(sticky, parts), whole.members_at)]
+    alone = [np.where(one >= 0, one + first, -1) for one, first in zip(map(sticky, parts), whole.member_offsets)]
     answer = np.concatenate(alone)
     return np.array_equal(answer, sticky(whole)[:len(answer)])
 

@@ -14,13 +14,13 @@ from itertools import pairwise, repeat
 import numpy as np
 
 from . import metrics
-from .columns import begins, read_only
+from .columns import read_only
+from .ragged import row_offsets
 from .entry import take_by_topic
 from .group import SHOWN_MEMBERS, Group
 from .members import TopicPartition
 from .names import counted, html_table, quoted, shown, told
-from .ownership import subscribed
-from .sorting import stable_order
+from .ragged import stable_order
 
 # %% ../nbs/13_assignment.ipynb #a843b406
 class AssignmentError(ValueError):
@@ -44,7 +44,7 @@ def as_owner(owner: Sequence[int], group: Group) -> np.ndarray:
 def check_subscribed(group: Group, owner: np.ndarray) -> None:
     "Raise `AssignmentError`, naming the first partition whose owner does not subscribe to its topic."
     columns = group.columns
-    wrong = (owner >= 0) & ~subscribed(columns, owner)
+    wrong = (owner >= 0) & ~columns.owners_subscribed(owner)
     if wrong.any():
         topic, partition = group.at(int(np.argmax(wrong)))
         member = group.members[owner[np.argmax(wrong)]]
@@ -123,7 +123,7 @@ class _ByName(Mapping):
     @cached_property
     def _rows(self):
         order = stable_order(self.owner + 1)
-        return order, begins(np.bincount(self.owner + 1, minlength=len(self.group.members) + 1))[1:]
+        return order, row_offsets(np.bincount(self.owner + 1, minlength=len(self.group.members) + 1))[1:]
 
     @cached_property
     def _topics(self):

@@ -12,7 +12,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from .columns import Columns, row_maxima, row_of, row_sums
+from .columns import Columns
+from .ragged import row_maxima, row_of, row_sums
 from .metrics import lag_per_member, loads, measure, split_numbers
 from .names import counted
 
@@ -67,8 +68,8 @@ def _by_itself(figure, current, results):
 # %% ../nbs/40_attention.ipynb #7c477cd2
 def _overload(columns, current, results):
     now, best = current.figures["max_load"], _least(results.values(), "max_load")
-    group = row_of(columns.members_at)
-    above = row_sums(np.maximum(loads(columns, current.owner) - best[group], 0), columns.members_at)
+    group = row_of(columns.member_offsets)
+    above = row_sums(np.maximum(loads(columns, current.owner) - best[group], 0), columns.member_offsets)
     return Trouble(now, best, above, {name: one.figures["max_load"] == best for name, one in results.items()})
 
 # %% ../nbs/40_attention.ipynb #42180b74
@@ -77,9 +78,9 @@ def _lagging(columns, current, results):
     trouble = (now > 0) & (now >= 2 * best)
     affected = np.zeros_like(now)
     if trouble.any():
-        worst = lag_per_member(columns, current.owner) == np.where(trouble, now, -1)[row_of(columns.members_at)]
+        worst = lag_per_member(columns, current.owner) == np.where(trouble, now, -1)[row_of(columns.member_offsets)]
         lagging = (columns.lag > 0) & np.append(worst, False)[current.owner]
-        affected = row_sums(lagging, columns.partitions_at)
+        affected = row_sums(lagging, columns.group_offsets)
     after = {name: one.figures["lag_max"] for name, one in results.items()}
     return Trouble(now, best, affected, {name: (lag == best) | (lag < 2 * best) for name, lag in after.items()})
 
@@ -103,7 +104,7 @@ def _hot(columns, current):
     if columns.lag is None:
         return np.zeros(columns.groups, np.int64)
     owned = np.where(current.owner >= 0, np.maximum(columns.lag, 0), 0)
-    hottest, total = row_maxima(owned, columns.partitions_at), row_sums(owned, columns.partitions_at)
+    hottest, total = row_maxima(owned, columns.group_offsets), row_sums(owned, columns.group_offsets)
     helpers = current.figures["members"] > 1
     return np.where((hottest >= WORTH_A_WORD) & (hottest > total // 2) & helpers, hottest, 0)
 

@@ -12,10 +12,10 @@ from typing import NamedTuple
 import numpy as np
 
 from .assignment import Assignment
-from .columns import Columns, row_minima
+from .columns import Columns
+from .ragged import row_minima
 from .group import Group
 from .names import shown
-from .ownership import subscribed
 
 # %% ../nbs/15_certificate.ipynb #c8c1743e
 class Certificate(NamedTuple):
@@ -50,8 +50,8 @@ def _numbers(certificate, columns):
 # %% ../nbs/15_certificate.ipynb #e370f4fa
 def _owned(columns, owner):
     "Condition 1, over partitions."
-    unread = np.repeat(columns.readers == 0, columns.partitions)
-    return np.where(owner == -1, unread, subscribed(columns, owner))
+    unread = np.repeat(columns.subscriber_counts == 0, columns.partitions)
+    return np.where(owner == -1, unread, columns.owners_subscribed(owner))
 
 # %% ../nbs/15_certificate.ipynb #dfda36b0
 def _loads(columns, owner):
@@ -66,7 +66,7 @@ def _at_level(load, level):
 # %% ../nbs/15_certificate.ipynb #e190ff89
 def _lowest(columns, level):
     "The lowest level among the subscribers of each topic."
-    return row_minima(level[columns.subs], columns.subs_at)
+    return row_minima(level[columns.subscribers], columns.subscriber_offsets)
 
 
 def _on_lowest(columns, owner, level):
@@ -77,8 +77,8 @@ def _on_lowest(columns, owner, level):
 def _least_offer(columns, level, price):
     "The least offer for each partition."
     lowest, previous = _lowest(columns, level), columns.previous
-    may = level[columns.subs] == np.repeat(lowest, columns.readers)
-    least = row_minima(np.where(may, price[columns.subs], LARGEST), columns.subs_at)
+    may = level[columns.subscribers] == np.repeat(lowest, columns.subscriber_counts)
+    least = row_minima(np.where(may, price[columns.subscribers], LARGEST), columns.subscriber_offsets)
     strangers = np.repeat(least + 1, columns.partitions)
     may_stay = (previous >= 0) & (np.append(level, 0)[previous] == np.repeat(lowest, columns.partitions))
     return np.where(may_stay, np.minimum(np.append(price, 0)[previous], strangers), strangers)

@@ -22,7 +22,6 @@ from .group import Group
 from .members import Member
 from .metrics import could_take, loads, topic_owner_pairs
 from .names import shown, told
-from .ownership import subscribed
 
 # %% ../nbs/25_conformance.ipynb #5e324ef1
 def _random_group(rng: random.Random, size: int = 6) -> Group:
@@ -120,21 +119,21 @@ def _wrong_shape(strategy):
 
 def _strangers(strategy):
     for name, columns, owner in _columns(strategy):
-        wrong = (owner != -1) & ~subscribed(columns, owner)
+        wrong = (owner != -1) & ~columns.owners_subscribed(owner)
         if wrong.any():
             return f"{name}: partition {np.argmax(wrong)} is on a member that does not subscribe to its topic"
 
 
 def _forgotten(strategy):
     for name, columns, owner in _columns(strategy):
-        forgotten = (owner == -1) & (columns.readers > 0)[columns.topic_of]
+        forgotten = (owner == -1) & (columns.subscriber_counts > 0)[columns.topic_of]
         if forgotten.any():
             return f"{name}: partition {np.argmax(forgotten)} has subscribers and no owner"
 
 # %% ../nbs/25_conformance.ipynb #54631625
 def _idle(strategy):
     for name, columns, owner in _columns(strategy):
-        owner = np.where(subscribed(columns, owner), owner, -1).astype(np.int32)
+        owner = np.where(columns.owners_subscribed(owner), owner, -1).astype(np.int32)
         load = loads(columns, owner)
         if could_take(columns, load, topic_owner_pairs(columns, owner)).any():
             return f"{name}: a member is idle while another has two or more that it could take"

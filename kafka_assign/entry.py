@@ -14,12 +14,13 @@ from typing import NamedTuple
 
 import numpy as np
 
-from .columns import Columns, Racks, begins, pick_rows, row_of
+from .columns import Columns, Racks
+from .ragged import row_offsets, take_rows, row_of
 from .members import GroupError, Member, checked_name, claims_of, distinct_subscriptions, is_number
 from .metrics import partition_lag
 from .names import counted, did_you_mean, java_key, java_order, java_sorted, shown
-from .ownership import previous_owners, subscribed
-from .sorting import stable_order
+from .ownership import previous_owners
+from .ragged import stable_order
 
 # %% ../nbs/11_entry.ipynb #201d36fb
 MOST_PARTITIONS = 1 << 24          # more are taken for a mistake: columns of them would fill the memory
@@ -45,11 +46,11 @@ def subscribers_of(distinct: Sequence[Sequence[str]], which: Sequence[int], inde
     asked = np.fromiter(map(index.__getitem__, chain.from_iterable(distinct)), np.int64)
     if len(distinct) == 1:                                # the same members for each topic: nothing to sort
         readers = np.bincount(asked, minlength=len(index)) * len(which)
-        return begins(readers), np.tile(np.arange(len(which), dtype=np.int32), len(asked))
-    asked_at = begins(np.array([len(topics) for topics in distinct], np.int64))
-    at, picked = pick_rows(asked_at, np.array(which, np.int64))
+        return row_offsets(readers), np.tile(np.arange(len(which), dtype=np.int32), len(asked))
+    asked_at = row_offsets(np.array([len(topics) for topics in distinct], np.int64))
+    at, picked = take_rows(asked_at, np.array(which, np.int64))
     topic = asked[picked]
-    return begins(np.bincount(topic, minlength=len(index))), row_of(at)[stable_order(topic)]
+    return row_offsets(np.bincount(topic, minlength=len(index))), row_of(at)[stable_order(topic)]
 
 # %% ../nbs/11_entry.ipynb #10a4c1f9
 def turns_of(details: Sequence[Member]) -> np.ndarray:
@@ -73,7 +74,7 @@ def previous_of(columns: Columns, details: Sequence[Member], index: Mapping[str,
     member = np.repeat(np.arange(len(details), dtype=np.int32), counts)[exists]
     generation = np.repeat(np.array([m.generation for m in details], np.int64), counts)[exists]
     topic, number = topic[exists], number[exists]
-    may_own = columns.may_own(topic, member)
+    may_own = columns.subscribed(topic, member)
     return previous_owners(columns.start[topic] + number, member, generation, may_own, columns.size)
 
 # %% ../nbs/11_entry.ipynb #1ad1a1af
@@ -83,12 +84,12 @@ def columns_of(topics: Mapping[str, int], details: Sequence[Member]) -> tuple[tu
     distinct, which = distinct_subscriptions(details)
     names = tuple(java_sorted(set(counts).union(*distinct)))
     index = {name: i for i, name in enumerate(names)}
-    subs_at, subs = subscribers_of(distinct, which, index)
+    subscriber_offsets, subs = subscribers_of(distinct, which, index)
     columns = Columns(
-        topics_at=np.array([0, len(names)]), members_at=np.array([0, len(details)]),
+        topic_offsets=np.array([0, len(names)]), member_offsets=np.array([0, len(details)]),
         partitions=np.array([counts.get(name, 0) for name in names], np.int64),
         missing=np.array([name not in counts for name in names], bool),
-        subs_at=subs_at, subs=subs, turn=turns_of(details), previous=np.zeros(0, np.int32))
+        subscriber_offsets=subscriber_offsets, subscribers=subs, turn=turns_of(details), previous=np.zeros(0, np.int32))
     return names, index, replace(columns, previous=previous_of(columns, details, index))
 
 # %% ../nbs/11_entry.ipynb #d64f9aa9
@@ -195,7 +196,7 @@ def racks_of(details: Sequence[Member], partition_racks: Mapping | None, index, 
     names = [member.rack for member in details] + list(chain.from_iterable(rows))
     code = {rack: i for i, rack in enumerate(dict.fromkeys(rack for rack in names if rack))}
     codes = np.array([code.get(rack, -1) for rack in names], np.int32)
-    return Racks(codes[:len(details)], begins(np.array([len(row) for row in rows], np.int64)), codes[len(details):])
+    return Racks(codes[:len(details)], row_offsets(np.array([len(row) for row in rows], np.int64)), codes[len(details):])
 
 # %% ../nbs/11_entry.ipynb #c127f5ba
 def _order(names, what):
@@ -217,7 +218,7 @@ def _order(names, what):
 # %% ../nbs/11_entry.ipynb #0ba96beb
 def _rows_of_matrix(matrix):
     "Subscribers of each topic as compressed rows, from a matrix members x topics."
-    at = begins(np.count_nonzero(matrix, axis=0))
+    at = row_offsets(np.count_nonzero(matrix, axis=0))
     cell = np.flatnonzero(np.ascontiguousarray(matrix.T)).astype(np.int32)
     return at, cell - np.repeat(np.arange(matrix.shape[1], dtype=np.int32) * np.int32(len(matrix)), np.diff(at))
 
@@ -251,14 +252,14 @@ def _subscription_rows(subscriptions, members, topics):
     else:
         matrix = _matrix(subscriptions, len(members), len(topics))
         return _rows_of_matrix(matrix[np.argsort(members)][:, np.argsort(topics)])
-    return begins(np.bincount(topic, minlength=len(topics))), member.astype(np.int32)
+    return row_offsets(np.bincount(topic, minlength=len(topics))), member.astype(np.int32)
 
 # %% ../nbs/11_entry.ipynb #04f92fef
 def take_by_topic(partitions: np.ndarray, order: np.ndarray) -> np.ndarray | slice:
     "Where each entry of a topic-major column comes from when its topics are put in `order`."
     if len(order) == len(partitions) and (np.diff(order) > 0).all():
         return slice(None)
-    return pick_rows(begins(partitions), order)[1]
+    return take_rows(row_offsets(partitions), order)[1]
 
 # %% ../nbs/11_entry.ipynb #dccdc45b
 def _column(values, what, size):
@@ -275,7 +276,7 @@ def _previous_column(columns, previous, member_at):
                          f"(got {previous.min()} to {previous.max()})")
     in_order = (member_at[1:] > member_at[:-1]).all()
     owner = previous.astype(np.int32) if in_order else np.append(member_at, -1).astype(np.int32)[previous]
-    owner[~subscribed(columns, owner)] = -1
+    owner[~columns.owners_subscribed(owner)] = -1
     return owner
 
 # %% ../nbs/11_entry.ipynb #06ad412a
@@ -290,10 +291,10 @@ def columns_from_arrays(topics, partitions, members, subscriptions, previous=Non
     if (total := counts.sum(dtype=np.float64)) > MOST_PARTITIONS:
         raise GroupError(f"a group must have at most {MOST_PARTITIONS:,} partitions (got {total:,.0f})")
     take, size = take_by_topic(counts, topic_order), int(counts.sum())
-    subs_at, subs = _subscription_rows(subscriptions, member_at, topic_at)
+    subscriber_offsets, subs = _subscription_rows(subscriptions, member_at, topic_at)
     columns = Columns(
-        topics_at=np.array([0, len(topics)]), members_at=np.array([0, len(members)]), partitions=counts[topic_order],
-        missing=np.zeros(len(topics), bool), subs_at=subs_at, subs=subs,
+        topic_offsets=np.array([0, len(topics)]), member_offsets=np.array([0, len(members)]), partitions=counts[topic_order],
+        missing=np.zeros(len(topics), bool), subscriber_offsets=subscriber_offsets, subscribers=subs,
         turn=np.arange(len(members), dtype=np.int32), previous=np.full(size, -1, np.int32),
         lag=None if lag is None else _summable(_never_below_zero(_column(lag, "lag", size)[take])))
     if previous is None:

@@ -13,7 +13,8 @@ from functools import cached_property
 import numpy as np
 
 from . import entry
-from .columns import Columns, read_only, row_of
+from .columns import Columns, read_only
+from .ragged import row_of
 from .members import GroupError, Member, TopicPartition, as_members, checked_generation, checked_name
 from .names import counted, html_table, quoted
 from .what_if import WhatIf
@@ -78,7 +79,7 @@ class _Lookup:
     def subscribed(self) -> np.ndarray:
         "Which member subscribes to which topic, a bool matrix members x topics."
         matrix = np.zeros((len(self.members), len(self.topics)), bool)
-        matrix[self.columns.subs, row_of(self.columns.subs_at)] = True
+        matrix[self.columns.subscribers, row_of(self.columns.subscriber_offsets)] = True
         return read_only(matrix)
 
     @cached_property
@@ -98,7 +99,7 @@ class _Places:
     def subscribers(self, topic: str) -> np.ndarray:
         "Members that may own partitions of `topic`, ascending."
         at = self.index[topic]
-        return self.columns.subs[self.columns.subs_at[at]:self.columns.subs_at[at + 1]]
+        return self.columns.subscribers[self.columns.subscriber_offsets[at]:self.columns.subscriber_offsets[at + 1]]
 
     def position(self, topic: str, partition: int) -> int:
         "Where this partition stands in every column."
@@ -132,9 +133,9 @@ class _Shown:
 def _details(columns, topics, members):
     "Members made from columns: their subscriptions, and what they validly owned."
     names = np.array(topics, object)
-    order = np.argsort(columns.subs, kind="stable")
-    counts = np.bincount(columns.subs, minlength=len(members))
-    asked = np.split(names[row_of(columns.subs_at)[order]], np.cumsum(counts))
+    order = np.argsort(columns.subscribers, kind="stable")
+    counts = np.bincount(columns.subscribers, minlength=len(members))
+    asked = np.split(names[row_of(columns.subscriber_offsets)[order]], np.cumsum(counts))
     held = np.argsort(columns.previous, kind="stable")
     owned = np.split(held, np.cumsum(np.bincount(columns.previous + 1, minlength=len(members) + 1)))[1:]
     def claims(at):

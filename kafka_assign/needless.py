@@ -110,7 +110,7 @@ def may_end(ledger: Ledger, start: int, kind: int) -> int:
         return ledger.givers[start]
     if kind == ROOM:
         return as_bits(np.flatnonzero(ledger.load > ledger.load[start]))
-    return reduce(or_, map(ledger.readers, ledger.free[start]), 0)
+    return reduce(or_, map(ledger.subscriber_counts, ledger.free[start]), 0)
 
 
 def needless_way(ledger: Ledger, start: int, kind: int, among: int = ~0) -> list[int] | None:
@@ -135,7 +135,7 @@ def take_back(ledger: Ledger, members: list[int], kind: int) -> None:
         times = min(times, int(load[end] - load[start] + 1) // 2)
         load[start], load[end] = load[start] + times, load[end] - times
     elif kind == FREE:
-        topic = next(topic for topic in ledger.free[start] if ledger.readers(topic) >> end & 1)
+        topic = next(topic for topic in ledger.free[start] if ledger.subscriber_counts(topic) >> end & 1)
         times = min(times, ledger.free[start][topic])
         _hand_on(ledger.free, start, end, topic, times)
     for one, other in pairwise(members):

@@ -18,7 +18,8 @@ import numpy as np
 from .assignment import Assignment
 from .certificate import Certificate, check
 from .assignors.comparison import cell
-from .columns import Columns, row_minima
+from .columns import Columns
+from .ragged import row_minima
 from .group import Group
 from .metrics import loads
 from .names import counted, html_table, shown
@@ -38,7 +39,7 @@ class Level(NamedTuple):
 
 def level_of_topics(columns: Columns, certificate: Certificate) -> np.ndarray:
     "The lowest level among the subscribers of each topic; -1 = it has none, or no partitions."
-    lowest = row_minima(certificate.level[columns.subs], columns.subs_at, -1)
+    lowest = row_minima(certificate.level[columns.subscribers], columns.subscriber_offsets, -1)
     return np.where(columns.partitions > 0, lowest, -1)
 
 
@@ -96,7 +97,7 @@ def _ranks(columns, certificate):
     "All ranks that a group and its certificate give."
     pairs, member = np.unique(np.column_stack(certificate), axis=0, return_inverse=True)
     member = member.reshape(-1)
-    cheapest = row_minima(member[columns.subs], columns.subs_at, -1)[columns.topic_of]
+    cheapest = row_minima(member[columns.subscribers], columns.subscriber_offsets, -1)[columns.topic_of]
     return _Ranks(*pairs.T, member, cheapest, np.append(member, -1)[columns.previous])
 
 # %% ../nbs/42_proof.ipynb #53b2fed9

@@ -15,10 +15,10 @@ tiny = groups(max_topics=3, max_members=4, max_partitions=3)
 randoms = st.integers(0, 2**32 - 1).map(np.random.default_rng)
 
 
-def subscribers(columns, partition):
+def subscribers_of_partition(columns, partition):
     """Who may own a partition."""
     topic = columns.topic_of[partition]
-    return columns.subs[columns.subs_at[topic]:columns.subs_at[topic + 1]].tolist()
+    return columns.subscribers[columns.subscriber_offsets[topic]:columns.subscriber_offsets[topic + 1]].tolist()
 
 
 def best_answers(columns):
@@ -27,7 +27,7 @@ def best_answers(columns):
     for partition, previous in enumerate(columns.previous.tolist()):
         longer = {}
         for load, (kept, owner) in found.items():
-            for member in subscribers(columns, partition) or [-1]:
+            for member in subscribers_of_partition(columns, partition) or [-1]:
                 then = tuple(count + (place == member) for place, count in enumerate(load))
                 now = kept + (member == previous and member >= 0)
                 if then not in longer or longer[then][0] < now:
@@ -57,7 +57,7 @@ def altered(columns, owner, random):
     """An owner column in which a few partitions are with other subscribers."""
     other = owner.copy()
     for partition in random.integers(columns.size, size=random.integers(1, 4)):
-        may = subscribers(columns, partition)
+        may = subscribers_of_partition(columns, partition)
         if may:
             other[partition] = random.choice(may)
     return other
@@ -108,7 +108,7 @@ def test_small_numbers_one_by_one_prove_the_best_and_nothing_else(drawn):
     assume(columns.member_count and columns.size)
     levels = itertools.product(range(5), repeat=columns.member_count)
     prices = itertools.product(range(-1, 2), repeat=columns.member_count)
-    complete = ((owner >= 0) | (columns.readers[columns.topic_of] == 0)).all()
+    complete = ((owner >= 0) | (columns.subscriber_counts[columns.topic_of] == 0)).all()
     is_best = complete and worth(columns, owner) == worth(columns, best_answers(columns)[0])
     accepted = any(failing(columns, owner, Certificate(np.array(level), np.array(price))) is None
                    for level, price in itertools.product(levels, prices))
@@ -122,7 +122,7 @@ def test_side_by_side_is_proved_as_one_by_one(several):
     parts = [group.columns for group in several]
     answers = [best_answers(columns)[-1] for columns in parts]
     union = side_by_side(parts)
-    first = np.repeat(union.members_at[:-1], np.diff(union.partitions_at))
+    first = np.repeat(union.member_offsets[:-1], np.diff(union.group_offsets))
     owner = np.concatenate([np.zeros(0, np.int32), *answers])
     proof = prove(union, np.where(owner >= 0, owner + first, -1).astype(np.int32))
     assert failing(union, np.where(owner >= 0, owner + first, -1), proof) is None

@@ -9,7 +9,8 @@ from kafka_assign.assignors.exact import handing, parting, pouring, pushing, spl
 from kafka_assign.assignors.exact.proving import prove
 from kafka_assign.assignors.sticky import sticky_assign
 from kafka_assign.certificate import check_columns
-from kafka_assign.columns import Columns, begins, side_by_side
+from kafka_assign.columns import Columns, side_by_side
+from kafka_assign.ragged import row_offsets
 
 
 def subscriptions(random, kind, topics, members):
@@ -28,11 +29,11 @@ def group(random, kind):
     counts = random.integers(0, random.choice([3, 30, 200]), topics)
     weight = random.random(members) ** random.choice([0, 3]) * reads
     previous = np.full(int(counts.sum()), -1, np.int32)
-    for topic, (begin, count) in enumerate(zip(begins(counts), counts)):
+    for topic, (begin, count) in enumerate(zip(row_offsets(counts), counts)):
         if reads[topic].any():
             owners = random.choice(members, count, p=weight[topic] / weight[topic].sum())
             previous[begin:begin + count] = np.where(random.random(count) < .8, owners, -1)
-    return Columns(np.array([0, topics]), np.array([0, members]), counts, np.zeros(topics, bool), begins(reads.sum(1)),
+    return Columns(np.array([0, topics]), np.array([0, members]), counts, np.zeros(topics, bool), row_offsets(reads.sum(1)),
                    np.nonzero(reads)[1].astype(np.int32), np.arange(members, dtype=np.int32), previous)
 
 
@@ -73,7 +74,7 @@ def test_no_block_decides_for_another(monkeypatch, kind, own_turns):
     for _ in range(20):
         fleet = [group(random, kind) for _ in range(20)]
         union = side_by_side(fleet)
-        alone = [np.where(one >= 0, one + first, -1) for one, first in zip(map(sticky_assign, fleet), union.members_at)]
+        alone = [np.where(one >= 0, one + first, -1) for one, first in zip(map(sticky_assign, fleet), union.member_offsets)]
         assert (sticky_assign(union) == np.concatenate(alone)).all()
 
 

@@ -49,7 +49,7 @@ def test_rows_decode_to_the_columns_of_their_groups(fleet):
     batch, rejects = decode_rows(table_of(fleet))
     ours, theirs = batch.columns, side_by_side([group.columns for group in fleet])
     assert not rejects
-    for name in ["topics_at", "members_at", "partitions", "missing", "subs_at", "subs", "turn", "previous"]:
+    for name in ["topic_offsets", "member_offsets", "partitions", "missing", "subscriber_offsets", "subscribers", "turn", "previous"]:
         assert getattr(ours, name).tolist() == getattr(theirs, name).tolist(), name
     unknown = np.full(ours.size, -1)
     assert [-1 if lag is None else lag for lag in (unknown if ours.lag is None else ours.lag).tolist()] == \
@@ -65,9 +65,9 @@ def test_racks_decode_to_the_same_racks(fleet):
         if columns.racks is None:
             return []
         member, at, replicas = columns.racks
-        group = np.searchsorted(columns.partitions_at, np.arange(columns.size), side="right") - 1
-        return [sorted((m - int(columns.members_at[group[p]]), r) for r, rack in enumerate(replicas[at[p]:at[p + 1]])
-                       for m in range(columns.members_at[group[p]], columns.members_at[group[p] + 1])
+        group = np.searchsorted(columns.group_offsets, np.arange(columns.size), side="right") - 1
+        return [sorted((m - int(columns.member_offsets[group[p]]), r) for r, rack in enumerate(replicas[at[p]:at[p + 1]])
+                       for m in range(columns.member_offsets[group[p]], columns.member_offsets[group[p] + 1])
                        if member[m] == rack >= 0) for p in range(columns.size)]
     ours, theirs = decode_rows(table_of(fleet))[0].columns, side_by_side([group.columns for group in fleet])
     assert ([] if not any(shares(ours)) else shares(ours)) == ([] if not any(shares(theirs)) else shares(theirs))
@@ -114,7 +114,7 @@ def test_masks_and_words_agree_on_what_a_valid_row_is(rows):
         else:
             assert at not in rejects
     theirs = side_by_side([group.columns for group in good])
-    for name in ["topics_at", "members_at", "partitions", "missing", "subs_at", "subs", "turn", "previous"]:
+    for name in ["topic_offsets", "member_offsets", "partitions", "missing", "subscriber_offsets", "subscribers", "turn", "previous"]:
         assert getattr(batch.columns, name).tolist() == getattr(theirs, name).tolist(), name
     if batch.columns.lag is not None or theirs.lag is not None:
         unknown = np.full(theirs.size, -1)
@@ -257,7 +257,7 @@ def test_a_person_may_still_interrupt():
             compared(table_of(some_groups()), [Strategy("interrupted", interrupted, many=many)])
 
 
-@pytest.mark.parametrize("column", ["topic_of", "number", "start", "previous", "subs", "turn", "partitions"])
+@pytest.mark.parametrize("column", ["topic_of", "number", "start", "previous", "subscribers", "turn", "partitions"])
 def test_a_strategy_that_writes_into_the_columns_harms_itself_only(column):
     def scribbler(columns):
         getattr(columns, column)[:] = 0

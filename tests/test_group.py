@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from kafka_assign import Assignment, Group, GroupError, Member, assign
 from kafka_assign.document import group_from_document, group_to_document, read_document, write_document
 
-COLUMNS = ["topics_at", "members_at", "partitions", "missing", "subs_at", "subs", "turn", "previous"]
+COLUMNS = ["topic_offsets", "member_offsets", "partitions", "missing", "subscriber_offsets", "subscribers", "turn", "previous"]
 
 
 def same(one, other, but=()):

@@ -7,9 +7,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kafka_assign import Assignment, Group, Member, assign, assign_many, strategies
-from kafka_assign.assignors import baselines, core, fair, lag
+from kafka_assign import ragged
+from kafka_assign.assignors import baselines, fair, lag
 from kafka_assign.assignors.registry import resolve
-from kafka_assign.columns import Columns, begins, side_by_side
+from kafka_assign.columns import Columns, side_by_side
+from kafka_assign.ragged import row_offsets
 
 NAMES = [name for name in strategies() if resolve(name).many]
 RULES = {"range": baselines.range_by_rule, "roundrobin": baselines.roundrobin_by_rule,
@@ -47,7 +49,7 @@ def test_a_mapping_keeps_its_keys(name, fleet):
 def test_subscribers_own_every_partition_that_has_any(name, group):
     assignment = assign(group, name)
     assert isinstance(assignment.check(), Assignment)
-    wanted = np.repeat(group.columns.readers > 0, group.partitions)
+    wanted = np.repeat(group.columns.subscriber_counts > 0, group.partitions)
     assert (assignment.unassigned == ~wanted).all()
     assert assignment.owner.dtype == np.int32
     assert list(assignment) == list(group.members)
@@ -73,29 +75,29 @@ def test_the_fast_way_is_the_rule(name, fleet):
 @given(groups(max_topics=6, max_members=6, max_partitions=40))
 def test_the_ways_for_large_input_are_the_rule_too(name, group):
     """Small groups take short cuts; without these they must come to the same."""
-    usual = core._FEW, core._LONG_ROW, lag.SMALL_ROUND
+    usual = ragged.FEW_DEALT, ragged.LONG_ROW, lag.SMALL_ROUND
     try:
-        core._FEW, core._LONG_ROW, lag.SMALL_ROUND = 0, 1, 0
+        ragged.FEW_DEALT, ragged.LONG_ROW, lag.SMALL_ROUND = 0, 1, 0
         assert resolve(name).function(group.columns).tolist() == RULES[name](group.columns).tolist()
     finally:
-        core._FEW, core._LONG_ROW, lag.SMALL_ROUND = usual
+        ragged.FEW_DEALT, ragged.LONG_ROW, lag.SMALL_ROUND = usual
 
 
 def fleet_columns(seed, groups, partitions):
     """Columns of many random groups, most with equal subscriptions, a quarter with static members."""
     random = np.random.default_rng(seed)
     topics, members = random.integers(0, 8, groups), random.integers(0, 12, groups)
-    topics_at, members_at = begins(topics), begins(members)
-    counts = random.integers(0, partitions, topics_at[-1])
+    topic_offsets, member_offsets = row_offsets(topics), row_offsets(members)
+    counts = random.integers(0, partitions, topic_offsets[-1])
     share = np.repeat(np.where(random.random(groups) < 0.6, 1, 0.5), topics)
-    rows = [np.flatnonzero(random.random(members[g]) < share[t]) + members_at[g]
+    rows = [np.flatnonzero(random.random(members[g]) < share[t]) + member_offsets[g]
             for t, g in enumerate(np.repeat(np.arange(groups), topics))]
     turn = [at + (random.permutation(n) if random.random() < 0.25 else np.arange(n))
-            for n, at in zip(members, members_at)]
+            for n, at in zip(members, member_offsets)]
     size = counts.sum()
     lag = np.where(random.random(size) < 0.5, 0, random.integers(-1, 10 ** random.integers(1, 17), size))
-    return Columns(topics_at, members_at, counts, np.zeros(len(counts), bool),
-                   begins(np.array([len(row) for row in rows])), np.concatenate(rows).astype(np.int32),
+    return Columns(topic_offsets, member_offsets, counts, np.zeros(len(counts), bool),
+                   row_offsets(np.array([len(row) for row in rows])), np.concatenate(rows).astype(np.int32),
                    np.concatenate(turn).astype(np.int32), np.full(size, -1, np.int32), lag)
 
 

@@ -72,20 +72,20 @@ def test_many_groups_side_by_side_measure_as_each_alone(data):
     several = data.draw(st.lists(groups(), max_size=4))
     columns = side_by_side([group.columns for group in several])
     alone = [np.array(data.draw(owners(group)), np.int32) for group in several]
-    shifted = [np.where(owner >= 0, owner + first, -1) for owner, first in zip(alone, columns.members_at)]
+    shifted = [np.where(owner >= 0, owner + first, -1) for owner, first in zip(alone, columns.member_offsets)]
     together = np.concatenate([np.zeros(0, np.int32), *shifted]).astype(np.int32)
     for g, (group, owner) in enumerate(zip(several, alone)):
         assert figures(columns, together, g) == figures(group.columns, owner)
         again = one_group(columns, g)
         assert again.previous.tolist() == group.previous.tolist()
-        assert again.subs.tolist() == group.columns.subs.tolist()
+        assert again.subscribers.tolist() == group.columns.subscribers.tolist()
         assert again.turn.tolist() == group.columns.turn.tolist()
 
 
 @given(st.data())
 def test_pairs_counted_by_sorting_are_those_counted_by_table(data):
     group = data.draw(groups())
-    cells = int(group.columns.cell_at[-1]) + 1
+    cells = int(group.columns.cell_offsets[-1]) + 1
     cell = np.array(data.draw(st.lists(st.integers(0, cells - 1), max_size=20)), np.int64)
     by_table = metrics._count_cells(cell, cells)
     by_sorting = metrics._count_cells(cell, 4 * len(cell) + 1_000_001)

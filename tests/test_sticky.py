@@ -13,7 +13,8 @@ from kafka_assign.assignors.exact import expanding, network, pouring, settling, 
 from kafka_assign.assignors.exact.proving import prove
 from kafka_assign.assignors.registry import resolve, usual_strategies
 from kafka_assign.certificate import check_columns
-from kafka_assign.columns import Columns, begins, row_of, side_by_side
+from kafka_assign.columns import Columns, side_by_side
+from kafka_assign.ragged import row_offsets, row_of
 from kafka_assign.document import group_from_document
 
 CASES, FRESH = cases("sticky"), cases("sticky-fresh")
@@ -97,7 +98,7 @@ def small(random, max_topics=4, max_members=4, max_partitions=4):
             some = row and random.random() < owned
             previous.append(-1 if not some else row[0] if skewed and random.random() < 0.7 else random.choice(row))
     return Columns(np.array([0, topics]), np.array([0, members]), partitions, np.zeros(topics, bool),
-                   begins(np.array([len(row) for row in reads], int)),
+                   row_offsets(np.array([len(row) for row in reads], int)),
                    np.array([m for row in reads for m in row], np.int32), np.arange(members, dtype=np.int32),
                    np.array(previous, np.int32))
 
@@ -110,7 +111,7 @@ def best(columns, nobody_gives=False):
     """The best outcome, by all vectors of loads that can be reached, each with the most that can be kept."""
     reached = {(0,) * columns.member_count: 0}
     for topic, previous in zip(columns.topic_of.tolist(), columns.previous.tolist()):
-        row = columns.subs[columns.subs_at[topic]:columns.subs_at[topic + 1]].tolist()
+        row = columns.subscribers[columns.subscriber_offsets[topic]:columns.subscriber_offsets[topic + 1]].tolist()
         row = [previous] if nobody_gives and previous >= 0 else row
         further = {}
         for loads, kept in reached.items():
@@ -137,7 +138,7 @@ def small_groups(seed, count):
         union = side_by_side(part)
         for name in "sticky", "sticky-yet-fair", "fairness-only":
             function = resolve(name).function
-            alone = [np.where(owner >= 0, owner + at, -1) for owner, at in zip(map(function, part), union.members_at)]
+            alone = [np.where(owner >= 0, owner + at, -1) for owner, at in zip(map(function, part), union.member_offsets)]
             assert function(union).tolist() == np.concatenate(alone).tolist()
 
 
@@ -164,19 +165,19 @@ def best_flow(columns):
     """The best outcome, by a flow: the n-th partition of a member costs 2 n - 1 large units, a kept one saves 1."""
     networkx = pytest.importorskip("networkx")
     graph, large = networkx.DiGraph(), 10 * columns.size + 10
-    total = int(columns.partitions[columns.readers > 0].sum())
+    total = int(columns.partitions[columns.subscriber_counts > 0].sum())
     graph.add_node("source", demand=-total)
     graph.add_node("sink", demand=total)
-    for topic in np.flatnonzero((columns.readers > 0) & (columns.partitions > 0)).tolist():
+    for topic in np.flatnonzero((columns.subscriber_counts > 0) & (columns.partitions > 0)).tolist():
         here, previous = ("topic", topic), columns.previous[columns.start[topic]:columns.start[topic + 1]]
         graph.add_edge("source", here, capacity=int(columns.partitions[topic]))
-        for member in columns.subs[columns.subs_at[topic]:columns.subs_at[topic + 1]].tolist():
+        for member in columns.subscribers[columns.subscriber_offsets[topic]:columns.subscriber_offsets[topic + 1]].tolist():
             had = int((previous == member).sum())
             graph.add_edge(here, ("member", member))
             if had:
                 graph.add_edge(here, ("had", topic, member), capacity=had, weight=-1)
                 graph.add_edge(("had", topic, member), ("member", member), capacity=had)
-    most = np.bincount(columns.subs, columns.partitions[row_of(columns.subs_at)], columns.member_count).astype(int)
+    most = np.bincount(columns.subscribers, columns.partitions[row_of(columns.subscriber_offsets)], columns.member_count).astype(int)
     for member in range(columns.member_count):
         for nth in range(most[member]):
             graph.add_edge(("member", member), ("place", member, nth), capacity=1, weight=large * (2 * nth + 1))

@@ -10,36 +10,37 @@ from bisect import bisect_left
 
 import numpy as np
 
-from .core import places, row_order, subscribers
+from ..ragged import argsort_rows
 from .registry import strategy
-from ..columns import Columns, row_of
+from ..columns import Columns
+from ..ragged import row_of
 
 # %% ../../nbs/22_baselines.ipynb #73657cbd
 def in_turn(columns: Columns) -> np.ndarray:
     "The subscribers of each topic in the order in which they take turns, int32, rows as in `subs`."
     if (columns.turn[1:] > columns.turn[:-1]).all():
-        return columns.subs
-    return columns.subs[row_order(columns.turn[columns.subs], columns.subs_at)]
+        return columns.subscribers
+    return columns.subscribers[argsort_rows(columns.turn[columns.subscribers], columns.subscriber_offsets)]
 
 # %% ../../nbs/22_baselines.ipynb #edea1209
 def range_by_rule(columns: Columns) -> np.ndarray:
     "Range word for word, one topic and one member at a time: the owner column."
     owner = np.full(columns.size, -1, np.int32)
     for topic in range(columns.topic_count):
-        consumers = sorted(subscribers(columns, topic), key=columns.turn.__getitem__)
-        partitions, begin = len(places(columns, topic)), 0
+        consumers = sorted(columns.subscribers_of(topic), key=columns.turn.__getitem__)
+        partitions, begin = len(columns.places(topic)), 0
         for place, consumer in enumerate(consumers):
             quota = partitions // len(consumers) + (place < partitions % len(consumers))
-            owner[places(columns, topic)[begin:begin + quota]] = consumer
+            owner[columns.places(topic)[begin:begin + quota]] = consumer
             begin += quota
     return owner
 
 # %% ../../nbs/22_baselines.ipynb #2e6a7d62
 def quotas(columns: Columns) -> np.ndarray:
     "How many partitions each subscriber of each topic gets, beside the subscribers in turn."
-    topic = row_of(columns.subs_at)
-    place = np.arange(len(topic)) - columns.subs_at[topic]
-    share, extra = np.divmod(columns.partitions, np.maximum(columns.readers, 1))
+    topic = row_of(columns.subscriber_offsets)
+    place = np.arange(len(topic)) - columns.subscriber_offsets[topic]
+    share, extra = np.divmod(columns.partitions, np.maximum(columns.subscriber_counts, 1))
     return share[topic] + (place < extra[topic])
 
 # %% ../../nbs/22_baselines.ipynb #1b9c60a3
@@ -50,7 +51,7 @@ def range_assign(columns: Columns) -> np.ndarray:
     Kafka's `RangeAssignor` where no racks are known. Topics without subscribers stay unassigned (-1).
     """
     owner = np.full(columns.size, -1, np.int32)
-    owner[np.repeat(columns.readers > 0, columns.partitions)] = np.repeat(in_turn(columns), quotas(columns))
+    owner[np.repeat(columns.subscriber_counts > 0, columns.partitions)] = np.repeat(in_turn(columns), quotas(columns))
     return owner
 
 # %% ../../nbs/22_baselines.ipynb #4b58b4a5
@@ -59,8 +60,8 @@ def roundrobin_by_rule(columns: Columns) -> np.ndarray:
     owner = np.full(columns.size, -1, np.int32)
     members, pointer = np.argsort(columns.turn).tolist(), 0
     for topic in range(columns.topic_count):
-        consumers = set(subscribers(columns, topic))
-        for place in places(columns, topic) if consumers else []:
+        consumers = set(columns.subscribers_of(topic))
+        for place in columns.places(topic) if consumers else []:
             while members[pointer % len(members)] not in consumers:
                 pointer += 1
             owner[place] = members[pointer % len(members)]
@@ -71,7 +72,7 @@ def roundrobin_by_rule(columns: Columns) -> np.ndarray:
 def openers(columns: Columns, turns: np.ndarray) -> np.ndarray:
     "For each topic, the place among its subscribers of the one that the pointer meets first; `turns` are theirs."
     turns, first, begin, pointer = memoryview(turns), [], 0, 0
-    for end, partitions in zip(columns.subs_at[1:].tolist(), columns.partitions.tolist()):
+    for end, partitions in zip(columns.subscriber_offsets[1:].tolist(), columns.partitions.tolist()):
         readers, place = end - begin, 0
         if readers and partitions:
             place = (bisect_left(turns, pointer, begin, end) - begin) % readers
@@ -88,8 +89,8 @@ def roundrobin_assign(columns: Columns) -> np.ndarray:
     Kafka's `RoundRobinAssignor`. Topics without subscribers stay unassigned (-1).
     """
     subs, owner = in_turn(columns), np.full(columns.size, -1, np.int32)
-    served = np.repeat(columns.readers > 0, columns.partitions)
+    served = np.repeat(columns.subscriber_counts > 0, columns.partitions)
     topic = columns.topic_of[served]
     place = openers(columns, columns.turn[subs])[topic] + columns.number[served]
-    owner[served] = subs[columns.subs_at[topic] + place % columns.readers[topic]]
+    owner[served] = subs[columns.subscriber_offsets[topic] + place % columns.subscriber_counts[topic]]
     return owner

@@ -11,15 +11,16 @@ from typing import NamedTuple
 
 import numpy as np
 
-from .core import deal, places, row_order, subscribers
+from ..ragged import deal, argsort_rows
 from .registry import strategy
-from ..columns import Columns, begins, pick_rows, row_of, row_sums
+from ..columns import Columns
+from ..ragged import row_offsets, take_rows, row_of, row_sums
 
 # %% ../../nbs/23_fair.ipynb #ee40fa73
 def topic_order(columns: Columns) -> np.ndarray:
     "The topics of each group in KIP-49's order: fewest subscribers, then most partitions, then name."
     most = int(columns.partitions.max(initial=0))
-    return row_order(columns.readers * (most + 1) + most - columns.partitions, columns.topics_at)
+    return argsort_rows(columns.subscriber_counts * (most + 1) + most - columns.partitions, columns.topic_offsets)
 
 # %% ../../nbs/23_fair.ipynb #8d15cad9
 def fair_by_rule(columns: Columns) -> np.ndarray:
@@ -27,8 +28,8 @@ def fair_by_rule(columns: Columns) -> np.ndarray:
     owner = np.full(columns.size, -1, np.int32)
     load = [0] * columns.member_count
     for topic in topic_order(columns).tolist():
-        eligible = subscribers(columns, topic)
-        for place in places(columns, topic) if eligible else []:
+        eligible = columns.subscribers_of(topic)
+        for place in columns.places(topic) if eligible else []:
             consumer = min(eligible, key=lambda member: (load[member], member))
             owner[place] = consumer
             load[consumer] += 1
@@ -61,18 +62,18 @@ class Plan(NamedTuple):
 def plan(columns: Columns) -> Plan:
     "Put topics together into hands, and hands into waves."
     topics = topic_order(columns)
-    topics = topics[(columns.readers[topics] > 0) & (columns.partitions[topics] > 0)]
-    at, eligible = pick_rows(columns.subs_at, topics)
-    opens = ~same_as_before(columns.subs[eligible], at)
+    topics = topics[(columns.subscriber_counts[topics] > 0) & (columns.partitions[topics] > 0)]
+    at, eligible = take_rows(columns.subscriber_offsets, topics)
+    opens = ~same_as_before(columns.subscribers[eligible], at)
     hand, first = np.cumsum(opens) - 1, np.flatnonzero(opens)
-    group = row_of(columns.topics_at)[topics[first]]
+    group = row_of(columns.topic_offsets)[topics[first]]
     wave = np.arange(len(first)) - np.searchsorted(group, group)
     hands = np.argsort(wave, kind="stable")
     dealt = np.argsort(wave[hand], kind="stable")
-    members_at, members = pick_rows(at, first[hands])
+    member_offsets, members = take_rows(at, first[hands])
     count = row_sums(columns.partitions[topics], np.append(first, len(topics)))
-    return Plan(pick_rows(columns.start, topics[dealt])[1], columns.subs[eligible[members]], members_at,
-                count[hands], begins(np.bincount(wave)))
+    return Plan(take_rows(columns.start, topics[dealt])[1], columns.subscribers[eligible[members]], member_offsets,
+                count[hands], row_offsets(np.bincount(wave)))
 
 # %% ../../nbs/23_fair.ipynb #ff826616
 @strategy("fair", kafka="FairAssignor", many=True, without=["nobody-idle"])

@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from .core import subscribers
+
 from .registry import strategy
 from ..group import Group
 
@@ -46,7 +46,7 @@ class State(NamedTuple):
 def update_current_assignment(group: Group) -> State:
     "Step 1: who still owns what, without consumers, partitions and subscriptions that are gone."
     columns = group.columns
-    potential_consumers = [subscribers(columns, topic) for topic in range(columns.topic_count)]
+    potential_consumers = [columns.subscribers_of(topic) for topic in range(columns.topic_count)]
     return State([potential_consumers[topic] for topic in columns.topic_of.tolist()],
                  columns.previous.tolist(), list(range(columns.member_count)), {})
 

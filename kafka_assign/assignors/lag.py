@@ -12,9 +12,10 @@ from typing import NamedTuple
 
 import numpy as np
 
-from .core import places, row_order, subscribers
+from ..ragged import argsort_rows
 from .registry import strategy
-from ..columns import Columns, pick_rows, row_lengths, row_of, row_sums, stretches
+from ..columns import Columns
+from ..ragged import take_rows, row_lengths, row_of, row_sums, row_ranges
 from ..metrics import partition_lag
 
 # %% ../../nbs/24_lag.ipynb #9a3a15d0
@@ -30,9 +31,9 @@ def lag_by_rule(columns: Columns) -> np.ndarray:
     "KAFKA-5337 word for word, one partition at a time: the owner column."
     owner, lag = np.full(columns.size, -1, np.int32), weights(columns).tolist()
     for topic in range(columns.topic_count):
-        consumers = subscribers(columns, topic)
+        consumers = columns.subscribers_of(topic)
         number, total = dict.fromkeys(consumers, 0), dict.fromkeys(consumers, 0)
-        decreasing = sorted(places(columns, topic), key=lambda place: -lag[place])
+        decreasing = sorted(columns.places(topic), key=lambda place: -lag[place])
         for place in decreasing if consumers else []:
             consumer = min(consumers, key=lambda member: (number[member], total[member], member))
             owner[place] = consumer
@@ -43,10 +44,10 @@ def lag_by_rule(columns: Columns) -> np.ndarray:
 # %% ../../nbs/24_lag.ipynb #4b4d1e96
 def live_rounds(columns: Columns, lag: np.ndarray) -> np.ndarray:
     "How many rounds of each topic can change the order of later ones, int64."
-    several = (columns.readers > 1) & (columns.partitions > columns.readers)
+    several = (columns.subscriber_counts > 1) & (columns.partitions > columns.subscriber_counts)
     if not several.any():
         return np.zeros(columns.topic_count, np.int64)
-    return np.where(several, -(-row_sums(lag > 0, columns.start) // np.maximum(columns.readers, 1)), 0)
+    return np.where(several, -(-row_sums(lag > 0, columns.start) // np.maximum(columns.subscriber_counts, 1)), 0)
 
 # %% ../../nbs/24_lag.ipynb #741c639f
 class Live(NamedTuple):
@@ -63,7 +64,7 @@ class Live(NamedTuple):
 def live_topics(columns: Columns, rounds: np.ndarray) -> Live:
     "The topics with live rounds, in the order in which they leave."
     topics = np.argsort(-rounds, kind="stable")[:np.count_nonzero(rounds)]
-    at, slot = pick_rows(columns.subs_at, topics)
+    at, slot = take_rows(columns.subscriber_offsets, topics)
     return Live(at, slot, rounds[topics], columns.start[topics], columns.start[topics + 1])
 
 # %% ../../nbs/24_lag.ipynb #020ff07c
@@ -71,7 +72,7 @@ def one_round(live: Live, topics: int, number: int, lag: np.ndarray, total: np.n
     "Round `number` of the first `topics`: partitions given, and to whom (as places in `total`, which it updates)."
     at = live.at[:topics + 1]
     row, readers = row_of(at), row_lengths(at)
-    taker = row_order(total[:at[-1]], at) if number else np.arange(at[-1])       # at first nobody lags
+    taker = argsort_rows(total[:at[-1]], at) if number else np.arange(at[-1])       # at first nobody lags
     given = (live.first[:topics] + number * readers - at[:-1])[row] + np.arange(len(row))
     there = given < live.end[row]
     given, taker = given[there], taker[there]
@@ -104,7 +105,7 @@ def deal_live(live: Live, lag: np.ndarray, taken: np.ndarray) -> np.ndarray:
         number += 1
         left = np.count_nonzero(live.rounds > number)
     if (live.first + live.rounds * row_lengths(live.at) < live.end).any():    # somebody asks for the order after them
-        order = row_order(total, live.at)
+        order = argsort_rows(total, live.at)
     for topic, (begin, end) in enumerate(pairwise(live.at[:left + 1].tolist())):
         width = end - begin
         since, until = (live.first[topic] + width * n for n in (number, live.rounds[topic]))
@@ -117,14 +118,14 @@ def deal_live(live: Live, lag: np.ndarray, taken: np.ndarray) -> np.ndarray:
 # %% ../../nbs/24_lag.ipynb #e9f056ca
 def rest_in_turn(columns: Columns, rounds: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     "Partitions after so many rounds of their topics, as places, and whose turn it is at each, as places in `subs`."
-    dealt = np.minimum(rounds * columns.readers, columns.partitions)
-    count = np.where(columns.readers > 0, columns.partitions - dealt, 0)
-    at, turn = stretches(columns.subs_at[:-1], count)
-    wide = np.flatnonzero(count > columns.readers)
-    wide_at, again = pick_rows(at, wide)
+    dealt = np.minimum(rounds * columns.subscriber_counts, columns.partitions)
+    count = np.where(columns.subscriber_counts > 0, columns.partitions - dealt, 0)
+    at, turn = row_ranges(columns.subscriber_offsets[:-1], count)
+    wide = np.flatnonzero(count > columns.subscriber_counts)
+    wide_at, again = take_rows(at, wide)
     topic = wide[row_of(wide_at)]
-    turn[again] = columns.subs_at[topic] + (again - at[topic]) % columns.readers[topic]
-    return stretches(columns.start[:-1] + dealt, count)[1], turn
+    turn[again] = columns.subscriber_offsets[topic] + (again - at[topic]) % columns.subscriber_counts[topic]
+    return row_ranges(columns.start[:-1] + dealt, count)[1], turn
 
 # %% ../../nbs/24_lag.ipynb #b217d29e
 @strategy("lag", kafka="LagBasedAssignor", many=True, without=["nobody-idle"])
@@ -135,8 +136,8 @@ def lag_assign(columns: Columns) -> np.ndarray:
     unassigned (-1).
     """
     lag = weights(columns)
-    by_lag = row_order(-lag, columns.start)
-    rounds, subs = live_rounds(columns, lag), columns.subs
+    by_lag = argsort_rows(-lag, columns.start)
+    rounds, subs = live_rounds(columns, lag), columns.subscribers
     owner = np.full(columns.size, -1, np.int32)
     if rounds.any():
         live, taken = live_topics(columns, rounds), np.full(columns.size, -1)

@@ -19,7 +19,6 @@ from ..assignment import Assignment, AssignmentError
 from ..columns import Columns, side_by_side
 from ..group import Group
 from ..names import did_you_mean, quoted, shown, told
-from ..ownership import subscribed
 
 # %% ../../nbs/20_registry.ipynb #99bef66e
 class StrategyError(ValueError):
@@ -99,7 +98,7 @@ def check_many(columns: Columns, owner) -> np.ndarray:
     if owner.dtype.kind not in "iu" and owner.size or owner.shape != (columns.size,):
         raise AssignmentError(f"owner must be whole numbers, one for each of {columns.size} partitions "
                               f"(got {owner.dtype} of shape {owner.shape})")
-    wrong = (owner != -1) & ~subscribed(columns, owner)
+    wrong = (owner != -1) & ~columns.owners_subscribed(owner)
     if wrong.any():
         raise AssignmentError(f"an owner must subscribe to the topic (got member {owner[wrong][0]} "
                               f"at partition {np.argmax(wrong)})")
@@ -271,6 +270,6 @@ def assign_many(groups: Mapping | Iterable[Group], strategy: str | Strategy | Ca
     if not chosen.many:
         return [chosen.run(group) for group in groups]
     columns = side_by_side([group.columns for group in groups])
-    owner, at = chosen.run_many(columns), columns.partitions_at
+    owner, at = chosen.run_many(columns), columns.group_offsets
     return [Assignment(group, np.where(mine >= 0, mine - first, -1), chosen.label, chosen.prove)
-            for group, first, mine in zip(groups, columns.members_at.tolist(), np.split(owner, at[1:-1]))]
+            for group, first, mine in zip(groups, columns.member_offsets.tolist(), np.split(owner, at[1:-1]))]

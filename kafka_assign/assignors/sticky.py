@@ -20,7 +20,8 @@ from .exact.settling import Problem, Rows, even, problem_of, settle, stuck
 from .exact.splitting import by_block, flatten, is_large, is_wide, too_narrow
 from .exact.tables import Tables, blocks_of, tables_of
 from .registry import strategy
-from ..columns import Columns, pick_rows, row_lengths, row_sums
+from ..columns import Columns
+from ..ragged import take_rows, row_lengths, row_sums
 
 # %% ../../nbs/29_sticky.ipynb #343b0be1
 def renumbered(rows: Rows, members: int) -> tuple[Rows, int]:
@@ -85,7 +86,7 @@ def _settled_blocks(problem, count, balance):
         part = problem.rows.pick(rows)
         left, *about = levelled(problem_of(part, problem.label, problem.low), count)
         if len(left.member) == len(part.member) and push_stuck(state, rows, crowned, large[rows[0]]):      # no news
-            count[part.places] = state.count[pick_rows(problem.rows.at, rows)[1]]
+            count[part.places] = state.count[take_rows(problem.rows.at, rows)[1]]
         else:
             settled(left, *about, count, balance=True)
 
@@ -114,7 +115,7 @@ def crowded(rows: Rows, label: np.ndarray) -> Crowd:
         if not more.any():
             break
         crowd |= more
-        theirs[rows.member[pick_rows(rows.at, more.nonzero()[0])[1]]] = True
+        theirs[rows.member[take_rows(rows.at, more.nonzero()[0])[1]]] = True
         length = row_sums(~theirs[rows.member], rows.at)
     return Crowd(crowd | (length == 0), theirs, low[label])      # whoever is left to nobody else goes with them
 

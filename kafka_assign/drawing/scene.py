@@ -17,7 +17,7 @@ import numpy as np
 
 from ..assignment import Assignment
 from .canvas import WIDTH, drawable, fitted, text_width
-from ..columns import begins
+from ..ragged import row_offsets
 from ..names import java_sorted
 
 # %% ../../nbs/48_scene.ipynb #cee203cd
@@ -102,7 +102,7 @@ def cells_of(assignment: Assignment, scene: Scene) -> Cells:
     row = places(assignment.group.members, scene.members)[assignment.owner]
     order = np.argsort(row, kind="stable")
     row, topic = row[order], places(assignment.group.topics, scene.topics)[columns.topic_of[order]]
-    first = begins(np.bincount(row, minlength=len(scene.members) + 1))[row]
+    first = row_offsets(np.bincount(row, minlength=len(scene.members) + 1))[row]
     gap = np.cumsum(np.append(False, topic[1:] != topic[:-1])[:len(topic)])
     return Cells(row, np.arange(len(row)) - first, gap - gap[first], topic, marks(assignment)[order],
                  columns.number[order], np.ones(len(row), np.int64))

@@ -13,7 +13,8 @@ from functools import cached_property
 import numpy as np
 import pyarrow as pa
 
-from ..columns import Columns, Racks, begins, one_group
+from ..columns import Columns, Racks, one_group
+from ..ragged import row_offsets
 from .parts import Parts, flawed_rows, lengths, lowered, numbers, ranked, spread, take_apart, unnest
 from .rows import group_from_row
 from ..group import Group
@@ -91,7 +92,7 @@ def lags(parts: Parts, first: np.ndarray, size: int) -> np.ndarray | None:
 def previous(parts: Parts, keys: np.ndarray, rank: np.ndarray, columns: Columns) -> np.ndarray:
     "The valid previous owner of each partition."
     topic, member, counts = find(keys, parts.owned_key), rank[parts.owned.parent], np.diff(parts.numbers.at)
-    may_own = (topic >= 0) & columns.may_own(np.maximum(topic, 0), member) if len(keys) else topic >= 0
+    may_own = (topic >= 0) & columns.subscribed(np.maximum(topic, 0), member) if len(keys) else topic >= 0
     generation = numbers(parts.members.field("generation")).astype(np.int64)[parts.owned.parent]
     number, limit = numbers(parts.numbers.values), np.append(columns.partitions, 0)[topic]
     exists = (number >= 0) & (number < np.repeat(limit, counts))
@@ -115,7 +116,7 @@ def rack_numbers(parts: Parts, rank: np.ndarray, first: np.ndarray, size: int) -
     place = spread(first, np.diff(by_partition.at))
     count[place], begin[place] = np.diff(replicas.at), replicas.at[:-1]
     of_replicas = np.maximum(code[len(rank):][spread(begin, count)], -1).astype(np.int32)
-    return Racks(np.maximum(member, -1), begins(count), of_replicas)
+    return Racks(np.maximum(member, -1), row_offsets(count), of_replicas)
 
 # %% ../../nbs/53_fleet_decode.ipynb #6ef61662
 @dataclass(frozen=True)
@@ -141,7 +142,7 @@ class Batch:
 
     def bare_group(self, at: int) -> Group:
         "Group number `at` alone, with nothing but its columns and the names in them."
-        (t, t_end), (m, m_end) = self.columns.topics_at[at:at + 2], self.columns.members_at[at:at + 2]
+        (t, t_end), (m, m_end) = self.columns.topic_offsets[at:at + 2], self.columns.member_offsets[at:at + 2]
         topics, members = self.names
         return Group.from_columns(one_group(self.columns, at), topics[t:t_end], members[m:m_end])
 
@@ -157,12 +158,12 @@ def put_together(parts: Parts) -> Batch:
     place, width = find(keys, parts.topic_key), max(len(parts.names), 1)
     partitions, missing = np.zeros(len(keys), np.int64), np.ones(len(keys), bool)
     partitions[place], missing[place] = numbers(parts.topics.field("partitions")), False
-    start = begins(partitions)
+    start = row_offsets(partitions)
     first, size = start[place], int(start[-1])
-    subs_at, subs = subscribers(parts, keys, rank)
+    subscriber_offsets, subs = subscribers(parts, keys, rank)
     columns = Columns(
-        topics_at=np.searchsorted(keys, np.arange(groups + 1) * width), members_at=parts.members.at,
-        partitions=partitions, missing=missing, subs_at=subs_at, subs=subs, turn=turns(parts, rank),
+        topic_offsets=np.searchsorted(keys, np.arange(groups + 1) * width), member_offsets=parts.members.at,
+        partitions=partitions, missing=missing, subscriber_offsets=subscriber_offsets, subscribers=subs, turn=turns(parts, rank),
         previous=np.zeros(0, np.int32), lag=lags(parts, first, size), racks=rack_numbers(parts, rank, first, size))
     topics, members = parts.names.take(pa.array(keys % width)), parts.members.field("id").take(pa.array(parts.order))
     columns = replace(columns, previous=previous(parts, keys, rank, columns))

@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 import pyarrow as pa
 
-from ..columns import begins
+from ..ragged import row_offsets
 from .decode import Batch
 from .parts import spread
 from .tables import COMPARED, FIGURES, OWNERS, RESULT
@@ -20,7 +20,7 @@ from .tables import COMPARED, FIGURES, OWNERS, RESULT
 def within_groups(batch: Batch, owner: np.ndarray) -> np.ndarray:
     "The owner column with members numbered within their groups, int32; -1 stays nobody."
     columns = batch.columns
-    first = np.repeat(columns.members_at[:-1].astype(np.int32), np.diff(columns.partitions_at))
+    first = np.repeat(columns.member_offsets[:-1].astype(np.int32), np.diff(columns.group_offsets))
     return np.where(owner >= 0, owner - first, np.int32(-1))
 
 # %% ../../nbs/54_fleet_encode.ipynb #936fca1e
@@ -32,13 +32,13 @@ def lists(at: np.ndarray, values: pa.Array, kind: pa.DataType) -> pa.ListArray:
 def assignments(batch: Batch, answers: Sequence[np.ndarray]) -> pa.ListArray:
     "Who owns what, a list of topics for each group and answer, by group, then answer."
     columns, times = batch.columns, len(answers)
-    topics = spread(np.repeat(columns.topics_at[:-1], times), np.repeat(np.diff(columns.topics_at), times))
-    begin = (columns.partitions_at[:-1, None] + np.arange(times) * columns.size).ravel()
-    place = spread(begin, np.repeat(np.diff(columns.partitions_at), times))
+    topics = spread(np.repeat(columns.topic_offsets[:-1], times), np.repeat(np.diff(columns.topic_offsets), times))
+    begin = (columns.group_offsets[:-1, None] + np.arange(times) * columns.size).ravel()
+    place = spread(begin, np.repeat(np.diff(columns.group_offsets), times))
     owner = np.concatenate([within_groups(batch, answer) for answer in answers])[place]
-    owners = lists(begins(columns.partitions[topics]), pa.array(owner), OWNERS[1].type)
+    owners = lists(row_offsets(columns.partitions[topics]), pa.array(owner), OWNERS[1].type)
     structs = pa.StructArray.from_arrays([batch.topics.take(pa.array(topics)), owners], fields=OWNERS)
-    return lists(begins(np.repeat(np.diff(columns.topics_at), times)), structs, RESULT[-1].type)
+    return lists(row_offsets(np.repeat(np.diff(columns.topic_offsets), times)), structs, RESULT[-1].type)
 
 # %% ../../nbs/54_fleet_encode.ipynb #c2726b82
 def results(batch: Batch, answers: Mapping[str, np.ndarray],
@@ -74,4 +74,4 @@ def compared_rows(rows: pa.RecordBatch, **added: pa.Array) -> pa.RecordBatch:
 
 def member_lists(batch: Batch) -> pa.ListArray:
     "The ids of each group's members, in order."
-    return lists(batch.columns.members_at, batch.members, COMPARED.field("members").type)
+    return lists(batch.columns.member_offsets, batch.members, COMPARED.field("members").type)

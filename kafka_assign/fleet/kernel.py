@@ -15,7 +15,7 @@ import pyarrow.compute as pc
 
 from ..assignors.registry import BUILT_IN, Strategy, StrategyError, resolve
 from ..attention import Need, needs, outcome
-from ..columns import begins, row_sums
+from ..ragged import row_offsets, row_sums
 from .decode import Batch, decode_rows
 from .encode import compared_rows, lists, member_lists, results
 from .parts import lowered, numbers, unnest
@@ -26,7 +26,7 @@ from ..names import quoted, shown, told
 def _one_by_one(batch, strategy):
     "The answer of a strategy, asked for each group alone, and why it has none for some."
     owner, failures = np.full(batch.columns.size, -1, np.int32), {}
-    begin, first = batch.columns.partitions_at.tolist(), batch.columns.members_at.tolist()
+    begin, first = batch.columns.group_offsets.tolist(), batch.columns.member_offsets.tolist()
     group_of = batch.bare_group if strategy.many else batch.group
     for at in range(batch.columns.groups):
         try:
@@ -76,7 +76,7 @@ def need_lists(found: Iterable[Need], groups: int) -> pa.ListArray:
     "What each of `groups` groups needs, as a column of lists."
     found = sorted(found, key=lambda need: need.group)
     columns = [pa.array([getattr(need, column.name) for need in found], column.type) for column in NEED]
-    at = begins(np.bincount([need.group for need in found], minlength=groups)) if found else np.zeros(groups + 1)
+    at = row_offsets(np.bincount([need.group for need in found], minlength=groups)) if found else np.zeros(groups + 1)
     return lists(at, pa.StructArray.from_arrays(columns, fields=NEED), COMPARED.field("needs").type)
 
 # %% ../../nbs/55_fleet_kernel.ipynb #ba3ce228

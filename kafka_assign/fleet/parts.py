@@ -13,7 +13,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from ..columns import begins, row_of, row_sums
+from ..ragged import row_offsets, row_of, row_sums
 from .rows import MOST_PARTITIONS, group_from_row
 from .tables import PLACE
 from ..group import TYPES
@@ -42,7 +42,7 @@ def lengths(lists: pa.Array) -> np.ndarray:
 
 def unnest(lists: pa.Array) -> Level:
     "The entries of a column of lists. Missing lists are empty."
-    at = begins(lengths(lists))
+    at = row_offsets(lengths(lists))
     return Level(at, row_of(at), lists.flatten())
 
 # %% ../../nbs/52_fleet_parts.ipynb #f984c22c
@@ -53,7 +53,7 @@ def numbers(array: pa.Array) -> np.ndarray:
 
 def spread(first: np.ndarray, counts: np.ndarray) -> np.ndarray:
     "The places first, first + 1, ... of every row, `counts` of them each, back to back."
-    return np.repeat(first - begins(counts)[:-1], counts) + np.arange(counts.sum())
+    return np.repeat(first - row_offsets(counts)[:-1], counts) + np.arange(counts.sum())
 
 # %% ../../nbs/52_fleet_parts.ipynb #d0afde39
 def _in_bytewise_order(names):
@@ -119,7 +119,7 @@ class Parts(NamedTuple):
 def _keys(groups, names):
     "Keys for lists of names, each beside the groups they stand in; and all names in order."
     rank, ordered = ranked(pa.concat_arrays(names))
-    ranks = np.split(rank, begins(np.array([len(part) for part in names]))[1:-1])
+    ranks = np.split(rank, row_offsets(np.array([len(part) for part in names]))[1:-1])
     width = len(ordered)
     keys = [np.where(rank < 0, -1, group.astype(np.int64) * width + rank) for group, rank in zip(groups, ranks)]
     return keys, ordered

@@ -12,7 +12,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ..columns import Columns, begins, row_sums
+from ..columns import Columns
+from ..ragged import row_offsets, row_sums
 from ..entry import MOST_PARTITIONS, Offsets, turns_of
 from ..metrics import partition_lag
 from ..ownership import previous_owners
@@ -112,9 +113,9 @@ def counts_of(told: Told, claims: Claims) -> np.ndarray:
 # %% ../../nbs/34_snapshot_assembly.ipynb #5e752bb5
 def too_high(told: Told, counts: np.ndarray, most: int = MOST_PARTITIONS) -> np.ndarray:
     "By group: the numbers from which on partitions are too many."
-    topics_at = begins(np.bincount([group for group, _ in told.topics], minlength=len(told.groups)))
-    share = most // np.maximum(np.diff(topics_at), 1)
-    return np.where(row_sums(counts, topics_at) > most, share, np.iinfo(np.int64).max)
+    topic_offsets = row_offsets(np.bincount([group for group, _ in told.topics], minlength=len(told.groups)))
+    share = most // np.maximum(np.diff(topic_offsets), 1)
+    return np.where(row_sums(counts, topic_offsets) > most, share, np.iinfo(np.int64).max)
 
 
 def fitting(told: Told, counts: np.ndarray, tally: Tally, most: int = MOST_PARTITIONS) -> Told:
@@ -159,7 +160,7 @@ class Placed(NamedTuple):
 
 def _at(keys, groups):
     "Where the topics or members of each group begin."
-    return begins(np.bincount([key[0] for key in keys], minlength=groups))
+    return row_offsets(np.bincount([key[0] for key in keys], minlength=groups))
 
 # %% ../../nbs/34_snapshot_assembly.ipynb #b4cfd75f
 class _Static(NamedTuple):
@@ -173,12 +174,12 @@ def instance_of(told: Told, member: int) -> str | None:
     return record.instance_id or None if record else None
 
 
-def _turns(told, members_at):
+def _turns(told, member_offsets):
     "Each member's turn; see `Columns`."
     turn = np.arange(len(told.members), dtype=np.int32)
     static = {group for (group, _), (record, _) in told.records.items() if record.instance_id}
     for group in static:
-        first, end = members_at[group:group + 2].tolist()
+        first, end = member_offsets[group:group + 2].tolist()
         members = [_Static(told.members[i][1], instance_of(told, i)) for i in range(first, end)]
         turn[first:end] = first + turns_of(members)
     return turn
@@ -194,17 +195,17 @@ def _offsets(rows, start):
 # %% ../../nbs/34_snapshot_assembly.ipynb #49882007
 def placed(told: Told, claims: Claims, counts: np.ndarray) -> Placed:
     "The columns of all groups."
-    start, groups = begins(counts), len(told.groups)
-    topics_at, members_at = _at(told.topics, groups), _at(told.members, groups)
+    start, groups = row_offsets(counts), len(told.groups)
+    topic_offsets, member_offsets = _at(told.topics, groups), _at(told.members, groups)
     pairs = np.unique(claims.topic * np.int64(len(told.members) + 1) + claims.member)
-    seen = Seen(topics_at, members_at, counts, *np.divmod(pairs, len(told.members) + 1))
+    seen = Seen(topic_offsets, member_offsets, counts, *np.divmod(pairs, len(told.members) + 1))
     position, alike = start[claims.topic] + claims.partition, look_alike(seen)
-    subs_at, subs = subscribers(seen, alike)
+    subscriber_offsets, subs = subscribers(seen, alike)
     owned, offsets = np.zeros(int(start[-1]), bool), _offsets(told.rows, start)
     owned[position] = True
     nothing, may_own = np.full(len(position), -1), np.ones(len(position), bool)
     previous = previous_owners(position, claims.member, nothing, may_own, len(owned))
-    columns = Columns(topics_at, members_at, counts, np.zeros(len(counts), bool), subs_at, subs,
-                      _turns(told, members_at), previous, partition_lag(*offsets))
-    rows = row_sums(np.bincount(told.rows.topic, minlength=len(counts)), topics_at)
-    return Placed(columns, offsets, alike, row_sums(owned, start[topics_at]), rows)
+    columns = Columns(topic_offsets, member_offsets, counts, np.zeros(len(counts), bool), subscriber_offsets, subs,
+                      _turns(told, member_offsets), previous, partition_lag(*offsets))
+    rows = row_sums(np.bincount(told.rows.topic, minlength=len(counts)), topic_offsets)
+    return Placed(columns, offsets, alike, row_sums(owned, start[topic_offsets]), rows)

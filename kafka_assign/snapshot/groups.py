@@ -13,7 +13,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ..columns import begins, one_group
+from ..columns import one_group
+from ..ragged import row_offsets
 from ..entry import Offsets
 from ..group import Group
 from ..members import Member
@@ -54,12 +55,12 @@ def _size(at, group):
 def words_for(union: Placed, group: int, about: Listed, claims_by: np.ndarray) -> list[str]:
     "What has to be said about subscriptions, partitions and members; `claims_by`: how many claims each member has."
     columns = union.columns
-    members, topics = _size(columns.members_at, group), _size(columns.topics_at, group)
+    members, topics = _size(columns.member_offsets, group), _size(columns.topic_offsets, group)
     subscribed = (ALL_TOPICS if union.alike[group] else OWN_TOPICS) if members and topics else ""
     untargeted = [(member, record) for member, record in about.records if record.target is None]
     named = sum(int(claims_by[member]) for member, _ in untargeted)
     expected = None if about.state is None else about.state.members
-    return [subscribed, counts_words(union.owned[group], _size(columns.partitions_at, group)),
+    return [subscribed, counts_words(union.owned[group], _size(columns.group_offsets, group)),
             members_words(members, bool(about.records), expected),
             owned_words(named, sum(record.count for _, record in untargeted))]
 
@@ -92,7 +93,7 @@ def one_of(told: Told, union: Placed, group: int, about: Mapping) -> Group:
     "One of the groups that lie side by side."
     columns, whole = one_group(union.columns, group), union.columns
     topics, members, here = (slice(*at[group:group + 2].tolist())
-                             for at in (whole.topics_at, whole.members_at, whole.partitions_at))
+                             for at in (whole.topic_offsets, whole.member_offsets, whole.group_offsets))
     offsets = Offsets(*(column[here] for column in union.offsets[:3])) if union.rows[group] else None
     who = told.members[members]
     columns = columns if union.rows[group] else replace(columns, lag=None)
@@ -119,7 +120,7 @@ def groups_at_once(ledger: Ledger, tally: Tally, cluster: str = "", time: str = 
     told, claims, counts = without_empty(told, owners(told))
     union, groups = placed(told, claims, counts), []
     claims_by = np.bincount(claims.member, minlength=len(told.members))
-    members = np.diff(union.columns.members_at).tolist()
+    members = np.diff(union.columns.member_offsets).tolist()
     for group, about in enumerate(listed(told)):
         if not members[group] and not union.rows[group] and about.state and about.state.members:
             _only_counted(about, tally)
@@ -148,9 +149,9 @@ def parts_of(ledger: Ledger, most: int = MOST_ROWS) -> Iterable[Ledger]:
     of_topic = np.array([group for group, _ in ledger.topics] + [-1], np.int32)
     of_sighting = np.array([group for group, *_ in ledger.sightings] + [-1], np.int32)
     group = np.where(rows.topic < 0, of_sighting[rows.member], of_topic[rows.topic])
-    before = begins(np.bincount(group, minlength=len(names)))
+    before = row_offsets(np.bincount(group, minlength=len(names)))
     part = np.unique(before[:-1] // most, return_inverse=True)[1].tolist()
-    first = begins(np.bincount(part)).tolist() if names else [0]
+    first = row_offsets(np.bincount(part)).tolist() if names else [0]
     parts = [Ledger() for _ in first[1:]]
     for name, number in zip(names, part):
         parts[number].group(name)

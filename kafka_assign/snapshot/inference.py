@@ -11,14 +11,14 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ..columns import begins, row_of, row_sums
+from ..ragged import row_offsets, row_of, row_sums
 
 # %% ../../nbs/32_snapshot_inference.ipynb #56d59f04
 class Seen(NamedTuple):
     "Topics and members of groups, and the pairs of a topic and a member that owns some of it, by topic, then member."
-    topics_at: np.ndarray
+    topic_offsets: np.ndarray
     "where each group's topics begin"
-    members_at: np.ndarray
+    member_offsets: np.ndarray
     "where each group's members begin"
     partitions: np.ndarray
     "of each topic"
@@ -30,13 +30,13 @@ class Seen(NamedTuple):
 # %% ../../nbs/32_snapshot_inference.ipynb #c9a0df51
 def look_alike(seen: Seen) -> np.ndarray:
     "Whether all members of a group may well have the same subscription, for each group."
-    owns = np.zeros(int(seen.members_at[-1]), bool)
+    owns = np.zeros(int(seen.member_offsets[-1]), bool)
     owns[seen.member] = True
-    owners = row_sums(owns, seen.members_at)
-    wanted, owned_by = owners[row_of(seen.topics_at)], np.bincount(seen.topic, minlength=len(seen.partitions))
+    owners = row_sums(owns, seen.member_offsets)
+    wanted, owned_by = owners[row_of(seen.topic_offsets)], np.bincount(seen.topic, minlength=len(seen.partitions))
     telling = (owned_by > 0) & (seen.partitions >= wanted)
     against = telling & (owned_by < wanted)
-    return (owners == 0) | (row_sums(telling, seen.topics_at) > 0) & (row_sums(against, seen.topics_at) == 0)
+    return (owners == 0) | (row_sums(telling, seen.topic_offsets) > 0) & (row_sums(against, seen.topic_offsets) == 0)
 
 # %% ../../nbs/32_snapshot_inference.ipynb #7fb00287
 ALL_TOPICS = "subscriptions: all topics of the group"
@@ -45,14 +45,14 @@ OWN_TOPICS = "subscriptions: topics a member owns"
 
 def subscribers(seen: Seen, alike: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     "Who subscribes to each topic, as compressed rows: where the members of each begin, and these, ascending."
-    group, owned_by = row_of(seen.topics_at), np.bincount(seen.topic, minlength=len(seen.partitions))
-    someone_owns = row_sums(owned_by, seen.topics_at) > 0
-    everybody = np.where((owned_by > 0) | ~someone_owns[group], np.diff(seen.members_at)[group], 0)
-    subs_at = begins(np.where(alike[group], everybody, owned_by))
-    topic = row_of(subs_at)
-    member = np.arange(subs_at[-1]) - subs_at[topic] + seen.members_at[group[topic]]
+    group, owned_by = row_of(seen.topic_offsets), np.bincount(seen.topic, minlength=len(seen.partitions))
+    someone_owns = row_sums(owned_by, seen.topic_offsets) > 0
+    everybody = np.where((owned_by > 0) | ~someone_owns[group], np.diff(seen.member_offsets)[group], 0)
+    subscriber_offsets = row_offsets(np.where(alike[group], everybody, owned_by))
+    topic = row_of(subscriber_offsets)
+    member = np.arange(subscriber_offsets[-1]) - subscriber_offsets[topic] + seen.member_offsets[group[topic]]
     member[~alike[group[topic]]] = seen.member[~alike[group[seen.topic]]]
-    return subs_at, member.astype(np.int32)
+    return subscriber_offsets, member.astype(np.int32)
 
 # %% ../../nbs/32_snapshot_inference.ipynb #9dbdb3e5
 TYPE_BY_STATE = {"Assigning": "consumer", "Reconciling": "consumer",

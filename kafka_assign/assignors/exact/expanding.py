@@ -9,8 +9,9 @@ __all__ = ['MANY', 'AIR', 'LONG', 'expand']
 import numpy as np
 
 from .tables import Tables
-from ...columns import Columns, begins, pick_rows, row_lengths, row_of, stretches
-from ...sorting import stable_order
+from ...columns import Columns
+from ...ragged import row_offsets, take_rows, row_lengths, row_of, row_ranges
+from ...ragged import stable_order
 
 # %% ../../../nbs/29_exact_expanding.ipynb #094aa42e
 def _first_numbers(partitions, row, share):
@@ -29,7 +30,7 @@ def _with_rank(columns, tables, topics, first, rank):
     "Partitions of `topics`, each from number `first` on, whose pair has a rank: places and ranks."
     begin = np.minimum(columns.start[topics] + first, columns.start[topics + 1])
     length = columns.start[topics + 1] - begin
-    places = stretches(begin, length)[1]
+    places = row_ranges(begin, length)[1]
     mine = rank.take(tables.pair.take(places, mode="clip"), mode="clip")         # nothing is clipped, nor checked twice
     here = (mine >= 0).nonzero()[0]
     return places[here], mine[here]
@@ -68,7 +69,7 @@ def _given_up(columns: Columns, tables: Tables, count: np.ndarray) -> np.ndarray
         share[row[found < gone]] *= 2
     lone = np.bincount(of).max() == 1                               # then they are in order of their numbers already
     order = stable_order(pair) if lone else stable_order(_numbers(columns, topics, places), pair)
-    last = stretches(begins(found)[1:] - gone, gone)[1]
+    last = row_ranges(row_offsets(found)[1:] - gone, gone)[1]
     return places[order[last]]
 
 # %% ../../../nbs/29_exact_expanding.ipynb #ee398300
@@ -76,7 +77,7 @@ def _sorted_turns(row, member, begin, end):
     "The new owners row by row, by sorting the turns of all."
     count = end - begin
     pair = np.arange(len(count)).repeat(count)
-    turn = np.arange(len(pair)) + (begin - begins(count)[:-1])[pair]
+    turn = np.arange(len(pair)) + (begin - row_offsets(count)[:-1])[pair]
     return member[pair[stable_order(turn, row[pair])]]
 
 # %% ../../../nbs/29_exact_expanding.ipynb #22fa2c73
@@ -88,12 +89,12 @@ def _lines(row, member, begin, end):
     heads = np.append(True, row[1:] != row[:-1]).nonzero()[0]
     width, count = row_lengths(np.append(heads, len(row))), end - begin
     low = np.minimum.reduceat(begin, heads)
-    at = begins((np.maximum.reduceat(end, heads) - low) * width)
+    at = row_offsets((np.maximum.reduceat(end, heads) - low) * width)
     if at[-1] > AIR * count.sum():
         return _sorted_turns(row, member, begin, end)
     step = width.repeat(width)
     first = np.arange(len(row)) + (at[:-1] - heads - low * width).repeat(width) + begin * step
-    cell, starts = step.repeat(count), begins(count)[:-1]              # how far from one cell to the next
+    cell, starts = step.repeat(count), row_offsets(count)[:-1]              # how far from one cell to the next
     cell[starts[1:]] = first[1:] - (first + (count - 1) * step)[:-1]
     cell[0] = first[0]
     table = np.full(at[-1], -1, np.int32)
@@ -142,7 +143,7 @@ def _free(columns, tables, owner):
     topics = np.argsort(class_of, kind="stable")[np.count_nonzero(class_of < 0):]
     if len(topics) == len(class_of) and (topics[1:] > topics[:-1]).all():         # they lie in order
         return free
-    return free[pick_rows(np.searchsorted(free, columns.start), topics)[1]]
+    return free[take_rows(np.searchsorted(free, columns.start), topics)[1]]
 
 # %% ../../../nbs/29_exact_expanding.ipynb #4bfdf2cb
 def expand(columns: Columns, tables: Tables, count: np.ndarray) -> np.ndarray:

@@ -12,7 +12,7 @@ from typing import NamedTuple
 import numpy as np
 
 from .pouring import fill
-from ...columns import row_of
+from ...ragged import row_of
 
 # %% ../../../nbs/29_exact_handing.ipynb #c7f78460
 class Stock(NamedTuple):

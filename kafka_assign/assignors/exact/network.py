@@ -11,7 +11,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from ...columns import row_of
+from ...ragged import row_of
 
 # %% ../../../nbs/29_exact_network.ipynb #2ed7a36f
 def bits(mask: int) -> Iterator[int]:

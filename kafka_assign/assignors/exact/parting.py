@@ -12,7 +12,7 @@ import numpy as np
 
 from .handing import FAR, Stock, cells, hand_on, hops, open_steps
 from .network import Network, push
-from ...columns import row_of
+from ...ragged import row_of
 
 # %% ../../../nbs/29_exact_parting.ipynb #1ab18321
 ANY = 1 << 40          # more than anybody can have: as a previous count it makes every way free

@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ...columns import begins, row_lengths, row_of
+from ...ragged import row_offsets, row_lengths, row_of
 
 # %% ../../../nbs/28_exact_pouring.ipynb #c0ed806d
 def summed(values: np.ndarray, key: np.ndarray, count: int) -> np.ndarray:
@@ -42,7 +42,7 @@ def pieces(at: np.ndarray, rows: np.ndarray, pairs: int = 1 << 20) -> list[np.nd
     "The rows in pieces that have about so many pairs, so that what is computed of one piece stays small."
     if at[-1] <= pairs:
         return [rows] if len(rows) else []
-    length = begins(row_lengths(at)[rows])
+    length = row_offsets(row_lengths(at)[rows])
     parts = np.split(rows, np.searchsorted(length, np.arange(pairs, length[-1], pairs)))
     return [part for part in parts if len(part)]
 
@@ -84,7 +84,7 @@ def turn_order(at: np.ndarray, block: np.ndarray) -> tuple[np.ndarray | None, np
 # %% ../../../nbs/28_exact_pouring.ipynb #7c726f1f
 def turns(at: np.ndarray, together: np.ndarray) -> list[Turn]:
     "The turns of rows that lie in order, `together` so many at a time; single ones, which stay in place, by length."
-    found, ends, several = [], begins(together).tolist(), np.count_nonzero(together > 1)
+    found, ends, several = [], row_offsets(together).tolist(), np.count_nonzero(together > 1)
     row = row_of(at[:ends[several] + 1])
     for a, b, first, last in zip(ends, ends[1:], at[ends].tolist(), at[ends[1:]].tolist()):
         mine = row[first:last] - np.int32(a) if b - a > 1 else None
@@ -124,7 +124,7 @@ def few(load: list[int], count: int) -> list[int]:
 # %% ../../../nbs/28_exact_pouring.ipynb #aa5c652c
 def served(wish: np.ndarray, at: np.ndarray, row: np.ndarray | None, count: np.ndarray) -> np.ndarray:
     "What each gets of its row's `count`: all that it wishes, first come, first served."
-    before = begins(wish)
+    before = row_offsets(wish)
     limit = before[at[:-1]] + count
     left = (limit if row is None else limit[row]) - before[:-1]
     return np.minimum(np.maximum(left, 0), wish)

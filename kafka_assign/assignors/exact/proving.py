@@ -11,7 +11,8 @@ from typing import NamedTuple
 import numpy as np
 
 from ...certificate import LARGEST, Certificate
-from ...columns import Columns, read_only, row_maxima, row_minima, row_of
+from ...columns import Columns, read_only
+from ...ragged import row_maxima, row_minima, row_of
 from ...metrics import loads, topic_owner_pairs
 
 # %% ../../../nbs/27_proving.ipynb #ae971e0a
@@ -21,7 +22,7 @@ def levels(columns: Columns, owner: np.ndarray) -> np.ndarray:
     while True:
         raised = level.copy()
         highest_owner = row_maxima(level[pairs.member], pairs.at)
-        np.maximum.at(raised, columns.subs, np.repeat(highest_owner, columns.readers))
+        np.maximum.at(raised, columns.subscribers, np.repeat(highest_owner, columns.subscriber_counts))
         if np.array_equal(raised, level):
             return level
         level = raised
@@ -37,7 +38,7 @@ class _Rules(NamedTuple):
     "price[now] <= price[before] - 1"
     before: np.ndarray
     bar: np.ndarray
-    "beside `columns.subs`: 0 for subscribers of the lowest level, a very high price for the others"
+    "beside `columns.subscribers`: 0 for subscribers of the lowest level, a very high price for the others"
 
 
 def _returns(columns, owner, level):
@@ -53,20 +54,20 @@ def _rules(columns, owner, level):
     "All rules that an answer with these levels sets its prices."
     owned = topic_owner_pairs(columns, owner)
     new = topic_owner_pairs(columns, np.where(owner == columns.previous, -1, owner))
-    lowest = row_minima(level[columns.subs], columns.subs_at)
+    lowest = row_minima(level[columns.subscribers], columns.subscriber_offsets)
     return _Rules(
         np.concatenate([row_of(owned.at), row_of(new.at)]), np.concatenate([owned.member, new.member]),
         np.repeat([1, 0], [len(owned.member), len(new.member)]), *_returns(columns, owner, level),
-        np.where(level[columns.subs] == np.repeat(lowest, columns.readers), 0, LARGEST))
+        np.where(level[columns.subscribers] == np.repeat(lowest, columns.subscriber_counts), 0, LARGEST))
 
 # %% ../../../nbs/27_proving.ipynb #b6f6b7e2
 def _lowered(columns, rules, full, price, base):
     "Prices and bases after one round."
-    cheapest = row_minima(price[columns.subs] + rules.bar, columns.subs_at)
-    lower = np.where(full, price, np.minimum(price, base[row_of(columns.members_at)]))
+    cheapest = row_minima(price[columns.subscribers] + rules.bar, columns.subscriber_offsets)
+    lower = np.where(full, price, np.minimum(price, base[row_of(columns.member_offsets)]))
     np.minimum.at(lower, rules.member, cheapest[rules.topic] + rules.slack)
     np.minimum.at(lower, rules.now, price[rules.before] - 1)
-    return lower, np.minimum(base, row_minima(np.where(full, lower, LARGEST), columns.members_at))
+    return lower, np.minimum(base, row_minima(np.where(full, lower, LARGEST), columns.member_offsets))
 
 # %% ../../../nbs/27_proving.ipynb #c0d36ccf
 def _prices(columns, owner, level):
@@ -78,7 +79,7 @@ def _prices(columns, owner, level):
         price, base = _lowered(columns, rules, full, price, base)
         if np.array_equal(price, before[0]) and np.array_equal(base, before[1]):
             break
-    return price - base[row_of(columns.members_at)]
+    return price - base[row_of(columns.member_offsets)]
 
 # %% ../../../nbs/27_proving.ipynb #c52069d7
 def prove(columns: Columns, owner: np.ndarray) -> Certificate:

@@ -14,7 +14,7 @@ from .handing import Stock, relay
 from .network import Network, push_all
 from .pouring import ranked
 from .settling import State
-from ...columns import pick_rows
+from ...ragged import take_rows
 
 # %% ../../../nbs/29_exact_pushing.ipynb #1ad996ce
 class Local(NamedTuple):
@@ -28,7 +28,7 @@ class Local(NamedTuple):
 # %% ../../../nbs/29_exact_pushing.ipynb #94734660
 def local(at: np.ndarray, member: np.ndarray, rows: np.ndarray) -> Local:
     "The rows of one block, alone."
-    row_at, places = pick_rows(at, rows)
+    row_at, places = take_rows(at, rows)
     mine = member[places]
     inside = np.zeros(int(mine.max(initial=-1)) + 1, bool)
     inside[mine] = True

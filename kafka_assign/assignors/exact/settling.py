@@ -12,7 +12,7 @@ import numpy as np
 
 from .pouring import (
     Turn, fill, gifts, pieces, ranked, served, some, summed, turn_order, turns, with_own_turns)
-from ...columns import begins, pick_rows, row_lengths, row_sums
+from ...ragged import row_offsets, take_rows, row_lengths, row_sums
 
 # %% ../../../nbs/28_exact_settling.ipynb #b3f4c56a
 class Rows(NamedTuple):
@@ -29,7 +29,7 @@ class Rows(NamedTuple):
 
     def pick(self, rows: np.ndarray) -> "Rows":
         "The chosen rows."
-        at, mine = pick_rows(self.at, rows)
+        at, mine = take_rows(self.at, rows)
         places = mine if self.places is None else self.places[mine]
         return Rows(self.size[rows], at, self.member[mine], self.had[mine], places)
 
@@ -41,14 +41,14 @@ class Rows(NamedTuple):
         "The rows with the chosen pairs only (a mask), without those that have none of them."
         mine, length = chosen.nonzero()[0], row_sums(chosen, self.at)
         places = mine if self.places is None else self.places[mine]
-        return Rows(self.size[length > 0], begins(length[length > 0]), self.member[mine], self.had[mine], places)
+        return Rows(self.size[length > 0], row_offsets(length[length > 0]), self.member[mine], self.had[mine], places)
 
 # %% ../../../nbs/28_exact_settling.ipynb #cd831ce4
 def even(rows: Rows, low: np.ndarray) -> np.ndarray:
     "The best counts if each row is a block by itself; `low` is the least count of each pair."
     length, above, first = row_lengths(rows.at), rows.had > low, rows.at[:-1]
     extra = rows.size - row_sums(low, rows.at)
-    nth = begins(above)                                             # among all that are above, of all rows
+    nth = row_offsets(above)                                             # among all that are above, of all rows
     begin = nth[first]
     stay = np.minimum(extra, nth[rows.at[1:]] - begin)              # how many of those above keep an extra one
     other = np.arange(len(low)) - nth[:-1]                          # the same among those that are not above
@@ -167,7 +167,7 @@ def _place(state, order):
     rows, free = state.rows, np.zeros(len(state.free), np.int64)
     free[order] = state.free[order]
     takes = ~state.above[rows.member] & (free > 0).repeat(row_lengths(rows.at))
-    at = begins(row_sums(takes, rows.at))
+    at = row_offsets(row_sums(takes, rows.at))
     member, gift, ends = rows.member[takes], _announced(free, at), at.tolist()
     below = state.load - state.problem.low + summed(gift, member, len(state.load))
     for nth, count in zip(order, free[order].tolist()):

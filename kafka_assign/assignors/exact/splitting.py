@@ -18,7 +18,7 @@ from .parting import ANY, part_by_means
 from .pouring import Turn, pour, ranks, some, summed, with_own_turns
 from .pushing import Local, local
 from .settling import Problem, Rows
-from ...columns import pick_rows, row_lengths, row_maxima, row_minima, row_of, row_sums
+from ...ragged import take_rows, row_lengths, row_maxima, row_minima, row_of, row_sums
 
 # %% ../../../nbs/29_exact_splitting.ipynb #08ae20cc
 def _again(rows, count, load, turn):
@@ -34,7 +34,7 @@ def _part(at, turn, mine):
     if mine.all():
         return turn
     chosen = mine.nonzero()[0] + turn.rows.start
-    begin, places = pick_rows(at, chosen)
+    begin, places = take_rows(at, chosen)
     return Turn(chosen, places, begin, row_of(begin))
 
 # %% ../../../nbs/29_exact_splitting.ipynb #a9195b4f

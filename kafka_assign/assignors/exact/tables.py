@@ -11,7 +11,8 @@ from typing import NamedTuple
 import numpy as np
 
 from .pouring import pieces, ranked, ranks, summed
-from ...columns import Columns, begins, pick_rows, row_lengths, row_maxima, row_minima, row_of
+from ...columns import Columns
+from ...ragged import row_offsets, take_rows, row_lengths, row_maxima, row_minima, row_of
 
 # %% ../../../nbs/28_exact_tables.ipynb #980fd57e
 def scattered(members: int) -> np.ndarray:
@@ -26,16 +27,16 @@ def _sums(columns, topics):
     "The sum of `scattered` over the subscribers of each of the topics, none of which is without."
     numbers = scattered(columns.member_count)
     if len(topics) == columns.topic_count:
-        return np.add.reduceat(numbers[columns.subs], columns.subs_at[:-1])
-    at, places = pick_rows(columns.subs_at, topics)
-    return np.add.reduceat(numbers[columns.subs[places]], at[:-1])
+        return np.add.reduceat(numbers[columns.subscribers], columns.subscriber_offsets[:-1])
+    at, places = take_rows(columns.subscriber_offsets, topics)
+    return np.add.reduceat(numbers[columns.subscribers[places]], at[:-1])
 
 # %% ../../../nbs/28_exact_tables.ipynb #ab95ad45
 def _same_rows(columns, topics, others):
     "Whether each of `topics` has the very subscribers that the one beside it in `others` has."
-    if (columns.readers[topics] != columns.readers[others]).any():
+    if (columns.subscriber_counts[topics] != columns.subscriber_counts[others]).any():
         return False
-    mine, theirs = (columns.subs[pick_rows(columns.subs_at, rows)[1]] for rows in (topics, others))
+    mine, theirs = (columns.subscribers[take_rows(columns.subscriber_offsets, rows)[1]] for rows in (topics, others))
     return np.array_equal(mine, theirs)
 
 # %% ../../../nbs/28_exact_tables.ipynb #0c44fead
@@ -49,16 +50,16 @@ def _first_alike(topics, key):
 # %% ../../../nbs/28_exact_tables.ipynb #ecfa9e6b
 def _first_by_content(columns, topics):
     "The same without a hash: slow, for the day on which two sums collide."
-    seen, at = {}, columns.subs_at
-    return np.array([seen.setdefault(columns.subs[at[t]:at[t + 1]].tobytes(), t) for t in topics.tolist()])
+    seen, at = {}, columns.subscriber_offsets
+    return np.array([seen.setdefault(columns.subscribers[at[t]:at[t + 1]].tobytes(), t) for t in topics.tolist()])
 
 # %% ../../../nbs/28_exact_tables.ipynb #7cfe1b9a
 def alike(columns: Columns) -> np.ndarray:
     "For each topic the first with the same subscribers, int64; -1 for topics without partitions or subscribers."
-    live = (columns.partitions > 0) & (columns.readers > 0)
+    live = (columns.partitions > 0) & (columns.subscriber_counts > 0)
     first = np.full(len(live), -1)
-    group = row_of(columns.topics_at)
-    everybody = live & (columns.readers == row_lengths(columns.members_at)[group])
+    group = row_of(columns.topic_offsets)
+    everybody = live & (columns.subscriber_counts == row_lengths(columns.member_offsets)[group])
     full, narrow = everybody.nonzero()[0], (live & ~everybody).nonzero()[0]
     first[full] = full[np.arange(len(full)) - ranks(group[full])]
     if len(narrow):
@@ -127,7 +128,7 @@ def _by_cell(cell, first, at, member):
 def _pair_of(columns, class_of, group, at, member, mixed):
     "`Tables.pair`: by the owner alone where it has one pair only, else by cells; `group` is that of each class."
     if mixed.any():
-        first = begins(row_lengths(columns.members_at)[group])[:-1] + 1 - columns.members_at[group]
+        first = row_offsets(row_lengths(columns.member_offsets)[group])[:-1] + 1 - columns.member_offsets[group]
         if mixed.all():
             return _by_cell(_cells(columns, class_of, first), first, at, member)
     place_of = np.full(columns.member_count + 1, len(member), np.int32)          # the last one is for nobody
@@ -135,7 +136,7 @@ def _pair_of(columns, class_of, group, at, member, mixed):
     pair = place_of.take(columns.previous)          # half the time of square brackets
     if mixed.any():
         topics = np.append(mixed, False)[class_of].nonzero()[0]
-        places = pick_rows(columns.start, topics)[1]
+        places = take_rows(columns.start, topics)[1]
         pair[places] = _by_cell(_cells(columns, class_of, first, topics, places), first, at, member)
     return pair
 
@@ -147,14 +148,14 @@ def tables_of(columns: Columns) -> Tables:
     number = np.full(len(first) + 1, -1, np.int32)
     number[heads] = np.arange(len(heads))
     class_of = number[first]
-    at, member = columns.subs_at, columns.subs
+    at, member = columns.subscriber_offsets, columns.subscribers
     if len(heads) < columns.topic_count:
-        at, places = pick_rows(at, heads)
+        at, places = take_rows(at, heads)
         member = member[places]
     size = summed(columns.partitions, class_of + 1, len(heads) + 1)[1:]
     shared = np.bincount(member, minlength=columns.member_count) > 1
     mixed = row_maxima(shared[member], at)
-    pair = _pair_of(columns, class_of, row_of(columns.topics_at)[heads], at, member, mixed)
+    pair = _pair_of(columns, class_of, row_of(columns.topic_offsets)[heads], at, member, mixed)
     had = np.bincount(pair, minlength=len(member) + 1)[:-1].astype(np.int32)
     return Tables(class_of, size, at, member, had, pair, mixed)
 

@@ -120,22 +120,33 @@ def execute_all(root):
 
 # --- the documentation -------------------------------------------------------------------------------------------
 
-def sidebar_pages(root):
-    """The pages named in nbs/sidebar.yml, in order."""
+APPENDIX = "How it is built"
+
+
+def sidebar_entries(root):
+    """Every entry of nbs/sidebar.yml, in order: the sections it is in, and its page."""
     import yaml
     contents = yaml.safe_load((root / "nbs/sidebar.yml").read_text(encoding="utf-8"))["website"]["sidebar"]["contents"]
-    pages = []
 
-    def collect(entries):
+    def walk(entries, sections):
         for entry in entries:
             if isinstance(entry, str):
-                pages.append(entry)
+                yield sections, entry
             elif "contents" in entry:
-                collect(entry["contents"])
+                yield from walk(entry["contents"], (*sections, entry["section"]))
             else:
-                pages.append(entry["href"])
-    collect(contents)
-    return pages
+                yield sections, entry["href"]
+    return list(walk(contents, ()))
+
+
+def sidebar_pages(root):
+    """The pages named in nbs/sidebar.yml, in reading order."""
+    return [page for _, page in sidebar_entries(root)]
+
+
+def appendix_pages(root):
+    """The pages of the appendix, which hold the plumbing."""
+    return [page for sections, page in sidebar_entries(root) if sections[:1] == (APPENDIX,)]
 
 
 def check_sidebar(root):
@@ -202,8 +213,9 @@ def write_readme(root):
     for name, data in resources["outputs"].items():
         folder.mkdir(exist_ok=True)
         (root / name).write_bytes(data)
-    for alt in words:  # pictures stand in the text in the order of the cells
+    for alt in words:  # pictures are in the text in the order of the cells
         text = text.replace("![png](", f"![{alt}](", 1)
+    text = re.sub(r"\]\((?!\w+:|#|/|index_files/)", "](nbs/", text)  # the page is in nbs/, the README is not
     (root / "README.md").write_text(README_HEAD + tidy_markdown(text), encoding="utf-8")
 
 

@@ -64,8 +64,12 @@ class Columns:
     "lag of each partition in records, int64; -1 = unknown; None = unknown for all"
     racks: Racks | None = None
     "racks of members and replicas, where they are known"
+    listed: np.ndarray | None = None
+    "the members of each group in the order in which they were listed, int32; None = in the order of their ids"
 
     def __post_init__(self):
+        if self.listed is None:
+            object.__setattr__(self, "listed", np.arange(self.member_count, dtype=np.int32))
         for column in fields(self):
             value = getattr(self, column.name)
             if isinstance(value, np.ndarray):
@@ -221,7 +225,8 @@ def side_by_side(parts: Sequence[Columns]) -> Columns:
         subscribers=_joined([part.subscribers for part in parts], members),
         turn=_joined([part.turn for part in parts], members),
         previous=_joined([part.previous for part in parts], members),
-        lag=_joined_lag(parts), racks=_joined_racks(parts))
+        lag=_joined_lag(parts), racks=_joined_racks(parts),
+        listed=_joined([part.listed for part in parts], members))
 
 # %% ../nbs/02_columns.ipynb #4c48544e
 def _alone(part: np.ndarray, first: int) -> np.ndarray:
@@ -249,4 +254,4 @@ def one_group(columns: Columns, group: int) -> Columns:
         subscriber_offsets=columns.subscriber_offsets[t:t_end + 1] - s, subscribers=_alone(columns.subscribers[s:s_end], m),
         turn=_alone(columns.turn[m:m_end], m), previous=_alone(columns.previous[p:p_end], m),
         lag=None if columns.lag is None else columns.lag[p:p_end],
-        racks=_racks_alone(columns.racks, m, m_end, p, p_end))
+        racks=_racks_alone(columns.racks, m, m_end, p, p_end), listed=_alone(columns.listed[m:m_end], m))

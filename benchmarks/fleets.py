@@ -16,7 +16,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parent))
 
 from families import subscriptions
 
-from kafka_assign.fleet.tables import ROWS
+from kafka_assign.fleet.schemas import GROUP_SCHEMA
 
 SHAPES = ["HOMOGENEOUS", "DISJOINT_FINE", "NESTED_FINE", "RANDOM50", "RANDOM5", "ONE_NARROW"]
 WORDS = "orders billing search fraud events clicks stock mail audit prices media risk".split()
@@ -98,6 +98,8 @@ def fleet(groups: int, partitions: int = 50, seed: int = 0, giants: int = 0) -> 
     for row in group_rows(groups, partitions, seed, giants):
         rows.append({"source": "generated", "position": len(batches) * 1_000 + len(rows) + 1} | row)
         if len(rows) == 1_000:
-            batches.append(pa.RecordBatch.from_pylist(rows, ROWS))
+            batches.append(pa.RecordBatch.from_pylist(rows, GROUP_SCHEMA))
             rows = []
-    return pa.Table.from_batches(batches + ([pa.RecordBatch.from_pylist(rows, ROWS)] if rows else []), ROWS)
+    if rows:
+        batches.append(pa.RecordBatch.from_pylist(rows, GROUP_SCHEMA))
+    return pa.Table.from_batches(batches, GROUP_SCHEMA)

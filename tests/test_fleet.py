@@ -11,24 +11,27 @@ from typer.testing import CliRunner
 
 from kafka_assign import Group, Member, StrategyError, compare
 from kafka_assign.assignors.registry import Strategy, resolve
+from kafka_assign.build import MOST_PARTITIONS, GroupError
 from kafka_assign.cli import app
 from kafka_assign.columns import side_by_side
-from kafka_assign.fleet.decode import decode_rows
-from kafka_assign.fleet.jobs import compare_fleet
-from kafka_assign.fleet.kernel import compare_batch, compare_batches, pieces, portable
-from kafka_assign.fleet.rows import MOST_PARTITIONS, OFFSETS, group_from_row, row_from_group
-from kafka_assign.fleet.runs import Run
-from kafka_assign.fleet.sources import look_at, parquet_schema, rows_of_groups
-from kafka_assign.fleet.tables import COMPARED, READ, ROWS, FleetError
-from kafka_assign.members import GroupError
+from kafka_assign.fleet import kernel
+from kafka_assign.fleet.codec import decode_rows, group_from_row, row_from_group
+from kafka_assign.fleet.job import Run, compare_fleet
+from kafka_assign.fleet.kernel import compare_batch, compare_batches, importable_name, split_batch
+from kafka_assign.fleet.schemas import COMPARED_SCHEMA, GROUP_SCHEMA, NARROW_GROUP_SCHEMA, FleetError
+from kafka_assign.fleet.sources import open_inputs, parquet_schema, rows_of_groups
 
 STRATEGIES = ["range", "roundrobin", "fair", "lag"]
 HOSTILE = ["<script>alert(1)</script>", "[red]x[/b]", "\x1b[2J", "a\nb", "\u202eb", "n" * 249, "'; --", "\U0001F600",
            "\uff41", ""]
 
 
+COLUMNS = ["topic_offsets", "member_offsets", "partitions", "missing", "subscriber_offsets", "subscribers", "turn",
+           "previous", "listed"]
+
+
 def batch_of(rows):
-    return pa.RecordBatch.from_pylist(rows, READ)
+    return pa.RecordBatch.from_pylist(rows, NARROW_GROUP_SCHEMA)
 
 
 def table_of(fleet):
@@ -38,7 +41,7 @@ def table_of(fleet):
 def compared(rows, strategies=STRATEGIES, **options):
     """The kernel's rows, as Python has them, in the order of their positions."""
     chosen = [resolve(name) if isinstance(name, str) else name for name in strategies]
-    done = pa.Table.from_batches(compare_batch(rows, chosen, **options), COMPARED)
+    done = pa.Table.from_batches(compare_batch(rows, chosen, **options), COMPARED_SCHEMA)
     return done.sort_by("position").to_pylist()
 
 
@@ -49,7 +52,7 @@ def test_rows_decode_to_the_columns_of_their_groups(fleet):
     batch, rejects = decode_rows(table_of(fleet))
     ours, theirs = batch.columns, side_by_side([group.columns for group in fleet])
     assert not rejects
-    for name in ["topic_offsets", "member_offsets", "partitions", "missing", "subscriber_offsets", "subscribers", "turn", "previous"]:
+    for name in COLUMNS:
         assert getattr(ours, name).tolist() == getattr(theirs, name).tolist(), name
     unknown = np.full(ours.size, -1)
     assert [-1 if lag is None else lag for lag in (unknown if ours.lag is None else ours.lag).tolist()] == \
@@ -91,7 +94,7 @@ LAG = NUMBER | st.sampled_from([2**61, 2**62, 2**63 - 1])
 TYPE = st.sampled_from([None, "", "classic", "Consumer", "SHARE", "clasic", " consumer"])
 MESSY_TOPIC = st.none() | st.fixed_dictionaries(
     {"topic": NAME, "partitions": st.integers(1, 2) | NUMBER},
-    optional={what: lists_of(LAG) for what in (*OFFSETS, "lag")} | {"racks": lists_of(lists_of(NAME))})
+    optional={what: lists_of(LAG) for what in ("begin", "end", "committed", "lag")} | {"racks": lists_of(lists_of(NAME))})
 MESSY_MEMBER = st.none() | st.fixed_dictionaries(
     {"id": NAME}, optional={
         "topics": lists_of(NAME), "generation": GENERATION, "instance_id": NAME, "rack": NAME,
@@ -114,7 +117,7 @@ def test_masks_and_words_agree_on_what_a_valid_row_is(rows):
         else:
             assert at not in rejects
     theirs = side_by_side([group.columns for group in good])
-    for name in ["topic_offsets", "member_offsets", "partitions", "missing", "subscriber_offsets", "subscribers", "turn", "previous"]:
+    for name in COLUMNS:
         assert getattr(batch.columns, name).tolist() == getattr(theirs, name).tolist(), name
     if batch.columns.lag is not None or theirs.lag is not None:
         unknown = np.full(theirs.size, -1)
@@ -134,7 +137,7 @@ def test_too_many_partitions_are_a_reject_and_no_full_memory():
     rows = [{"group": "g", "topics": [{"topic": str(i), "partitions": 2**31 - 1} for i in range(3)]}, {"group": "h"}]
     batch, rejects = decode_rows(batch_of(rows))
     assert batch.columns.groups == 1
-    assert rejects == {0: f"a group must have at most {MOST_PARTITIONS} partitions (got {3 * (2**31 - 1)})"}
+    assert rejects == {0: f"a group must have at most {MOST_PARTITIONS:,} partitions (got {3 * (2**31 - 1):,})"}
 
 
 @pytest.mark.parametrize("lag", [{"lag": [2**62, 2**62]}, {"end": [2**62, 2**62], "committed": [0, 0]}])
@@ -297,7 +300,7 @@ def test_a_strategy_sees_in_a_fleet_the_group_that_assign_shows_it():
         seen.append(all_of(one))
         return one.previous
     watching = Strategy("watcher", watcher)
-    rows = pa.RecordBatch.from_pylist([row_from_group(Group({}, {}, name="f")), row_from_group(group)], ROWS)
+    rows = pa.RecordBatch.from_pylist([row_from_group(Group({}, {}, name="f")), row_from_group(group)], GROUP_SCHEMA)
     compared(rows, [watching])
     watching.run(group_from_row(rows.to_pylist()[1]))
     watching.run(group)
@@ -377,19 +380,19 @@ def test_hostile_names_pass_through_unchanged():
 
 def test_large_batches_are_cut():
     rows = batch_of([{"group": "g", "topics": [{"topic": "t", "partitions": 900_000}]}] * 5 + [{"group": "h"}] * 2500)
-    assert sum(piece.num_rows for piece in pieces(rows)) == 2505
-    assert max(piece.num_rows for piece in pieces(rows)) <= 1000
-    assert [piece.num_rows for piece in pieces(rows)][:2] == [2, 2]
+    assert sum(piece.num_rows for piece in split_batch(rows)) == 2505
+    assert max(piece.num_rows for piece in split_batch(rows)) <= 1000
+    assert [piece.num_rows for piece in split_batch(rows)][:2] == [2, 2]
     assert sum(done.num_rows for done in compare_batches(iter([rows.slice(5, 2000)]), ["range"])) == 2000
 
 
 def test_strategies_for_workers():
-    assert portable("LagBasedAssignor") == "lag"
-    assert portable(f"{__name__}:fussy") == f"{__name__}:fussy"
+    assert importable_name("LagBasedAssignor") == "lag"
+    assert importable_name(f"{__name__}:fussy") == f"{__name__}:fussy"
     with pytest.raises(StrategyError, match="workers can import"):
         def local(group):
             return group.previous
-        portable(local)
+        importable_name(local)
 
 
 # --- sources and runs ----------------------------------------------------------------------------------------------
@@ -405,14 +408,14 @@ def widened(kind):
 
 def test_parquet_of_other_writers(tmp_path):
     table, _ = rows_of_groups(some_groups(), "text")
-    types = pa.schema([column.with_type(widened(column.type)) for column in READ])
+    types = pa.schema([column.with_type(widened(column.type)) for column in NARROW_GROUP_SCHEMA])
     wide = pa.Table.from_pylist(table.to_pylist(), types)
     pq.write_table(wide, tmp_path / "wide.parquet")
     schema, rows = parquet_schema([str(tmp_path / "wide.parquet")])
     assert rows == len(some_groups()) and schema.field("topics").type.value_type.field("partitions").type == pa.int64()
     pq.write_table(table, tmp_path / "narrow.parquet")
     with pytest.raises(FleetError, match="all Parquet files must have the same types"):
-        look_at(tmp_path)
+        open_inputs(tmp_path)
 
 
 @pytest.mark.parametrize("content, words", [
@@ -422,17 +425,17 @@ def test_parquet_of_other_writers(tmp_path):
 def test_inputs_that_are_none(tmp_path, content, words):
     (tmp_path / "input").write_bytes(content)
     with pytest.raises(ValueError, match=words) as caught:
-        look_at(str(tmp_path / "input"))
+        open_inputs(str(tmp_path / "input"))
     assert "\n" not in str(caught.value)
 
 
 def test_other_tables_are_named(tmp_path):
     pq.write_table(pa.table({"a": [1]}), tmp_path / "a.parquet")
     with pytest.raises(FleetError, match=r"must have the columns group, members, topics \(got a\)"):
-        look_at(tmp_path)
+        open_inputs(tmp_path)
     pq.write_table(pa.table({"group": [1], "members": [[1]], "topics": [[1]]}), tmp_path / "a.parquet")
     with pytest.raises(FleetError, match=r"group must be string \(got int64\)"):
-        look_at(tmp_path)
+        open_inputs(tmp_path)
 
 
 def test_only_whole_runs_are_read(tmp_path):

@@ -17,8 +17,8 @@ import pytest
 from kafka_assign import Group, compare
 from kafka_assign.document import write_document
 from kafka_assign.fleet.kernel import compare_batches
+from kafka_assign.fleet.schemas import COMPARE_TABLES, NARROW_GROUP_SCHEMA, FleetError
 from kafka_assign.fleet.sources import rows_of_groups
-from kafka_assign.fleet.tables import READ, TABLES, FleetError
 
 pytestmark = pytest.mark.needs("spark", "java")
 
@@ -46,7 +46,7 @@ def spark():
 
 
 def run_of(*arguments, **options):
-    from kafka_assign.fleet.jobs import compare_fleet
+    from kafka_assign.fleet.job import compare_fleet
     return compare_fleet(*arguments, **{"strategies": STRATEGIES} | options)
 
 
@@ -73,7 +73,7 @@ def parquet_of(path, fleet, broken=()):
     rows = table.to_pylist()
     for at, row in broken:
         rows.insert(at, row)
-    pq.write_table(pa.Table.from_pylist(rows, READ), path, row_group_size=10)
+    pq.write_table(pa.Table.from_pylist(rows, NARROW_GROUP_SCHEMA), path, row_group_size=10)
     return str(path)
 
 
@@ -125,7 +125,7 @@ def test_all_inputs_at_once(spark, tmp_path):
     assert rejects["fleet.parquet", 13] == "a row without a name: a group must have a name (got none)"
     assert {("billing.txt", 5), ("groups.jsonl", 4)} < rejects.keys() and len(rejects) == 4
     assert run.table("results").num_rows == 24 * (1 + len(STRATEGIES))
-    for name, schema in TABLES.items():
+    for name, schema in COMPARE_TABLES.items():
         assert run.table(name).schema.equals(schema)
 
 
@@ -216,7 +216,7 @@ def test_a_lost_worker_costs_a_retry_and_no_worker_the_run(spark, tmp_path, monk
 
 SLOW = """
 import sys, time
-from kafka_assign.fleet.jobs import compare_fleet
+from kafka_assign.fleet.job import compare_fleet
 
 def slow(group):
     open({marker!r}, "w").close()
@@ -298,7 +298,6 @@ def standalone_cluster(folder):
 
 ON_A_CLUSTER = """
 import json, sys
-from kafka_assign.fleet.jobs import compare_fleet
 run = compare_fleet(sys.argv[1], sys.argv[2], json.loads(sys.argv[3]), master=sys.argv[4])
 print(run.path)
 """
@@ -312,7 +311,7 @@ def test_a_cluster_gives_the_same_content(spark, tmp_path):
             [sys.executable, "-c", ON_A_CLUSTER, path, str(tmp_path / "runs"), json.dumps(STRATEGIES), master],
             env=environment | {"JAVA_HOME": ""}, capture_output=True, text=True, timeout=240, cwd=tmp_path)
         assert there.returncode == 0, there.stderr
-    from kafka_assign.fleet.runs import Run
+    from kafka_assign.fleet.job import Run
     run = Run(there.stdout.strip())
     assert run.manifest["settings"]["master"] == master
     assert hashes(run) == hashes(here)

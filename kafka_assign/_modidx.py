@@ -886,7 +886,7 @@ d = { 'settings': {'branch': 'main', 'doc_baseurl': '', 'doc_host': '', 'git_url
                                                                                     'kafka_assign/fleet/codec.py'),
                                           'kafka_assign.fleet.codec._rank_of': ('fleet_codec.html#_rank_of', 'kafka_assign/fleet/codec.py'),
                                           'kafka_assign.fleet.codec._reason': ('fleet_codec.html#_reason', 'kafka_assign/fleet/codec.py'),
-                                          'kafka_assign.fleet.codec._unknown': ('fleet_codec.html#_unknown', 'kafka_assign/fleet/codec.py'),
+                                          'kafka_assign.fleet.codec._texts': ('fleet_codec.html#_texts', 'kafka_assign/fleet/codec.py'),
                                           'kafka_assign.fleet.codec._within_groups': ( 'fleet_codec.html#_within_groups',
                                                                                        'kafka_assign/fleet/codec.py'),
                                           'kafka_assign.fleet.codec._without_invalid': ( 'fleet_codec.html#_without_invalid',

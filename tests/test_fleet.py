@@ -1,5 +1,7 @@
 """A fleet without Spark: rows to columns and back, and the kernel that makes rows of rows."""
 
+from collections import Counter
+
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -125,6 +127,15 @@ def test_masks_and_words_agree_on_what_a_valid_row_is(rows):
         assert ours.tolist() == (unknown if theirs.lag is None else theirs.lag).tolist()
 
 
+@given(st.permutations(["a", "B", "c1", "c10"]), st.permutations(["z", "y", "x"]))
+def test_the_order_in_which_members_are_listed_is_kept(one, two):
+    rows = [{"group": str(at), "members": [{"id": name} for name in ids]} for at, ids in enumerate([one, two])]
+    batch, _ = decode_rows(batch_of(rows))
+    ids = batch.members.to_pylist()
+    assert [ids[at] for at in batch.columns.listed] == [*one, *two]
+    assert ids == sorted(one) + sorted(two)
+
+
 def test_offsets_follow_the_rule_and_lag_goes_first():
     topics = [{"topic": "a", "partitions": 3, "end": [9, 9, 9], "committed": [4, -1, 99]},
               {"topic": "b", "partitions": 2, "lag": [7, -9], "end": [100, 100], "committed": [0, 0]},
@@ -212,6 +223,9 @@ def fussy(columns):
     return np.full(columns.size, -1)
 
 
+fussy.strategy = Strategy("fussy", fussy, many=True)       # what workers find under `test_fleet:fussy`
+
+
 def wild(group):
     "Answers nonsense for groups named bad, each time another kind of it."
     if group.name.startswith("bad"):
@@ -226,11 +240,47 @@ def some_groups():
 
 
 def test_a_strategy_that_raises_costs_only_the_group():
-    done = compared(table_of(some_groups()), ["range", Strategy("fussy", fussy, many=True)])
+    done = compared(table_of(some_groups()), ["range", fussy.strategy])
     rejected = {row["position"]: row["reject"] for row in done if row["reject"]}
     assert list(rejected) == [4, 5]
     assert rejected[5] == "group three: strategy fussy must not raise (got RuntimeError: three)"
     assert [len(row["results"]) for row in done] == [3, 3, 3, 0, 0, 3, 3, 3]
+
+
+def retried(done):
+    """How many batches each strategy was asked group by group for, after it had raised."""
+    return Counter(label for row in done.to_pylist() for label in row["retried"])
+
+
+def test_a_strategy_that_raises_on_a_batch_is_logged_and_counted(caplog):
+    rows, fine = table_of(some_groups()), table_of([group for group in some_groups() if 3 not in group.partitions])
+    for batch, raises in ((rows, 1), (fine, 0)):
+        caplog.clear()
+        done = pa.Table.from_batches(compare_batch(batch, [resolve("range"), fussy.strategy]))
+        assert retried(done) == Counter({"fussy": raises}) and len(caplog.records) == raises
+    compared(rows, ["range", fussy.strategy])
+    [record] = caplog.records
+    assert record.levelname == "ERROR" and "strategy fussy raised for a batch of 8 groups" in record.getMessage()
+    assert "RuntimeError: three" in caplog.text and "Traceback" in caplog.text
+
+
+def test_every_raising_batch_counts_even_if_nothing_of_it_can_be_used(caplog):
+    def raises(columns):
+        raise ValueError("never")
+    rows = table_of(some_groups())
+    batches = [*compare_batch(rows, [Strategy("raises", raises, many=True)]), *compare_batch(rows, [fussy.strategy]),
+               *compare_batch(rows.slice(5, 1), [Strategy("raises", raises, many=True)])]
+    done = pa.Table.from_batches(batches)
+    assert retried(done) == {"raises": 2, "fussy": 1}
+    assert done.num_rows == 17 and len(caplog.records) == 3
+
+
+def test_a_strategy_is_not_blamed_for_a_batch_without_groups(caplog):
+    def raises(columns):
+        raise ValueError("nothing to do")
+    rows = batch_of([{"group": None}, {"group": "s", "type": "share"}])
+    done = pa.Table.from_batches(compare_batch(rows, [Strategy("raises", raises, many=True)]))
+    assert done.num_rows == 2 and not retried(done) and not caplog.records
 
 
 class Mute(Exception):
@@ -384,6 +434,16 @@ def test_large_batches_are_cut():
     assert max(piece.num_rows for piece in split_batch(rows)) <= 1000
     assert [piece.num_rows for piece in split_batch(rows)][:2] == [2, 2]
     assert sum(done.num_rows for done in compare_batches(iter([rows.slice(5, 2000)]), ["range"])) == 2000
+
+
+@pytest.mark.parametrize("rows, partitions", [(1, 2_000_000), (3, 2_000_000), (1_000, 1), (1_000_000, 10**12)])
+def test_results_do_not_depend_on_the_size_of_a_batch(monkeypatch, rows, partitions):
+    everything = table_of(some_groups())
+    expected = compared(everything)
+    monkeypatch.setattr(kernel, "ROWS_PER_BATCH", rows)
+    monkeypatch.setattr(kernel, "PARTITIONS_PER_BATCH", partitions)
+    done = pa.Table.from_batches(compare_batches([everything], STRATEGIES), COMPARED_SCHEMA)
+    assert done.sort_by("position").to_pylist() == expected
 
 
 def test_strategies_for_workers():

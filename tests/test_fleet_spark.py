@@ -92,6 +92,7 @@ def test_spark_changes_nothing(spark, tmp_path):
     members = {(row["cluster"], row["group"]): row["members"] for row in run.table("groups").to_pylist()}
     assert members == {(group.cluster, group.name): list(group.members) for group in fleet}
     assert run.counts["groups"] == {"read": 40, "used": 40, "rejected": 0}
+    assert run.counts["batches_answered_one_by_one"] == {}
 
 
 def test_the_ranking(spark, tmp_path):
@@ -179,6 +180,17 @@ def test_every_strategy_is_picked_up(spark, tmp_path):
     told = {result["group"]: result["moved"] for result in results if result["strategy"] == "range"}
     assert told == {group.name: compare(group, ["range"]).rows[0]["moved"] for group in a_fleet()}
     assert run.manifest["strategies"] == ["range", "test_fleet:wild"]
+
+
+def test_batches_that_a_strategy_raises_on_are_counted_in_the_run(spark, tmp_path):
+    """`fussy` raises if a topic has three partitions: those groups are rejected, the others are not."""
+    path = parquet_of(tmp_path / "fleet.parquet", a_fleet())
+    said = []
+    run = run_of(path, tmp_path / "runs", spark=spark, strategies=["range", "test_fleet:fussy"], progress=said.append)
+    fit = [group.name for group in a_fleet() if 3 not in group.partitions]
+    assert sorted(row["group"] for row in run.table("groups").to_pylist()) == sorted(fit) != []
+    [(label, batches)] = run.counts["batches_answered_one_by_one"].items()
+    assert label == "fussy" and 1 <= batches <= 40 and any(line.startswith("strategy fussy raised") for line in said)
 
 
 # --- failure -------------------------------------------------------------------------------------------------------

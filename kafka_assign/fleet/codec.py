@@ -21,7 +21,7 @@ from ..build import Claims, GroupError, Offsets, build, oversized_groups, subscr
 from ..columns import Columns, Racks, one_group
 from ..document import MEMBER_TEXT, group_from_document, group_to_document
 from .schemas import (
-    ABOUT_FIELDS, COMPARED_SCHEMA, FIGURE_FIELDS, OWNER_FIELDS, RESULT_FIELDS)
+    ABOUT_FIELDS, COMPARED_SCHEMA, FIGURE_FIELDS, KEY_FIELDS, OWNER_FIELDS, RESULT_FIELDS)
 from ..group import TYPES, Group
 from ..names import java_order, shown
 from ..ragged import row_lengths, row_of, row_offsets, row_ranges
@@ -243,13 +243,22 @@ def lowercase(types: pa.Array) -> pa.Array:
     return pc.fill_null(pc.ascii_lower(types), "")
 
 
-def _is_text(rows):
-    "Whether all text of a batch is UTF-8; Arrow takes any bytes for text if a file says so."
+def _is_text(array):
+    "Whether text is UTF-8; Arrow takes any bytes for text if a file says so."
     try:
-        rows.validate(full=True)
+        array.validate(full=True)
     except pa.ArrowInvalid:
         return False
     return True
+
+
+def _texts(flat):
+    "All text of a batch, except where its rows were found; `RecordBatch.validate` would take ten times as long."
+    found = [flat.rows[field.name] for field in (*KEY_FIELDS, *ABOUT_FIELDS)]
+    for column in (flat.members, flat.topics):
+        found += [column.field(field.name) for field in column.values.type]
+    racks = flatten_lists(flatten_lists(flat.topics.field("racks")).values).values
+    return [array for array in (*found, flat.names, racks) if pa.types.is_string(array.type)]
 
 
 def suspicious_rows(flat: FlatRows) -> np.ndarray:
@@ -277,7 +286,7 @@ def suspicious_rows(flat: FlatRows) -> np.ndarray:
     suspicious = oversized | ~known_type | _null(rows["group"]) | ~_is_int32(rows["generation"])
     for found in (topics.row[bad_topic], topic_twice, members.row[bad_member], member_twice):
         suspicious[found] = True
-    return suspicious if _is_text(rows) else np.ones_like(suspicious)
+    return suspicious if all(map(_is_text, _texts(flat))) else np.ones_like(suspicious)
 
 # %% ../../nbs/51_fleet_codec.ipynb #88052a73
 def _positions(keys, wanted):
@@ -436,19 +445,17 @@ def member_lists(batch: Batch) -> pa.ListArray:
     return list_array(batch.columns.member_offsets, batch.members, COMPARED_SCHEMA.field("members").type)
 
 
-def _unknown(kind, count):
-    "A column of `count` unknown values."
-    if pa.types.is_list(kind):
-        return list_array(np.zeros(count + 1, np.int64), pa.array([], kind.value_type), kind)
-    return pa.nulls(count, kind).fill_null("" if pa.types.is_string(kind) else -1)
-
-
 def output_rows(rows: pa.RecordBatch, **added: pa.Array) -> pa.RecordBatch:
     "Rows of `COMPARED_SCHEMA`: the columns of `rows`, those `added`, and unknown values in the others."
-    columns = []
+    columns, empty = [], np.zeros(rows.num_rows + 1, np.int64)
     for field in COMPARED_SCHEMA:
-        unknown = _unknown(field.type, rows.num_rows)
-        if field.name not in added and field.name in rows.schema.names and not pa.types.is_list(field.type):
-            unknown = pc.coalesce(rows[field.name], unknown)
-        columns.append(added.get(field.name, unknown).cast(field.type))
+        unknown = "" if pa.types.is_string(field.type) else -1
+        if field.name in added:
+            columns.append(added[field.name].cast(field.type))
+        elif pa.types.is_list(field.type):
+            columns.append(list_array(empty, pa.array([], field.type.value_type), field.type))
+        elif field.name in rows.schema.names:
+            columns.append(rows[field.name].fill_null(unknown))
+        else:
+            columns.append(pa.repeat(pa.scalar(unknown, field.type), rows.num_rows))
     return pa.RecordBatch.from_arrays(columns, schema=COMPARED_SCHEMA)

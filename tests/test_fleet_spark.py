@@ -310,7 +310,8 @@ def standalone_cluster(folder):
 
 ON_A_CLUSTER = """
 import json, sys
-run = compare_fleet(sys.argv[1], sys.argv[2], json.loads(sys.argv[3]), master=sys.argv[4])
+import kafka_assign.fleet.job
+run = kafka_assign.fleet.job.compare_fleet(sys.argv[1], sys.argv[2], json.loads(sys.argv[3]), master=sys.argv[4])
 print(run.path)
 """
 

@@ -22,7 +22,8 @@ from ..columns import Columns, Racks, one_group
 from ..document import MEMBER_TEXT, group_from_document, group_to_document
 from .schemas import (
     ABOUT_FIELDS, COMPARED_SCHEMA, FIGURE_FIELDS, KEY_FIELDS, OWNER_FIELDS, RESULT_FIELDS)
-from ..group import TYPES, Group
+from ..group import Group
+from ..inputs import TYPES
 from ..names import java_order, shown
 from ..ragged import row_lengths, row_of, row_offsets, row_ranges
 

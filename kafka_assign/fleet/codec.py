@@ -8,9 +8,8 @@ __all__ = ['row_from_group', 'group_from_row', 'ListColumn', 'flatten_lists', 'l
            'member_lists', 'output_rows']
 
 # %% ../../nbs/51_fleet_codec.ipynb #5975fbac
+from collections import Counter
 from collections.abc import Mapping
-from dataclasses import dataclass
-from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
@@ -18,11 +17,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from ..build import Claims, GroupError, Offsets, build, oversized_groups, subscriber_rows
-from ..columns import Columns, Racks, one_group
+from ..columns import Columns, Racks
 from ..document import MEMBER_TEXT, group_from_document, group_to_document
 from .schemas import (
     ABOUT_FIELDS, COMPARED_SCHEMA, FIGURE_FIELDS, KEY_FIELDS, OWNER_FIELDS, RESULT_FIELDS)
-from ..group import Group
+from ..group import ABOUT, Group
 from ..inputs import TYPES
 from ..names import java_order, shown
 from ..ragged import row_lengths, row_of, row_offsets, row_ranges
@@ -31,86 +30,73 @@ from ..ragged import row_lengths, row_of, row_offsets, row_ranges
 _OFFSETS = ("begin", "end", "committed")
 
 
-def _claims_of_member(owned):
-    "Claims as a row has them, by topic; a number that no partition can have claims nothing."
-    by_topic = {}
-    for topic, number in owned:
+def _member_row(member):
+    "A member of a document as a row has it."
+    claims, data = {}, member.get("user_data")
+    for topic, number in member.get("owned", ()):
         if 0 <= number < 2**31:
-            by_topic.setdefault(topic, []).append(number)
-    return [{"topic": topic, "partitions": numbers} for topic, numbers in by_topic.items()]
+            claims.setdefault(topic, []).append(number)
+    return {"generation": -1} | dict.fromkeys(MEMBER_TEXT, "") | member | {
+        "owned": [{"topic": topic, "partitions": numbers} for topic, numbers in claims.items()],
+        "user_data": None if data is None else bytes.fromhex(data)}
 
 
 def row_from_group(group: Group, source: str = "", position: int = -1) -> dict:
     "The group as a row of `GROUP_SCHEMA`; `source` and `position` say where it was found."
-    document = group_to_document(group)
-    offsets, lag = document.get("offsets", {}), document.get("lag", {})
-    if document.get("reset", "latest").lower() != "latest":            # a row has no place for the rule
-        by_topic = np.split(group.lag, group.columns.start[1:-1])
-        offsets, lag = {}, {name: values.tolist() for name, values in zip(group.topics, by_topic)}
-    about = {name: document.get(name, "") for name in ("cluster", "time", "type", "state", "strategy", "inferred")}
-    members = [dict.fromkeys(MEMBER_TEXT, "") | member | {
-        "owned": _claims_of_member(member.get("owned", ())), "generation": member.get("generation", -1),
-        "user_data": bytes.fromhex(member["user_data"]) if "user_data" in member else None}
-        for member in document["members"]]
-    topics = [{
-        "topic": name, "partitions": count, "id": document.get("topic_ids", {}).get(name, ""),
-        "racks": list(map(list, document.get("partition_racks", {}).get(name, ()))), "lag": lag.get(name, []),
-        **dict.fromkeys(_OFFSETS, []), **offsets.get(name, {})} for name, count in document["topics"].items()]
+    by_default = group.offsets is None or group.offsets.reset.lower() == "latest"
+    document = group_to_document(group, offsets=by_default)       # a row has no other reset rule
+    about = {name: getattr(group, name) for name in ABOUT if name != "name"}
+
+    def of_topic(what, name, unknown):
+        return document.get(what, {}).get(name, unknown)
+    topics = [dict.fromkeys(_OFFSETS, []) | of_topic("offsets", name, {}) | {
+        "topic": name, "partitions": count, "lag": of_topic("lag", name, []),
+        "racks": of_topic("partition_racks", name, []), "id": of_topic("topic_ids", name, "")}
+        for name, count in document["topics"].items()]
     return {"source": source, "position": position, "group": group.name, **about,
-            "generation": group.generation, "members": members, "topics": topics}
+            "members": list(map(_member_row, document["members"])), "topics": topics}
 
 # %% ../../nbs/51_fleet_codec.ipynb #391e8e26
-def _named(entries, what, key):
-    "Entries of a row, each with the name that it must have."
-    for entry in entries or []:
-        if entry is None or entry.get(key) is None:
-            raise GroupError(f"{what} must have {'an id' if key == 'id' else 'a name'} (got none)")
-        yield entry[key], entry
-
-
-def _member_document(name, row):
-    known = {what: row[what] for what in (*MEMBER_TEXT, "generation") if row.get(what) is not None}
-    claims = _named(row.get("owned"), f"the topic of a claim of member {shown(name)}", "topic")
-    owned = [[topic, number] for topic, claim in claims for number in claim.get("partitions") or []]
-    if row.get("user_data") is not None:
-        known["user_data"] = row["user_data"].hex()
-    return known | {"id": name, "topics": row.get("topics") or [], "owned": owned}
-
-
-def _known(values):
-    return [-1 if value is None else value for value in values]
+def _member_document(member):
+    if member is None:
+        return None
+    claims = [claim or {} for claim in member.get("owned") or []]
+    owned = [[claim.get("topic"), at] for claim in claims for at in claim.get("partitions") or []]
+    data = member.get("user_data")
+    return {name: member.get(name) for name in ("id", "generation", *MEMBER_TEXT)} | {
+        "topics": member.get("topics") or [], "owned": owned,
+        "user_data": None if data is None else data.hex()}
 
 
 def _lag_document(topics):
-    "Lag or offsets by topic. If a topic gives its lag, that of other topics is computed from their offsets."
-    lag = {name: _known(topic["lag"]) for name, topic in topics.items() if topic.get("lag")}
-    offsets = {name: {what: _known(topic[what]) for what in _OFFSETS if topic.get(what)}
-               for name, topic in topics.items() if any(map(topic.get, _OFFSETS)) and name not in lag}
+    "Lag by topic if any topic gives it, computed from the offsets of others; else offsets by topic."
+    lag = {topic["topic"]: topic["lag"] for topic in topics if topic.get("lag")}
+    offsets = {topic["topic"]: {name: topic[name] for name in _OFFSETS if topic.get(name)}
+               for topic in topics if any(map(topic.get, _OFFSETS)) and topic["topic"] not in lag}
     if not lag:
         return {"offsets": offsets} if offsets else {}
-    for name, known in offsets.items():
-        alone = {"topics": {name: topics[name].get("partitions")}, "members": [], "offsets": {name: known}}
+    counts = {topic["topic"]: topic.get("partitions") for topic in topics}
+    for name in offsets:
+        alone = {"topics": {name: counts[name]}, "members": [], "offsets": {name: offsets[name]}}
         lag[name] = group_from_document(alone).lag.tolist()
     return {"lag": lag}
 
 
 def group_from_row(row: Mapping) -> Group:
     "The group that a row of `GROUP_SCHEMA` describes; raises `GroupError`."
-    [(name, _)] = _named([row], "a group", "group")
-    topics = {}
-    for topic, entry in _named(row.get("topics"), "a topic", "topic"):
-        if topic in topics:
-            raise GroupError(f"topics must differ (got {shown(topic)} twice)")
-        topics[topic] = entry
-    about = {field.name: row.get(field.name) for field in ABOUT_FIELDS}
-    return group_from_document({
-        "name": name, **about, "cluster": row.get("cluster"), "time": row.get("time"),
-        "topics": {topic: entry.get("partitions") for topic, entry in topics.items()},
-        "members": [_member_document(*member) for member in _named(row.get("members"), "a member", "id")],
-        "partition_racks": {topic: [racks or [] for racks in entry["racks"]]
-                            for topic, entry in topics.items() if entry.get("racks")},
-        "topic_ids": {topic: entry["id"] for topic, entry in topics.items() if entry.get("id")},
-        **_lag_document(topics)})
+    if row.get("group") is None:
+        raise GroupError("a group must have a name (got none)")
+    topics = [{"topic": None} | (topic or {}) for topic in row.get("topics") or []]
+    counts = {topic["topic"]: topic.get("partitions") for topic in topics}
+    if len(counts) < len(topics):
+        twice, _ = Counter(topic["topic"] for topic in topics).most_common(1)[0]
+        raise GroupError(f"topics must differ (got {shown(twice)} twice)")
+    return group_from_document({name: row.get(name) for name in ABOUT} | _lag_document(topics) | {
+        "name": row["group"], "topics": counts,
+        "members": list(map(_member_document, row.get("members") or [])),
+        "partition_racks": {topic["topic"]: [racks or [] for racks in topic["racks"]]
+                            for topic in topics if topic.get("racks")},
+        "topic_ids": {topic["topic"]: topic["id"] for topic in topics if topic.get("id")}})
 
 # %% ../../nbs/51_fleet_codec.ipynb #6e9313b0
 class ListColumn(NamedTuple):
@@ -160,8 +146,8 @@ def _distinct_order(names):
     "Positions that sort distinct names in Java's order."
     if _bytewise_is_java(names):
         return pc.sort_indices(names).to_numpy().astype(np.int64)
-    texts = [name.decode("utf-8", "surrogateescape") for name in names.cast(pa.binary()).to_pylist()]
-    return np.array(java_order(texts), np.int64)
+    data = names.cast(pa.binary()).to_pylist()
+    return np.array(java_order(name.decode("utf-8", "surrogateescape") for name in data), np.int64)
 
 
 def _rank_of(order):
@@ -172,10 +158,11 @@ def _rank_of(order):
 
 
 def name_codes(names: pa.Array) -> tuple[np.ndarray, pa.Array]:
-    "The code of each name, its place among the distinct names in order, -1 for null; and these names."
+    "The code of each name, its place among the distinct names in order, -1 for null; these names."
     coded = names.dictionary_encode()
     order = _distinct_order(coded.dictionary)
-    return np.append(_rank_of(order), -1)[as_numpy(coded.indices)], coded.dictionary.take(pa.array(order))
+    codes = np.append(_rank_of(order), -1)[as_numpy(coded.indices)]
+    return codes, coded.dictionary.take(pa.array(order))
 
 
 def _codes_or_none(names):
@@ -185,23 +172,22 @@ def _codes_or_none(names):
 
 
 def _order_within(row, names):
-    "Positions that sort names by row, then in Java's order, null last. Faster than codes for distinct names."
+    "Positions that sort names by row, then in Java's order, null last."
     if not _bytewise_is_java(names):
         codes = name_codes(names)[0]
         names = pa.array(codes, mask=codes < 0)
-    keys = [("row", "ascending"), ("name", "ascending")]
-    return pc.sort_indices(pa.table({"row": row, "name": names}), sort_keys=keys).to_numpy().astype(np.int64)
+    table = pa.table({"row": row, "name": names})
+    keys = [(column, "ascending") for column in table.column_names]
+    return pc.sort_indices(table, sort_keys=keys).to_numpy().astype(np.int64)
 
 # %% ../../nbs/51_fleet_codec.ipynb #0d50820c
 class FlatRows(NamedTuple):
     "A batch of rows with its nested lists flattened and its topics coded."
     rows: pa.RecordBatch
     members: ListColumn
-    "members of each row"
     member_order: np.ndarray
     "positions that sort the members by row, then by id"
     topics: ListColumn
-    "topics of each row"
     subscribed: ListColumn
     "names of the topics that each member subscribes to"
     claims: ListColumn
@@ -211,24 +197,24 @@ class FlatRows(NamedTuple):
     names: pa.Array
     "the distinct names of topics, in order"
     topic_key: np.ndarray
-    "key of each entry of `topics`; -1 = without a name"
+    "key of each entry of `topics`, and next of `subscribed` and `claims`; -1 = without a name"
     subscribed_key: np.ndarray
-    "the same for `subscribed`"
     claims_key: np.ndarray
-    "the same for `claims`"
 
 
 def flatten_rows(rows: pa.RecordBatch) -> FlatRows:
     "Flatten the lists of a batch of rows and code its topics."
     members, topics = flatten_lists(rows["members"]), flatten_lists(rows["topics"])
-    subscribed, claims = flatten_lists(members.field("topics")), flatten_lists(members.field("owned"))
+    subscribed = flatten_lists(members.field("topics"))
+    claims = flatten_lists(members.field("owned"))
     names = [topics.field("topic"), subscribed.values, claims.field("topic")]
     group = np.concatenate([topics.row, members.row[subscribed.row], members.row[claims.row]])
     codes, distinct = name_codes(pa.concat_arrays(names))
     keys = np.where(codes < 0, -1, group.astype(np.int64) * len(distinct) + codes)
-    order = _order_within(members.row, members.field("id"))
-    return FlatRows(rows, members, order, topics, subscribed, claims, flatten_lists(claims.field("partitions")), distinct,
-                    *np.split(keys, np.cumsum([len(part) for part in names])[:-1]))
+    return FlatRows(
+        rows, members, _order_within(members.row, members.field("id")), topics, subscribed, claims,
+        flatten_lists(claims.field("partitions")), distinct,
+        *np.split(keys, np.cumsum([len(part) for part in names])[:-1]))
 
 # %% ../../nbs/51_fleet_codec.ipynb #173b605d
 def _null(array):
@@ -254,7 +240,7 @@ def _is_text(array):
 
 
 def _texts(flat):
-    "All text of a batch, except where its rows were found; `RecordBatch.validate` would take ten times as long."
+    "All text of a batch, names of topics once; to validate the whole batch takes ten times longer."
     found = [flat.rows[field.name] for field in (*KEY_FIELDS, *ABOUT_FIELDS)]
     for column in (flat.members, flat.topics):
         found += [column.field(field.name) for field in column.values.type]
@@ -329,10 +315,8 @@ def _rack_codes(flat, first, size):
     return Racks(codes[:len(of_member)][flat.member_order], offsets, codes[len(of_member):][taken])
 
 # %% ../../nbs/51_fleet_codec.ipynb #6ef61662
-@dataclass(frozen=True)
-class Batch:
+class Batch(NamedTuple):
     "Groups side by side as columns, with their names and rows."
-
     columns: Columns
     topics: pa.Array
     "names of the topics, in the order of the columns"
@@ -341,45 +325,37 @@ class Batch:
     rows: pa.RecordBatch
     "the row of each group, its type in lower case"
 
-    @cached_property
-    def names(self) -> tuple[list[str], list[str]]:
-        "Names of topics and members as lists."
-        return self.topics.to_pylist(), self.members.to_pylist()
-
     def group(self, at: int) -> Group:
         "Group number `at` alone, with everything that its row says."
         return group_from_row(self.rows.slice(at, 1).to_pylist()[0])
 
-    def bare_group(self, at: int) -> Group:
-        "Group number `at` alone, with only its columns and their names."
-        (t, t_end), (m, m_end) = self.columns.topic_offsets[at:at + 2], self.columns.member_offsets[at:at + 2]
-        topics, members = self.names
-        return Group.from_columns(one_group(self.columns, at), topics[t:t_end], members[m:m_end])
-
 
 def batch_of(flat: FlatRows) -> Batch:
     "The batch of valid rows; raises `GroupError` if the lag of a group does not fit into 64 bits."
-    keys, width, rank = np.sort(flat.topic_key), max(len(flat.names), 1), _rank_of(flat.member_order)
+    keys, width = np.sort(flat.topic_key), max(len(flat.names), 1)
     unknown = flat.subscribed_key[_positions(keys, flat.subscribed_key) < 0]
     keys = np.union1d(keys, unknown) if len(unknown) else keys
     place = _positions(keys, flat.topic_key)
     partitions, missing = np.zeros(len(keys), np.int64), np.ones(len(keys), bool)
     partitions[place], missing[place] = as_numpy(flat.topics.field("partitions")), False
-    start = row_offsets(partitions)
-    first, size, counts = start[place], int(start[-1]), row_lengths(flat.claimed.offsets)
+    start, rank = row_offsets(partitions), _rank_of(flat.member_order)
+    first, size, claimed = start[place], int(start[-1]), row_lengths(flat.claimed.offsets)
     lag, offsets = _lag_and_offsets(flat, first, size)
     columns = build(
-        np.searchsorted(keys, np.arange(flat.rows.num_rows + 1) * width), flat.members.offsets, partitions,
-        subscriber_rows(_positions(keys, flat.subscribed_key), rank[flat.subscribed.row], len(keys), len(rank)),
-        missing=missing, listed=rank, lag=lag, offsets=offsets, racks=_rack_codes(flat, first, size),
-        claims=Claims(np.repeat(rank[flat.claims.row], counts), np.repeat(_positions(keys, flat.claims_key), counts),
+        np.searchsorted(keys, np.arange(flat.rows.num_rows + 1) * width), flat.members.offsets,
+        partitions, subscriber_rows(_positions(keys, flat.subscribed_key),
+                                    rank[flat.subscribed.row], len(keys), len(rank)),
+        claims=Claims(np.repeat(rank[flat.claims.row], claimed),
+                      np.repeat(_positions(keys, flat.claims_key), claimed),
                       as_numpy(flat.claimed.values)),
         generation=as_numpy(flat.members.field("generation"))[flat.member_order],
-        instance=_codes_or_none(flat.members.field("instance_id"))[flat.member_order])
-    at, rows = flat.rows.schema.get_field_index("type"), flat.rows
-    rows = rows.set_column(at, rows.schema.field(at), lowercase(rows["type"]))
-    return Batch(columns, flat.names.take(pa.array(keys % width)),
-                 flat.members.field("id").take(pa.array(flat.member_order)), rows)
+        instance=_codes_or_none(flat.members.field("instance_id"))[flat.member_order],
+        missing=missing, listed=rank, lag=lag, offsets=offsets,
+        racks=_rack_codes(flat, first, size))
+    members = flat.members.field("id").take(pa.array(flat.member_order))
+    at, field = flat.rows.schema.get_field_index("type"), flat.rows.schema.field("type")
+    rows = flat.rows.set_column(at, field, lowercase(flat.rows["type"]))
+    return Batch(columns, flat.names.take(pa.array(keys % width)), members, rows)
 
 # %% ../../nbs/51_fleet_codec.ipynb #0ed5d7c8
 def _reason(row):
@@ -401,7 +377,7 @@ def _without_invalid(rows, places):
 
 
 def decode_rows(rows: pa.RecordBatch) -> tuple[Batch, dict[int, str]]:
-    "The batch of all rows that are groups, and for each other row, by its position, the reason why not."
+    "The batch of all rows that are groups, and the reasons why the others are not, by position."
     flat = flatten_rows(rows)
     places = np.flatnonzero(suspicious_rows(flat)).tolist()
     try:
@@ -412,7 +388,7 @@ def decode_rows(rows: pa.RecordBatch) -> tuple[Batch, dict[int, str]]:
 # %% ../../nbs/51_fleet_codec.ipynb #57e208e9
 def _within_groups(columns, owner):
     "The owner column with members numbered within their groups."
-    first = np.repeat(columns.member_offsets[:-1].astype(np.int32), row_lengths(columns.group_offsets))
+    first = columns.member_offsets[:-1].astype(np.int32).repeat(row_lengths(columns.group_offsets))
     return np.where(owner >= 0, owner - first, np.int32(-1))
 
 
@@ -424,30 +400,35 @@ def _assignments(batch, owners):
     begin = (columns.group_offsets[:-1, None] + np.arange(times) * columns.size).ravel()
     _, place = row_ranges(begin, np.repeat(row_lengths(columns.group_offsets), times))
     owner = np.concatenate([_within_groups(columns, column) for column in owners])[place]
-    lists = list_array(row_offsets(columns.partitions[topics]), pa.array(owner), OWNER_FIELDS[1].type)
-    structs = pa.StructArray.from_arrays([batch.topics.take(pa.array(topics)), lists], fields=OWNER_FIELDS)
+    offsets, names = row_offsets(columns.partitions[topics]), batch.topics.take(pa.array(topics))
+    lists = list_array(offsets, pa.array(owner), OWNER_FIELDS[1].type)
+    structs = pa.StructArray.from_arrays([names, lists], fields=OWNER_FIELDS)
     return list_array(topic_offsets, structs, RESULT_FIELDS[-1].type)
 
 
 def result_lists(batch: Batch, owners: Mapping[str, np.ndarray],
                  figures: Mapping[str, Mapping[str, np.ndarray]]) -> pa.ListArray:
     "The results of each group: for each strategy its figures and its assignment, given by label."
-    groups, times = batch.columns.groups, len(owners)
-    labels = pa.array(list(owners), pa.string()).take(pa.array(np.tile(np.arange(times), groups)))
-    measured = [pa.array(np.stack([figures[label][field.name] for label in owners], axis=1).ravel(), field.type)
-                for field in FIGURE_FIELDS]
-    structs = pa.StructArray.from_arrays(
-        [labels, *measured, _assignments(batch, list(owners.values()))], fields=RESULT_FIELDS)
-    return list_array(np.arange(groups + 1) * times, structs, COMPARED_SCHEMA.field("results").type)
+    groups, labels = batch.columns.groups, list(owners)
+    which = pa.array(np.tile(np.arange(len(labels)), groups))
+    columns = [pa.array(labels, pa.string()).take(which)]
+    for field in FIGURE_FIELDS:
+        values = np.stack([figures[label][field.name] for label in labels], axis=1)
+        columns.append(pa.array(values.ravel(), field.type))
+    columns.append(_assignments(batch, list(owners.values())))
+    structs = pa.StructArray.from_arrays(columns, fields=RESULT_FIELDS)
+    offsets = np.arange(groups + 1) * len(labels)
+    return list_array(offsets, structs, COMPARED_SCHEMA.field("results").type)
 
 
 def member_lists(batch: Batch) -> pa.ListArray:
     "The sorted ids of each group's members."
-    return list_array(batch.columns.member_offsets, batch.members, COMPARED_SCHEMA.field("members").type)
+    kind = COMPARED_SCHEMA.field("members").type
+    return list_array(batch.columns.member_offsets, batch.members, kind)
 
 
 def output_rows(rows: pa.RecordBatch, **added: pa.Array) -> pa.RecordBatch:
-    "Rows of `COMPARED_SCHEMA`: the columns of `rows`, those `added`, and unknown values in the others."
+    "Rows of `COMPARED_SCHEMA`: the columns of `rows`, those `added`, and unknown values elsewhere."
     columns, empty = [], np.zeros(rows.num_rows + 1, np.int64)
     for field in COMPARED_SCHEMA:
         unknown = "" if pa.types.is_string(field.type) else -1

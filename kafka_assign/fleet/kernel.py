@@ -8,7 +8,9 @@ __all__ = ['CURRENT', 'SHARE_GROUP', 'Answer', 'answer', 'checked_joins', 'join_
 
 # %% ../../nbs/52_fleet_kernel.ipynb #bd5dacec
 import logging
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import chain
 from typing import NamedTuple
 
 import numpy as np
@@ -17,16 +19,17 @@ import pyarrow.compute as pc
 
 from ..assignors.registry import BUILT_IN, Strategy, StrategyError, resolve
 from ..attention import Need, needs, outcome
-from .codec import (
-    Batch, as_numpy, decode_rows, flatten_lists, list_array, lowercase, member_lists, output_rows, result_lists)
+from kafka_assign.fleet.codec import (
+    Batch, as_numpy, decode_rows, flatten_lists, list_array, lowercase, member_lists, output_rows,
+    result_lists)
 from .schemas import (
     COMPARED_SCHEMA, NEED_FIELDS, ORIGIN_FIELDS, PARTITIONS_PER_BATCH, ROWS_PER_BATCH, FleetError)
 from ..names import quoted, shown, told
-from ..ragged import row_offsets, row_sums
+from ..ragged import row_sums
 
 # %% ../../nbs/52_fleet_kernel.ipynb #dc7dd6f3
 _log = logging.getLogger(__name__)
-# what a strategy may raise without ending the job: exits and closed generators, too, but no interrupt
+# what a strategy may raise without ending the job: exits and closed generators, but no interrupt
 _RAISED = (Exception, SystemExit, GeneratorExit)
 
 
@@ -44,10 +47,9 @@ def _answer_one_by_one(batch, strategy, retried=False):
     "The answer of a strategy that is asked for each group alone."
     owner, failures = np.full(batch.columns.size, -1, np.int32), {}
     begin, first = batch.columns.group_offsets.tolist(), batch.columns.member_offsets.tolist()
-    group_of = batch.bare_group if strategy.many else batch.group
     for at in range(batch.columns.groups):
         try:
-            alone = strategy.run(group_of(at)).owner
+            alone = strategy.run(batch.group(at)).owner
         except _RAISED as error:
             words = told(error.__cause__ or error)
             failures[at] = f"strategy {shown(strategy.label)} must not raise (got {words})"
@@ -63,19 +65,17 @@ def answer(batch: Batch, strategy: Strategy) -> Answer:
     try:
         return Answer(strategy.run_many(batch.columns), {})
     except _RAISED:
-        _log.exception("strategy %s raised for a batch of %d groups: each of them is answered alone",
+        _log.exception("strategy %s raised for a batch of %d groups, which are answered one by one",
                        shown(strategy.label), batch.columns.groups)
         return _answer_one_by_one(batch, strategy, retried=True)
 
 # %% ../../nbs/52_fleet_kernel.ipynb #18ebd092
 def checked_joins(joins: Iterable[Iterable[str]]) -> list[list[str]]:
     "Joins as lists without repeated topics; raises `FleetError` if a topic is in two of them."
-    checked, seen = [list(dict.fromkeys(join)) for join in joins], set()
-    for join in checked:
-        for name in join:
-            if name in seen:
-                raise FleetError(f"a topic must be in one join (got {quoted(name)} in two)")
-        seen.update(join)
+    checked = [list(dict.fromkeys(join)) for join in joins]
+    for name, times in Counter(chain.from_iterable(checked)).items():
+        if times > 1:
+            raise FleetError(f"a topic must be in one join (got {quoted(name)} in two)")
     return checked
 
 
@@ -90,11 +90,10 @@ def join_numbers(batch: Batch, joins: Sequence[Sequence[str]]) -> np.ndarray | N
 
 def need_lists(found: Iterable[Need], groups: int) -> pa.ListArray:
     "The needs of each of `groups` groups, as a column of lists."
-    found = sorted(found, key=lambda need: need.group)
-    columns = [pa.array([getattr(need, field.name) for need in found], field.type) for field in NEED_FIELDS]
-    counts = np.bincount(np.array([need.group for need in found], np.int64), minlength=groups)
-    return list_array(row_offsets(counts), pa.StructArray.from_arrays(columns, fields=NEED_FIELDS),
-                      COMPARED_SCHEMA.field("needs").type)
+    rows, kind = [[] for _ in range(groups)], COMPARED_SCHEMA.field("needs").type
+    for need in found:
+        rows[need.group].append({field.name: getattr(need, field.name) for field in NEED_FIELDS})
+    return pa.array(rows, kind)
 
 # %% ../../nbs/52_fleet_kernel.ipynb #ba3ce228
 CURRENT = "current"
@@ -102,7 +101,7 @@ CURRENT = "current"
 
 def compare_groups(batch: Batch, strategies: Sequence[Strategy],
                    joins: Sequence[Sequence[str]] = ()) -> tuple[pa.RecordBatch, dict[str, Answer]]:
-    "A row of `COMPARED_SCHEMA` for each group of a batch, and the answers of the strategies by label."
+    "A row of `COMPARED_SCHEMA` for each group of a batch, and the answers by label."
     columns, join = batch.columns, join_numbers(batch, joins)
     answers = {strategy.label: answer(batch, strategy) for strategy in strategies}
     owners = {CURRENT: columns.previous} | {label: one.owner for label, one in answers.items()}
@@ -118,18 +117,16 @@ def compare_groups(batch: Batch, strategies: Sequence[Strategy],
 SHARE_GROUP = "share group"
 
 
-def _group_label(name):
-    "A group in a message, given the bytes of its name."
-    return "a row without a name" if name is None else f"group {shown(name.decode('utf-8', 'replace'))}"
-
-
 def reject_rows(rows: pa.RecordBatch, reasons: Mapping[int, str]) -> pa.RecordBatch:
     "Rows of `COMPARED_SCHEMA` for the `rows` that cannot be used, given the reason of each."
-    place = pa.array(sorted(reasons), pa.int64())
-    labels = map(_group_label, rows["group"].cast(pa.binary()).take(place).to_pylist())
-    words = [f"{label}: {reasons[at]}" for label, at in zip(labels, sorted(reasons))]
-    origin = rows.select([field.name for field in ORIGIN_FIELDS]).take(place)   # the rest may be at fault
-    return output_rows(origin, reject=pa.array(words, pa.string()))
+    at = sorted(reasons)
+    origin = [field.name for field in ORIGIN_FIELDS]          # all else may be at fault
+    refused = rows.select([*origin, "group"]).take(pa.array(at, pa.int64()))
+    names = refused["group"].cast(pa.binary()).to_pylist()
+    labels = ["a row without a name" if name is None else
+              f"group {shown(name.decode(errors='replace'))}" for name in names]
+    words = [f"{label}: {reasons[place]}" for label, place in zip(labels, at)]
+    return output_rows(refused.select(origin), reject=pa.array(words, pa.string()))
 
 
 def _with_retried(rows, labels):
@@ -151,7 +148,7 @@ def compare_batch(rows: pa.RecordBatch, strategies: Sequence[Strategy],
     done, answers = compare_groups(batch, strategies, joins)
     failures = {}
     for one in answers.values():
-        failures = one.failures | failures                     # the reason of the first strategy counts
+        failures = one.failures | failures               # the reason of the first strategy counts
     if failures:
         done = done.take(pa.array(np.setdiff1d(np.arange(done.num_rows), list(failures))))
     retried = [label for label, one in answers.items() if one.retried]
@@ -182,12 +179,12 @@ def compare_batches(batches: Iterable[pa.RecordBatch], strategies: Sequence[str]
 
 # %% ../../nbs/52_fleet_kernel.ipynb #22560b21
 def importable_name(name: str) -> str:
-    "The name by which workers find a strategy; raises `StrategyError` if they cannot, or if it is unknown."
+    "The name by which workers find a strategy; raises `StrategyError` if they cannot."
     strategy = resolve(name)
-    function, options = strategy.function, strategy.label.removeprefix(strategy.name).removeprefix(":")
     if strategy.name in BUILT_IN:
         return strategy.label
+    function, options = strategy.function, strategy.label[len(strategy.name):]
     if function.__module__ == "__main__" or not function.__qualname__.isidentifier():
-        raise StrategyError(f"strategy {shown(strategy.name)} must be in a module that workers can import "
-                            "(got one defined here)")
-    return ":".join(filter(None, [function.__module__, function.__qualname__, options]))
+        raise StrategyError(f"strategy {shown(strategy.name)} must be in a module that workers can "
+                            "import (got one defined here)")
+    return f"{function.__module__}:{function.__qualname__}{options}"

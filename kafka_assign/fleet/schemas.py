@@ -95,18 +95,18 @@ FIGURE_FIELDS = (
     _field("partitions", pa.int64(), "partitions of its topics"),
     _field("assigned", pa.int64(), "partitions with an owner"),
     _field("unassigned", pa.int64(), "partitions without an owner"),
-    _field("withheld", pa.int64(), "partitions that a cooperative strategy withholds in this rebalance"),
+    _field("withheld", pa.int64(), "partitions withheld by a cooperative strategy"),
     _field("min_load", pa.int64(), "smallest number of partitions of a member"),
     _field("max_load", pa.int64(), "largest number of partitions of a member"),
-    _field("balance_score", pa.int64(), "sum of the differences in load over all pairs of members (KIP-54)"),
+    _field("balance_score", pa.int64(), "sum of differences in load over all pairs of members"),
     _field("balanced", pa.bool_(), "no single move would narrow a difference of two or more"),
     _field("kept", pa.int64(), "partitions that stay with their valid previous owner"),
     _field("moved", pa.int64(), "partitions that change their owner"),
     _field("placed", pa.int64(), "partitions with an owner that had no valid previous owner"),
-    _field("topic_spread", pa.int64(), "sum over (topic, member) of the number of partitions squared"),
+    _field("topic_spread", pa.int64(), "sum of squared counts of partitions over (topic, member)"),
     _field("topic_gap", pa.int64(),
            "largest difference in partitions of one topic between two of its subscribers"),
-    _field("split_numbers", pa.int64(), "partition numbers with more than one owner over all topics"),
+    _field("split_numbers", pa.int64(), "partition numbers with several owners over all topics"),
     _field("in_rack", pa.int64(), "partitions whose owner's rack holds a replica; -1 = not known"),
     _field("lag_max", pa.int64(), "largest lag of a member in records; -1 = not known"),
     _field("lag_min", pa.int64(), "smallest lag of a member in records; -1 = not known"),
@@ -128,7 +128,7 @@ NEED_FIELDS = (
     _field("kind", pa.int32(), "1 to 6; 1 is the most urgent"),
     _field("affected", pa.int64(), "partitions affected; for kinds 2 and 6 members"),
     _field("reason", pa.string(), "what is wrong, in words"),
-    _field("strategy", pa.string(), "the strategy that cures it with the fewest moves; empty = none"),
+    _field("strategy", pa.string(), "strategy that cures it with the fewest moves; empty = none"),
     _field("remedy", pa.string(), "what would help, in words"))
 
 # %% ../../nbs/50_fleet_schemas.ipynb #861dbd69
@@ -140,7 +140,8 @@ COMPARE_TABLES = {
     "results": pa.schema([*KEY_FIELDS, *RESULT_FIELDS, ABOUT_FIELDS[-1]]),
     "attention": pa.schema([
         _field("rank", pa.int64(), "place in the ranking, from 1"), *KEY_FIELDS, *NEED_FIELDS]),
-    "rejects": pa.schema([*ORIGIN_FIELDS, _field("reason", pa.string(), "why it could not be used")]),
+    "rejects": pa.schema([
+        *ORIGIN_FIELDS, _field("reason", pa.string(), "why it could not be used")]),
     "ignored": pa.schema([
         *ORIGIN_FIELDS, _field("kind", pa.string(), "what it is"),
         _field("reason", pa.string(), "why it was ignored"),
@@ -156,7 +157,7 @@ COMPARED_SCHEMA = pa.schema([
     _field("reject", pa.string(), "why it could not be used; empty = it was used"),
     _field("ignored", pa.string(), "why it was ignored; empty = it was not"),
     _field("retried", pa.list_(pa.string()),
-           "strategies that raised for the batch that this row begins and were asked group by group")])
+           "strategies that raised for the batch that begins with this row, as a whole")])
 
 # %% ../../nbs/50_fleet_schemas.ipynb #1f9f1492
 def spark_schema(schema: pa.Schema):

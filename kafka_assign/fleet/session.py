@@ -57,7 +57,7 @@ def _java_commands():
 
 
 def find_java() -> tuple[str, str]:
-    "The command and version of the first Java that Spark can run on; raises `FleetError` if there is none."
+    "Command and version of the first Java that Spark can run on, or `FleetError` if there is none."
     versions = {command: java_version(command) for command in _java_commands()}
     for command, version in versions.items():
         if _major(version) >= OLDEST_JAVA:
@@ -88,7 +88,7 @@ logger.python.level = fatal
 
 
 def prepare_java(folder: Path, java: str) -> None:
-    "Write what the JVM starts with into `folder`, its `JAVA_HOME`: the wrapper and the log settings."
+    "Write into `folder`, as `JAVA_HOME`, the wrapper that starts Java and the settings of its log."
     wrapper = folder / "bin" / "java"
     wrapper.parent.mkdir()
     wrapper.write_text(JAVA_WRAPPER.format(java=quote(os.path.realpath(java))))
@@ -119,27 +119,27 @@ def settings(master: str | None = None) -> dict[str, str]:
         "spark.master": master or f"local[{cores()},4]",
         "spark.ui.showConsoleProgress": str(sys.stderr.isatty()).lower(),
         "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"}
-    if not chosen["spark.master"].startswith("local"):
-        return chosen
-    return chosen | {
-        "spark.driver.memory": "2g", "spark.driver.bindAddress": LOOPBACK, "spark.driver.host": LOOPBACK}
+    if chosen["spark.master"].startswith("local"):
+        chosen |= dict.fromkeys(["spark.driver.bindAddress", "spark.driver.host"], LOOPBACK)
+        chosen["spark.driver.memory"] = "2g"
+    return chosen
 
 
 def environment(folder: Path, local: bool) -> dict[str, str]:
-    "Variables for the JVM: address, Python of the workers, Java; all but Java as the user has set them."
-    chosen = {"PYSPARK_PYTHON": os.environ.get("PYSPARK_PYTHON", sys.executable), "JAVA_HOME": str(folder)}
-    if local:
-        chosen["SPARK_LOCAL_IP"] = os.environ.get("SPARK_LOCAL_IP", LOOPBACK)
-    return chosen
+    "Variables for the JVM: its address and the Python of workers, unless the user set them, and Java."
+    chosen = {"PYSPARK_PYTHON": sys.executable} | ({"SPARK_LOCAL_IP": LOOPBACK} if local else {})
+    kept = {name: os.environ[name] for name in chosen if name in os.environ}
+    return chosen | kept | {"JAVA_HOME": str(folder)}
 
 # %% ../../nbs/53_fleet_session.ipynb #2bfebb6d
 JAVA_SETTING = "spark.kafka-assign.java"
 
 
 def open_session(master: str | None = None, more: Mapping[str, str] = MappingProxyType({})):
-    "A new Spark session; `more` are further settings by Spark's names. Raises `FleetError` if it cannot start."
+    "A new Spark session; `more` are further settings. Raises `FleetError` if Spark cannot start."
     if not find_spec("pyspark"):
-        raise FleetError("a fleet job needs Spark: pip install 'kafka_assign[spark]' (got no module pyspark)")
+        raise FleetError("a fleet job needs Spark: pip install 'kafka_assign[spark]' "
+                         "(got no module pyspark)")
     from pyspark.errors import PySparkException
     from pyspark.sql import SparkSession
     chosen = settings(master) | more
@@ -148,13 +148,13 @@ def open_session(master: str | None = None, more: Mapping[str, str] = MappingPro
         prepare_java(Path(folder), java)
         log = Path(folder, "log4j2.properties").as_uri()
         chosen["spark.driver.extraJavaOptions"] += f" -Dlog4j2.configurationFile={log}"
-        with patch.dict(os.environ, environment(Path(folder), chosen["spark.master"].startswith("local"))):
+        where = chosen["spark.master"]
+        with patch.dict(os.environ, environment(Path(folder), where.startswith("local"))):
             try:
                 return SparkSession.builder.appName("kafka-assign").config(map=chosen).getOrCreate()
             except (PySparkException, OSError) as error:
-                reason = (str(error) or type(error).__name__).splitlines()[0]
-                where = shown(chosen["spark.master"])
-                raise FleetError(f"Spark must start on {where} (got {shown(reason)})") from error
+                reason = shown((str(error) or type(error).__name__).splitlines()[0])
+                raise FleetError(f"Spark must start on {shown(where)} (got {reason})") from error
 
 
 @contextmanager
@@ -175,12 +175,14 @@ def spark_session(master: str | None = None) -> Iterator:
 REPORTED_SETTINGS = {
     "master": "spark.master", "driver memory": "spark.driver.memory",
     "executor memory": "spark.executor.memory",
-    "rows a batch": "spark.sql.execution.arrow.maxRecordsPerBatch", "ansi": "spark.sql.ansi.enabled",
-    "time zone": "spark.sql.session.timeZone",
-    "committer": "spark.hadoop.mapreduce.fileoutputcommitter.algorithm.version", "Java": JAVA_SETTING}
+    "rows a batch": "spark.sql.execution.arrow.maxRecordsPerBatch",
+    "ansi": "spark.sql.ansi.enabled", "time zone": "spark.sql.session.timeZone",
+    "committer": "spark.hadoop.mapreduce.fileoutputcommitter.algorithm.version",
+    "Java": JAVA_SETTING}
 
 
 def settings_in_force(spark) -> dict[str, str]:
     "The settings that a session runs with, under the words that are shown for them."
-    found = {words: spark.conf.get(name, None) or "as Spark has it" for words, name in REPORTED_SETTINGS.items()}
+    found = {words: spark.conf.get(name, None) or "as Spark has it"
+             for words, name in REPORTED_SETTINGS.items()}
     return found | {"Spark": spark.version, "Python": sys.version.partition(" ")[0]}

@@ -10,8 +10,8 @@ __all__ = ['REQUIRED_COLUMNS', 'rows_of_groups', 'is_parquet', 'readable_type', 
 import os
 import re
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
 from functools import reduce
+from typing import NamedTuple
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -27,11 +27,6 @@ from ..snapshot import Groups, Ignored, Reject, SnapshotError, read_groups
 _CANNOT_BE_STORED = (pa.ArrowException, ValueError, TypeError, OverflowError)
 
 
-def _reject(row, error):
-    words = f"group {shown(row['group'])}: what it holds must fit into a row (got {shown(error)})"
-    return Reject(row["source"], row["position"], words)
-
-
 def _storable(rows, schema):
     "The rows that Arrow can store, and rejects for the others."
     stored, rejects = [], []
@@ -40,7 +35,9 @@ def _storable(rows, schema):
             pa.RecordBatch.from_pylist([row], schema)
             stored.append(row)
         except _CANNOT_BE_STORED as error:
-            rejects.append(_reject(row, error))
+            words = f"what it holds must fit into a row (got {shown(error)})"
+            words = f"group {shown(row['group'])}: {words}"
+            rejects.append(Reject(row["source"], row["position"], words))
     return stored, rejects
 
 
@@ -80,7 +77,7 @@ def _is_list(kind):
 
 
 def readable_type(wanted: pa.DataType, found: pa.DataType, what: str) -> pa.DataType:
-    "The type with which to read a column of type `found` as `wanted`; raises `FleetError` naming `what`."
+    "The type with which to read a column of type `found` as `wanted`; `what` names it in errors."
     if _is_list(wanted) and _is_list(found):
         return pa.list_(readable_type(wanted.value_type, found.value_type, what))
     if pa.types.is_struct(wanted) and pa.types.is_struct(found):
@@ -95,13 +92,17 @@ def readable_type(wanted: pa.DataType, found: pa.DataType, what: str) -> pa.Data
 
 
 def _readable_fields(wanted, found, what):
-    "The wanted fields with the types with which to read them; a field that is not found reads as null."
+    "The wanted fields with the types with which to read them; other fields read as null."
     types = {field.name: field.type for field in found}
     return [field.with_type(readable_type(field.type, types[field.name], what + field.name))
             if field.name in types else field for field in wanted]
 
 # %% ../../nbs/54_fleet_sources.ipynb #f774d7b8
 REQUIRED_COLUMNS = ("group", "members", "topics")
+
+
+def _stored_fields(schema):
+    return list(schema)[len(ORIGIN_FIELDS):]
 
 
 def _file_schema(path, schema):
@@ -114,12 +115,13 @@ def _file_schema(path, schema):
     if not set(REQUIRED_COLUMNS) <= set(found.names):
         raise FleetError(f"{shown(path)}: a table of groups must have the columns "
                          f"{', '.join(REQUIRED_COLUMNS)} (got {shown(', '.join(found.names))})")
-    fields = _readable_fields(list(schema)[len(ORIGIN_FIELDS):], found, f"{shown(path)}: ")
+    fields = _readable_fields(_stored_fields(schema), found, f"{shown(path)}: ")
     return pa.schema(fields), file.metadata.num_rows
 
 
-def parquet_schema(paths: Sequence[str], schema: pa.Schema = NARROW_GROUP_SCHEMA) -> tuple[pa.Schema, int]:
-    "The schema with which to read all of the Parquet files as rows of `schema`, and their number of rows."
+def parquet_schema(paths: Sequence[str],
+                   schema: pa.Schema = NARROW_GROUP_SCHEMA) -> tuple[pa.Schema, int]:
+    "The schema with which to read Parquet files as rows of `schema`, and their number of rows."
     schemas, rows = zip(*(_file_schema(path, schema) for path in paths))
     for path, other in zip(paths, schemas):
         if other != schemas[0]:
@@ -128,27 +130,26 @@ def parquet_schema(paths: Sequence[str], schema: pa.Schema = NARROW_GROUP_SCHEMA
     return schemas[0], sum(rows)
 
 # %% ../../nbs/54_fleet_sources.ipynb #53fdb679
-@dataclass(frozen=True)
-class Inputs:
+class Inputs(NamedTuple):
     "Everything that a job reads."
-
     groups: pa.Table
     "groups read in this process, as rows"
-    parquet: tuple[str, ...] = ()
+    parquet: tuple[str, ...]
     "files and addresses for Spark to read"
-    schema: pa.Schema | None = None
+    schema: pa.Schema
     "the schema with which to read them"
-    parquet_rows: int = 0
+    parquet_rows: int
     "the number of rows in the files; of addresses it is not known"
-    rejects: list[Reject] = field(default_factory=list)
-    ignored: list[Ignored] = field(default_factory=list)
-    rows: dict[str, int] = field(default_factory=dict)
+    rejects: list[Reject]
+    ignored: list[Ignored]
+    rows: dict[str, int]
     "rows of text: read, used, rejected"
 
 
 def as_list(inputs) -> list:
     "One input, or several, as a list."
-    return [inputs] if isinstance(inputs, (str, os.PathLike)) or hasattr(inputs, "read") else list(inputs)
+    one = isinstance(inputs, (str, os.PathLike)) or hasattr(inputs, "read")
+    return [inputs] if one else list(inputs)
 
 
 def _split(inputs):
@@ -158,19 +159,17 @@ def _split(inputs):
         path = one if hasattr(one, "read") else os.fspath(one)
         if isinstance(path, str) and "://" in path:
             addresses.append(path)
-        elif hasattr(path, "read") or "\n" in path:
+            continue
+        inside = [] if hasattr(path, "read") or "\n" in path else _files(path)
+        parquet = [file for file in inside if is_parquet(file)]
+        files += parquet
+        if len(parquet) < max(len(inside), 1):
             text.append(path)
-        else:
-            inside = _files(path)
-            parquet = [file for file in inside if is_parquet(file)]
-            files += parquet
-            if not parquet or len(parquet) < len(inside):
-                text.append(path)
     return text, files, addresses
 
 
 def _read_text(text, others):
-    "The groups in all text inputs; if there are `others`, text without a group is ignored, not an error."
+    "The groups in all text inputs; text without a group is ignored if there are other inputs."
     try:
         return read_groups(text if len(text) != 1 else text[0]) if text else Groups({})
     except SnapshotError as error:
@@ -180,7 +179,7 @@ def _read_text(text, others):
 
 
 def open_inputs(inputs, schema: pa.Schema = NARROW_GROUP_SCHEMA) -> Inputs:
-    "What is in `inputs` (paths, addresses, streams, or text), for a job that reads rows of `schema`."
+    "What is in `inputs` (paths, addresses, streams, text), for a job that reads rows of `schema`."
     inputs = as_list(inputs)
     if not inputs:
         raise FleetError("a job must have an input (got none)")
@@ -188,7 +187,9 @@ def open_inputs(inputs, schema: pa.Schema = NARROW_GROUP_SCHEMA) -> Inputs:
     groups = _read_text(text, files + addresses)
     paths = [one for one in text if isinstance(one, str) and "\n" not in one]
     rows, rejects = rows_of_groups(groups.values(), " ".join(paths), schema)
-    read_as, count = parquet_schema(files, schema) if files else (pa.schema(list(schema)[len(ORIGIN_FIELDS):]), 0)
+    read_as, count = pa.schema(_stored_fields(schema)), 0
+    if files:
+        read_as, count = parquet_schema(files, schema)
     ignored = [entry for entry in groups.ignored if entry.kind != "parquet"]
     return Inputs(rows, (*files, *addresses), read_as, count, groups.rejects + rejects, ignored,
                   {"read": groups.read, "used": groups.used, "rejected": groups.rejected})
@@ -208,8 +209,9 @@ def _parquet_frame(spark, inputs):
     from pyspark.sql import functions as F
     origin = [F.col("_metadata.file_path").alias("source"),
               (F.col("_metadata.row_index") + 1).alias("position")]
-    reader = spark.read.schema(spark_schema(inputs.schema))
-    return reader.parquet(*map(_path_for_spark, inputs.parquet)).select(*origin, *inputs.schema.names)
+    paths = map(_path_for_spark, inputs.parquet)
+    frame = spark.read.schema(spark_schema(inputs.schema)).parquet(*paths)
+    return frame.select(*origin, *inputs.schema.names)
 
 
 def input_frame(spark, inputs: Inputs):

@@ -27,7 +27,7 @@ class Outcome(NamedTuple):
     split: np.ndarray
     "split partition numbers of declared joins, per group"
 
-# %% ../nbs/40_attention.ipynb #a2dd8482
+# %% ../nbs/40_attention.ipynb #e57c2f19
 def outcome(columns: Columns, owner: np.ndarray,
             join: np.ndarray | None = None) -> Outcome:
     "Measure an owner column; `join` numbers the join of each topic, -1 = in none."
@@ -106,7 +106,7 @@ def _split_joins(current, results):
     cured = {name: one.split == best for name, one in results.items()}
     return Shortfall(current.split, best, np.maximum(current.split - best, 0), cured)
 
-# %% ../nbs/40_attention.ipynb #5a491d2f
+# %% ../nbs/40_attention.ipynb #7f227344
 def shortfalls(columns: Columns, current: Outcome,
                results: Mapping[str, Outcome]) -> dict[int, Shortfall]:
     "The five kinds of need that a strategy cures, by kind."
@@ -170,7 +170,7 @@ class Need(NamedTuple):
     remedy: str
     "the remedy in words"
 
-# %% ../nbs/40_attention.ipynb #edd16b68
+# %% ../nbs/40_attention.ipynb #3e49ca5c
 _REASONS = {       # of kinds 1 to 5: what is counted, and the words around the count
     1: ("subscribed partition", "{} without an owner"),
     2: ("idle member", "{} could take partitions from members that have two or more"),

@@ -60,6 +60,7 @@ MEMBER_FIELDS = (
     _field("generation", pa.int64(), "the generation of that claim"),
     _field("user_data", pa.binary(), "bytes of its assignor, as sent"))
 
+# %% ../../nbs/50_fleet_schemas.ipynb #dd1fe20b
 # Every list of a topic has one entry per partition, or is empty.
 TOPIC_FIELDS = (
     _field("topic", pa.string(), "name of the topic, unique in the group"),

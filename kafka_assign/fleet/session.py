@@ -38,7 +38,7 @@ def java_version(command: str) -> str:
     found = re.search(r'version "([\d._]+)', done.stderr + done.stdout)
     return found[1] if found and done.returncode == 0 else ""
 
-
+# %% ../../nbs/53_fleet_session.ipynb #7cd04520
 def _major(version):
     "The major version: 17 for 17.0.15, 8 for 1.8.0, 0 for none."
     found = re.match(r"(?:1\.)?(\d+)", version)
@@ -112,7 +112,7 @@ def cores() -> int:
     "The number of processors that this process may use."
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
-
+# %% ../../nbs/53_fleet_session.ipynb #ce5afcc7
 def settings(master: str | None = None) -> dict[str, str]:
     "Settings for a session on `master`; None = on this machine."
     chosen = COMMON_SETTINGS | {
@@ -124,9 +124,9 @@ def settings(master: str | None = None) -> dict[str, str]:
         chosen["spark.driver.memory"] = "2g"
     return chosen
 
-
+# %% ../../nbs/53_fleet_session.ipynb #28e6e7c7
 def environment(folder: Path, local: bool) -> dict[str, str]:
-    "Variables for the JVM: its address and the Python of workers, unless the user set them, and Java."
+    "Variables for the JVM: address and Python of the workers, unless the user set them, and Java."
     chosen = {"PYSPARK_PYTHON": sys.executable} | ({"SPARK_LOCAL_IP": LOOPBACK} if local else {})
     kept = {name: os.environ[name] for name in chosen if name in os.environ}
     return chosen | kept | {"JAVA_HOME": str(folder)}
@@ -156,7 +156,7 @@ def open_session(master: str | None = None, more: Mapping[str, str] = MappingPro
                 reason = shown((str(error) or type(error).__name__).splitlines()[0])
                 raise FleetError(f"Spark must start on {shown(where)} (got {reason})") from error
 
-
+# %% ../../nbs/53_fleet_session.ipynb #e44fd533
 @contextmanager
 def spark_session(master: str | None = None) -> Iterator:
     "The active Spark session, or a new one that is stopped at the end."
@@ -171,7 +171,7 @@ def spark_session(master: str | None = None) -> Iterator:
         if active is None:
             spark.stop()
 
-
+# %% ../../nbs/53_fleet_session.ipynb #e88a24e0
 REPORTED_SETTINGS = {
     "master": "spark.master", "driver memory": "spark.driver.memory",
     "executor memory": "spark.executor.memory",

@@ -60,7 +60,7 @@ def is_parquet(path: str) -> bool:
     except OSError:
         return False
 
-
+# %% ../../nbs/54_fleet_sources.ipynb #079b1485
 def _files(path):
     "The files in a folder and its subfolders that are not skipped, or the file itself."
     if not os.path.isdir(path):
@@ -90,7 +90,7 @@ def readable_type(wanted: pa.DataType, found: pa.DataType, what: str) -> pa.Data
         return wanted
     raise FleetError(f"{what} must be {wanted} (got {found})")
 
-
+# %% ../../nbs/54_fleet_sources.ipynb #387e879d
 def _readable_fields(wanted, found, what):
     "The wanted fields with the types with which to read them; other fields read as null."
     types = {field.name: field.type for field in found}
@@ -145,13 +145,13 @@ class Inputs(NamedTuple):
     rows: dict[str, int]
     "rows of text: read, used, rejected"
 
-
+# %% ../../nbs/54_fleet_sources.ipynb #7a1464a5
 def as_list(inputs) -> list:
     "One input, or several, as a list."
     one = isinstance(inputs, (str, os.PathLike)) or hasattr(inputs, "read")
     return [inputs] if one else list(inputs)
 
-
+# %% ../../nbs/54_fleet_sources.ipynb #4fb0fbde
 def _split(inputs):
     "Text inputs, Parquet files, and addresses."
     text, files, addresses = [], [], []
@@ -177,7 +177,7 @@ def _read_text(text, others):
             raise
         return Groups({}, ignored=[Ignored(shown(str(one)), 0, "text", str(error)) for one in text])
 
-
+# %% ../../nbs/54_fleet_sources.ipynb #6517b8ec
 def open_inputs(inputs, schema: pa.Schema = NARROW_GROUP_SCHEMA) -> Inputs:
     "What is in `inputs` (paths, addresses, streams, text), for a job that reads rows of `schema`."
     inputs = as_list(inputs)
@@ -199,7 +199,7 @@ def file_address(path: str | os.PathLike) -> str:
     "The address of a file on this machine, independent of Spark's default file system."
     return f"file:{os.path.abspath(path)}"
 
-
+# %% ../../nbs/54_fleet_sources.ipynb #f421383b
 def _path_for_spark(path):
     "An address unchanged; of a file its address, in which no character is taken for a pattern."
     return path if "://" in path else re.sub(r"([\\\[\]{}*?,])", r"\\\1", file_address(path))

@@ -194,10 +194,10 @@ def test_the_kernel_says_what_compare_says(fleet):
     done = compared(table_of(fleet))
     assert len(done) == len(fleet)
     for row, group in zip(done, fleet):
-        told = compare(group, STRATEGIES)
-        expected = [told.current.summary(), *told.rows]
+        comparison = compare(group, STRATEGIES)
+        expected = [comparison.current.summary(), *comparison.rows]
         assert summaries(row) == [{key: value for key, value in one.items() if key != "inferred"} for one in expected]
-        for result, assignment in zip(row["results"], [told.current, *told.assignments.values()]):
+        for result, assignment in zip(row["results"], [comparison.current, *comparison.assignments.values()]):
             assert [topic["topic"] for topic in result["assignment"]] == list(group.topics)
             assert [owner for topic in result["assignment"] for owner in topic["owner"]] == assignment.owner.tolist()
         assert row["members"] == list(group.members)
@@ -291,7 +291,7 @@ class Mute(Exception):
     (SystemExit(3), "SystemExit: 3"), (GeneratorExit(), "GeneratorExit: "), (Mute(), "Mute"),
     (ValueError("a\nb"), r"ValueError: a\nb")])
 @pytest.mark.parametrize("many", [True, False])
-def test_whatever_a_strategy_raises_is_a_reject(error, words, many):
+def test_any_error_of_a_strategy_is_a_reject(error, words, many):
     def raises(one):
         raise error
     done = compared(table_of(some_groups()), ["range", Strategy("raises", raises, many=many)])
@@ -375,8 +375,8 @@ def test_groups_of_the_broker_get_figures_and_no_client_strategy():
 def test_share_groups_are_passed_over():
     rows = [{"group": "s", "type": "share"}, {"group": "S", "type": "Share"}, {"group": "g"}]
     done = compared(batch_of([row | {"position": at} for at, row in enumerate(rows)]))
-    told = [(row["group"], row["ignored"], len(row["results"])) for row in done]
-    assert told == [("s", "share group", 0), ("S", "share group", 0), ("g", "", 5)]
+    passed_over = [(row["group"], row["ignored"], len(row["results"])) for row in done]
+    assert passed_over == [("s", "share group", 0), ("S", "share group", 0), ("g", "", 5)]
 
 
 def test_the_type_of_a_group_counts_in_any_case():
@@ -410,8 +410,8 @@ def test_a_topic_is_in_one_join(tmp_path):
     with pytest.raises(FleetError, match=words):
         list(compare_batches([batch_of([])], ["range"], joins))
     line = ["fleet", "compare", "missing", "-o", str(tmp_path), "--joins", "a+b", "--joins", "a+c"]
-    told = CliRunner().invoke(app, line)
-    assert told.exit_code == 1 and "a topic must be in one join (got 'a' in two)" in told.stderr
+    done = CliRunner().invoke(app, line)
+    assert done.exit_code == 1 and "a topic must be in one join (got 'a' in two)" in done.stderr
     assert list(tmp_path.iterdir()) == []
 
 

@@ -131,7 +131,7 @@ def test_all_inputs_at_once(spark, tmp_path):
 
 
 def test_a_second_run_has_the_same_content(spark, tmp_path):
-    """Whatever the order of the rows and the files they lie in."""
+    """In any order of the rows, in one file or several."""
     fleet = a_fleet(60)
     first = run_of(parquet_of(tmp_path / "fleet.parquet", fleet), tmp_path / "runs", spark=spark)
     again = run_of(str(tmp_path / "fleet.parquet"), tmp_path / "runs", spark=spark)
@@ -173,12 +173,12 @@ def test_samples(spark, tmp_path):
 
 
 def test_every_strategy_is_picked_up(spark, tmp_path):
-    """One of one's own is named by its place, and does what it does alone."""
+    """A strategy of the caller is named by its module, and the others do what they do without it."""
     run = run_of(parquet_of(tmp_path / "fleet.parquet", a_fleet()), tmp_path / "runs", spark=spark,
                  strategies=["range", "test_fleet:wild"])
     results = run.table("results").to_pylist()
-    told = {result["group"]: result["moved"] for result in results if result["strategy"] == "range"}
-    assert told == {group.name: compare(group, ["range"]).rows[0]["moved"] for group in a_fleet()}
+    moved = {result["group"]: result["moved"] for result in results if result["strategy"] == "range"}
+    assert moved == {group.name: compare(group, ["range"]).rows[0]["moved"] for group in a_fleet()}
     assert run.manifest["strategies"] == ["range", "test_fleet:wild"]
 
 

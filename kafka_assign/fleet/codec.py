@@ -112,7 +112,7 @@ class ListColumn(NamedTuple):
         "A field of entries that are structs; null if the entry is."
         return pc.struct_field(self.values, name)
 
-# %% ../../nbs/51_fleet_codec.ipynb #56113f1f
+# %% ../../nbs/51_fleet_codec.ipynb #c0f842f4
 def _list_lengths(lists):
     return pc.fill_null(pc.list_value_length(lists), 0).to_numpy().astype(np.int64)
 
@@ -122,12 +122,12 @@ def flatten_lists(lists: pa.Array) -> ListColumn:
     offsets = row_offsets(_list_lengths(lists))
     return ListColumn(offsets, row_of(offsets), lists.flatten())
 
-# %% ../../nbs/51_fleet_codec.ipynb #b18c07b9
+# %% ../../nbs/51_fleet_codec.ipynb #014f5ac7
 def list_array(offsets: np.ndarray, values: pa.Array, kind: pa.DataType) -> pa.ListArray:
     "Ragged rows as a column of lists."
     return pa.ListArray.from_arrays(pa.array(offsets, pa.int32()), values, type=kind)
 
-# %% ../../nbs/51_fleet_codec.ipynb #a8fe1efb
+# %% ../../nbs/51_fleet_codec.ipynb #b05816d9
 def as_numpy(array: pa.Array) -> np.ndarray:
     "A column of whole numbers for NumPy, -1 for null; without a copy if there is no null."
     return pc.fill_null(array, -1).to_numpy()
@@ -138,8 +138,8 @@ def _bytewise_is_java(names):
     _, offsets, data = names.buffers()
     if data is None or not len(names):
         return True
-    at = np.frombuffer(offsets, np.int32)[names.offset:names.offset + len(names) + 1]
-    return np.frombuffer(data, np.uint8)[at[0]:at[-1]].max(initial=0) < 0xF0
+    first, end = np.frombuffer(offsets, np.int32)[[names.offset, names.offset + len(names)]]
+    return np.frombuffer(data, np.uint8)[first:end].max(initial=0) < 0xF0
 
 
 def _distinct_order(names):
@@ -164,7 +164,7 @@ def name_codes(names: pa.Array) -> tuple[np.ndarray, pa.Array]:
     codes = np.append(_rank_of(order), -1)[as_numpy(coded.indices)]
     return codes, coded.dictionary.take(pa.array(order))
 
-# %% ../../nbs/51_fleet_codec.ipynb #3c1b2b53
+# %% ../../nbs/51_fleet_codec.ipynb #2a16beac
 def _codes_or_none(names):
     "The codes of names, -1 for null and for the empty name, which means none as well."
     codes, distinct = name_codes(names)
@@ -197,11 +197,13 @@ class FlatRows(NamedTuple):
     names: pa.Array
     "the distinct names of topics, in order"
     topic_key: np.ndarray
-    "key of each entry of `topics`, and next of `subscribed` and `claims`; -1 = without a name"
+    "key of each entry of `topics`; -1 = without a name"
     subscribed_key: np.ndarray
+    "key of each entry of `subscribed`"
     claims_key: np.ndarray
+    "key of each entry of `claims`"
 
-# %% ../../nbs/51_fleet_codec.ipynb #8e76fa68
+# %% ../../nbs/51_fleet_codec.ipynb #77059a35
 def flatten_rows(rows: pa.RecordBatch) -> FlatRows:
     "Flatten the lists of a batch of rows and code its topics."
     members, topics = flatten_lists(rows["members"]), flatten_lists(rows["topics"])
@@ -229,7 +231,7 @@ def lowercase(types: pa.Array) -> pa.Array:
     "Types of groups in lower case; empty for null."
     return pc.fill_null(pc.ascii_lower(types), "")
 
-# %% ../../nbs/51_fleet_codec.ipynb #13d40bfd
+# %% ../../nbs/51_fleet_codec.ipynb #043a85de
 def _is_text(array):
     "Whether text is UTF-8; Arrow takes any bytes for text if a file says so."
     try:
@@ -240,16 +242,16 @@ def _is_text(array):
 
 
 def _texts(flat):
-    "All text of a batch, names of topics once; to validate the whole batch takes ten times longer."
+    "All text of a batch, each topic name once; validating the whole batch takes ten times longer."
     found = [flat.rows[field.name] for field in (*KEY_FIELDS, *ABOUT_FIELDS)]
     for column in (flat.members, flat.topics):
         found += [column.field(field.name) for field in column.values.type]
     racks = flatten_lists(flatten_lists(flat.topics.field("racks")).values).values
     return [array for array in (*found, flat.names, racks) if pa.types.is_string(array.type)]
 
-# %% ../../nbs/51_fleet_codec.ipynb #d17640db
+# %% ../../nbs/51_fleet_codec.ipynb #b900825a
 def suspicious_rows(flat: FlatRows) -> np.ndarray:
-    "Mask over the rows that may be no valid groups: all of them if any text is not UTF-8."
+    "Mask over the rows that may be no valid groups; all of them if any text is not UTF-8."
     rows, members, topics = flat.rows, flat.members, flat.topics
     counts = as_numpy(topics.field("partitions"))
     bad_topic = (counts < 0) | (flat.topic_key < 0)
@@ -329,7 +331,7 @@ class Batch(NamedTuple):
         "Group number `at` alone, with everything that its row says."
         return group_from_row(self.rows.slice(at, 1).to_pylist()[0])
 
-# %% ../../nbs/51_fleet_codec.ipynb #1e497596
+# %% ../../nbs/51_fleet_codec.ipynb #eb701aba
 def batch_of(flat: FlatRows) -> Batch:
     "The batch of valid rows; raises `GroupError` if the lag of a group does not fit into 64 bits."
     keys, width = np.sort(flat.topic_key), max(len(flat.names), 1)
@@ -420,13 +422,13 @@ def result_lists(batch: Batch, owners: Mapping[str, np.ndarray],
     offsets = np.arange(groups + 1) * len(labels)
     return list_array(offsets, structs, COMPARED_SCHEMA.field("results").type)
 
-# %% ../../nbs/51_fleet_codec.ipynb #ae192250
+# %% ../../nbs/51_fleet_codec.ipynb #fd0072f2
 def member_lists(batch: Batch) -> pa.ListArray:
     "The sorted ids of each group's members."
     kind = COMPARED_SCHEMA.field("members").type
     return list_array(batch.columns.member_offsets, batch.members, kind)
 
-# %% ../../nbs/51_fleet_codec.ipynb #f4478c8a
+# %% ../../nbs/51_fleet_codec.ipynb #e5b5d23c
 def output_rows(rows: pa.RecordBatch, **added: pa.Array) -> pa.RecordBatch:
     "Rows of `COMPARED_SCHEMA`: the columns of `rows`, those `added`, and unknown values elsewhere."
     columns, empty = [], np.zeros(rows.num_rows + 1, np.int64)

@@ -988,8 +988,6 @@ d = { 'settings': {'branch': 'main', 'doc_baseurl': '', 'doc_host': '', 'git_url
                                                                                    'kafka_assign/fleet/sources.py'),
                                             'kafka_assign.fleet.sources._storable': ( 'fleet_sources.html#_storable',
                                                                                       'kafka_assign/fleet/sources.py'),
-                                            'kafka_assign.fleet.sources._stored_fields': ( 'fleet_sources.html#_stored_fields',
-                                                                                           'kafka_assign/fleet/sources.py'),
                                             'kafka_assign.fleet.sources.as_list': ( 'fleet_sources.html#as_list',
                                                                                     'kafka_assign/fleet/sources.py'),
                                             'kafka_assign.fleet.sources.file_address': ( 'fleet_sources.html#file_address',

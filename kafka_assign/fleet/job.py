@@ -55,7 +55,7 @@ def new_run_folder(out: str | os.PathLike) -> Iterator[Path]:
     finally:
         shutil.rmtree(folder, ignore_errors=True)              # a finished run has another name
 
-# %% ../../nbs/55_fleet_job.ipynb #8d457a86
+# %% ../../nbs/55_fleet_job.ipynb #3f5d6db9
 def finish_run(folder: Path, manifest: dict) -> Path:
     "Write the manifest of a folder with complete tables and give the folder its final name."
     for name in manifest["tables"]:
@@ -66,7 +66,7 @@ def finish_run(folder: Path, manifest: dict) -> Path:
     (folder / MANIFEST).write_text(text + "\n", encoding="utf-8")
     return folder.rename(folder.with_name(name))
 
-# %% ../../nbs/55_fleet_job.ipynb #2bee8a29
+# %% ../../nbs/55_fleet_job.ipynb #6850d07f
 class Run:
     "A complete run; raises `FleetError` if the folder `path` is none."
 
@@ -141,7 +141,7 @@ def select_tables(compared) -> dict:
             _PLAIN_SOURCE, "position", "ignored AS kind", f"'{_SHARED}' AS reason", "1L AS lines")}
     return {name: frame.select(COMPARE_TABLES[name].names) for name, frame in tables.items()}
 
-# %% ../../nbs/55_fleet_job.ipynb #9edfbff8
+# %% ../../nbs/55_fleet_job.ipynb #ae7b23e7
 def add_text_entries(tables: Mapping, spark, inputs: Inputs) -> dict:
     "The tables, `rejects` and `ignored` with the entries of the readers of text."
     complete = dict(tables)
@@ -159,7 +159,7 @@ def content_hash(high: int, low: int) -> str:
     "The sum of 64-bit hashes, in hex, whose upper and lower halves add up to `high` and `low`."
     return f"{((high << 32) + low) % 2**64:016x}"
 
-# %% ../../nbs/55_fleet_job.ipynb #2f18f81b
+# %% ../../nbs/55_fleet_job.ipynb #f65ed0a3
 def write_table(frame, path: str) -> dict:
     "Write a frame as Parquet; its number of rows and its content hash."
     from pyspark.sql import Observation, functions as F
@@ -188,7 +188,7 @@ def count_groups(inputs: Inputs, tables: Mapping[str, Mapping]) -> dict:
     groups = {"read": used + rejected, "used": used, "rejected": rejected}
     return {"rows": inputs.rows, "groups": groups, "ignored": dict(ignored)}
 
-# %% ../../nbs/55_fleet_job.ipynb #fef91190
+# %% ../../nbs/55_fleet_job.ipynb #24f3cef9
 def count_retried(compared) -> dict[str, int]:
     "For each strategy that raised for whole batches, how many of them were answered one by one."
     labels = compared.where("size(retried) > 0").selectExpr("explode(retried) AS label").collect()
@@ -201,7 +201,7 @@ def versions() -> dict[str, str]:
     found = {module.__name__: module.__version__ for module in (kafka_assign, np, pa, pyspark)}
     return {"python": sys.version.partition(" ")[0]} | found
 
-# %% ../../nbs/55_fleet_job.ipynb #6e8ca254
+# %% ../../nbs/55_fleet_job.ipynb #01b32049
 def error_line(error: Exception) -> str:
     "One line of an error: of a chain of errors, Java's or Python's, the one that began it."
     pattern = r"^(?:: |Caused by: )?([\w.$]+(?:Error|Exception|Interrupt)\b.*)"
@@ -209,7 +209,7 @@ def error_line(error: Exception) -> str:
     words = named[-1] if named else (str(error) or type(error).__name__).splitlines()[0]
     return shown(words.strip())[:300]
 
-# %% ../../nbs/55_fleet_job.ipynb #f6cf8d5a
+# %% ../../nbs/55_fleet_job.ipynb #827eb99a
 def _write_all(spark, inputs, strategies, joins, folder, report):
     "Write all tables; their rows and hashes, and the counts."
     from pyspark import StorageLevel
@@ -224,10 +224,10 @@ def _write_all(spark, inputs, strategies, joins, folder, report):
     finally:
         compared.unpersist()
     for label, batches in retried.items():
-        report(f"strategy {label} raised for {batches} batches, which were answered group by group")
+        report(f"strategy {shown(label)} raised; batches answered one by one: {batches}")
     return tables, count_groups(inputs, tables) | {"batches_answered_one_by_one": retried}
 
-# %% ../../nbs/55_fleet_job.ipynb #f4dbdc59
+# %% ../../nbs/55_fleet_job.ipynb #891ebc3d
 def compare_fleet(
         inputs, out: str | os.PathLike, strategies: Iterable[str] | None = None,
         master: str | None = None, joins: Sequence[Sequence[str]] = (), spark=None,

@@ -60,7 +60,7 @@ def is_parquet(path: str) -> bool:
     except OSError:
         return False
 
-# %% ../../nbs/54_fleet_sources.ipynb #079b1485
+# %% ../../nbs/54_fleet_sources.ipynb #ce4c3c64
 def _files(path):
     "The files in a folder and its subfolders that are not skipped, or the file itself."
     if not os.path.isdir(path):
@@ -90,7 +90,7 @@ def readable_type(wanted: pa.DataType, found: pa.DataType, what: str) -> pa.Data
         return wanted
     raise FleetError(f"{what} must be {wanted} (got {found})")
 
-# %% ../../nbs/54_fleet_sources.ipynb #387e879d
+# %% ../../nbs/54_fleet_sources.ipynb #486f4699
 def _readable_fields(wanted, found, what):
     "The wanted fields with the types with which to read them; other fields read as null."
     types = {field.name: field.type for field in found}
@@ -101,11 +101,7 @@ def _readable_fields(wanted, found, what):
 REQUIRED_COLUMNS = ("group", "members", "topics")
 
 
-def _stored_fields(schema):
-    return list(schema)[len(ORIGIN_FIELDS):]
-
-
-def _file_schema(path, schema):
+def _file_schema(path, wanted):
     "The schema with which to read one file, and its number of rows."
     try:
         file = pq.ParquetFile(path)
@@ -115,19 +111,20 @@ def _file_schema(path, schema):
     if not set(REQUIRED_COLUMNS) <= set(found.names):
         raise FleetError(f"{shown(path)}: a table of groups must have the columns "
                          f"{', '.join(REQUIRED_COLUMNS)} (got {shown(', '.join(found.names))})")
-    fields = _readable_fields(_stored_fields(schema), found, f"{shown(path)}: ")
+    fields = _readable_fields(wanted, found, f"{shown(path)}: ")
     return pa.schema(fields), file.metadata.num_rows
 
 
 def parquet_schema(paths: Sequence[str],
                    schema: pa.Schema = NARROW_GROUP_SCHEMA) -> tuple[pa.Schema, int]:
     "The schema with which to read Parquet files as rows of `schema`, and their number of rows."
-    schemas, rows = zip(*(_file_schema(path, schema) for path in paths))
-    for path, other in zip(paths, schemas):
-        if other != schemas[0]:
+    wanted = list(schema)[len(ORIGIN_FIELDS):]
+    found = [_file_schema(path, wanted) for path in paths] or [(pa.schema(wanted), 0)]
+    for path, (other, _) in zip(paths, found):
+        if other != found[0][0]:
             raise FleetError(f"{shown(path)}: all Parquet files must have the same types "
                              f"(got others than in {shown(paths[0])})")
-    return schemas[0], sum(rows)
+    return found[0][0], sum(rows for _, rows in found)
 
 # %% ../../nbs/54_fleet_sources.ipynb #53fdb679
 class Inputs(NamedTuple):
@@ -145,13 +142,13 @@ class Inputs(NamedTuple):
     rows: dict[str, int]
     "rows of text: read, used, rejected"
 
-# %% ../../nbs/54_fleet_sources.ipynb #7a1464a5
+# %% ../../nbs/54_fleet_sources.ipynb #1746505d
 def as_list(inputs) -> list:
     "One input, or several, as a list."
     one = isinstance(inputs, (str, os.PathLike)) or hasattr(inputs, "read")
     return [inputs] if one else list(inputs)
 
-# %% ../../nbs/54_fleet_sources.ipynb #4fb0fbde
+# %% ../../nbs/54_fleet_sources.ipynb #070921f9
 def _split(inputs):
     "Text inputs, Parquet files, and addresses."
     text, files, addresses = [], [], []
@@ -177,7 +174,7 @@ def _read_text(text, others):
             raise
         return Groups({}, ignored=[Ignored(shown(str(one)), 0, "text", str(error)) for one in text])
 
-# %% ../../nbs/54_fleet_sources.ipynb #6517b8ec
+# %% ../../nbs/54_fleet_sources.ipynb #f82a096f
 def open_inputs(inputs, schema: pa.Schema = NARROW_GROUP_SCHEMA) -> Inputs:
     "What is in `inputs` (paths, addresses, streams, text), for a job that reads rows of `schema`."
     inputs = as_list(inputs)
@@ -187,9 +184,7 @@ def open_inputs(inputs, schema: pa.Schema = NARROW_GROUP_SCHEMA) -> Inputs:
     groups = _read_text(text, files + addresses)
     paths = [one for one in text if isinstance(one, str) and "\n" not in one]
     rows, rejects = rows_of_groups(groups.values(), " ".join(paths), schema)
-    read_as, count = pa.schema(_stored_fields(schema)), 0
-    if files:
-        read_as, count = parquet_schema(files, schema)
+    read_as, count = parquet_schema(files, schema)
     ignored = [entry for entry in groups.ignored if entry.kind != "parquet"]
     return Inputs(rows, (*files, *addresses), read_as, count, groups.rejects + rejects, ignored,
                   {"read": groups.read, "used": groups.used, "rejected": groups.rejected})
@@ -199,7 +194,7 @@ def file_address(path: str | os.PathLike) -> str:
     "The address of a file on this machine, independent of Spark's default file system."
     return f"file:{os.path.abspath(path)}"
 
-# %% ../../nbs/54_fleet_sources.ipynb #f421383b
+# %% ../../nbs/54_fleet_sources.ipynb #9f512977
 def _path_for_spark(path):
     "An address unchanged; of a file its address, in which no character is taken for a pattern."
     return path if "://" in path else re.sub(r"([\\\[\]{}*?,])", r"\\\1", file_address(path))

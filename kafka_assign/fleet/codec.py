@@ -16,13 +16,14 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from ..build import Claims, GroupError, Offsets, build, oversized_groups, subscriber_rows
+from ..build import (
+    Claims, GroupError, Offsets, build_columns, oversized_groups, subscriber_rows)
 from ..columns import Columns, Racks
 from ..document import MEMBER_TEXT, group_from_document, group_to_document
 from .schemas import (
     ABOUT_FIELDS, COMPARED_SCHEMA, FIGURE_FIELDS, KEY_FIELDS, OWNER_FIELDS, RESULT_FIELDS)
-from ..group import ABOUT, Group
-from ..inputs import TYPES
+from ..group import Group
+from ..inputs import ABOUT, TYPES
 from ..names import java_order, shown
 from ..ragged import row_lengths, row_of, row_offsets, row_ranges
 
@@ -112,7 +113,7 @@ class ListColumn(NamedTuple):
         "A field of entries that are structs; null if the entry is."
         return pc.struct_field(self.values, name)
 
-# %% ../../nbs/51_fleet_codec.ipynb #c0f842f4
+# %% ../../nbs/51_fleet_codec.ipynb #58f74451
 def _list_lengths(lists):
     return pc.fill_null(pc.list_value_length(lists), 0).to_numpy().astype(np.int64)
 
@@ -122,12 +123,12 @@ def flatten_lists(lists: pa.Array) -> ListColumn:
     offsets = row_offsets(_list_lengths(lists))
     return ListColumn(offsets, row_of(offsets), lists.flatten())
 
-# %% ../../nbs/51_fleet_codec.ipynb #014f5ac7
+# %% ../../nbs/51_fleet_codec.ipynb #3ca6831c
 def list_array(offsets: np.ndarray, values: pa.Array, kind: pa.DataType) -> pa.ListArray:
     "Ragged rows as a column of lists."
     return pa.ListArray.from_arrays(pa.array(offsets, pa.int32()), values, type=kind)
 
-# %% ../../nbs/51_fleet_codec.ipynb #b05816d9
+# %% ../../nbs/51_fleet_codec.ipynb #30f65bb4
 def as_numpy(array: pa.Array) -> np.ndarray:
     "A column of whole numbers for NumPy, -1 for null; without a copy if there is no null."
     return pc.fill_null(array, -1).to_numpy()
@@ -164,7 +165,7 @@ def name_codes(names: pa.Array) -> tuple[np.ndarray, pa.Array]:
     codes = np.append(_rank_of(order), -1)[as_numpy(coded.indices)]
     return codes, coded.dictionary.take(pa.array(order))
 
-# %% ../../nbs/51_fleet_codec.ipynb #2a16beac
+# %% ../../nbs/51_fleet_codec.ipynb #d410b7ba
 def _codes_or_none(names):
     "The codes of names, -1 for null and for the empty name, which means none as well."
     codes, distinct = name_codes(names)
@@ -203,7 +204,7 @@ class FlatRows(NamedTuple):
     claims_key: np.ndarray
     "key of each entry of `claims`"
 
-# %% ../../nbs/51_fleet_codec.ipynb #77059a35
+# %% ../../nbs/51_fleet_codec.ipynb #2c789542
 def flatten_rows(rows: pa.RecordBatch) -> FlatRows:
     "Flatten the lists of a batch of rows and code its topics."
     members, topics = flatten_lists(rows["members"]), flatten_lists(rows["topics"])
@@ -231,7 +232,7 @@ def lowercase(types: pa.Array) -> pa.Array:
     "Types of groups in lower case; empty for null."
     return pc.fill_null(pc.ascii_lower(types), "")
 
-# %% ../../nbs/51_fleet_codec.ipynb #043a85de
+# %% ../../nbs/51_fleet_codec.ipynb #63eff654
 def _is_text(array):
     "Whether text is UTF-8; Arrow takes any bytes for text if a file says so."
     try:
@@ -249,7 +250,7 @@ def _texts(flat):
     racks = flatten_lists(flatten_lists(flat.topics.field("racks")).values).values
     return [array for array in (*found, flat.names, racks) if pa.types.is_string(array.type)]
 
-# %% ../../nbs/51_fleet_codec.ipynb #b900825a
+# %% ../../nbs/51_fleet_codec.ipynb #127d8f4e
 def suspicious_rows(flat: FlatRows) -> np.ndarray:
     "Mask over the rows that may be no valid groups; all of them if any text is not UTF-8."
     rows, members, topics = flat.rows, flat.members, flat.topics
@@ -331,7 +332,7 @@ class Batch(NamedTuple):
         "Group number `at` alone, with everything that its row says."
         return group_from_row(self.rows.slice(at, 1).to_pylist()[0])
 
-# %% ../../nbs/51_fleet_codec.ipynb #eb701aba
+# %% ../../nbs/51_fleet_codec.ipynb #ed9b4784
 def batch_of(flat: FlatRows) -> Batch:
     "The batch of valid rows; raises `GroupError` if the lag of a group does not fit into 64 bits."
     keys, width = np.sort(flat.topic_key), max(len(flat.names), 1)
@@ -343,7 +344,7 @@ def batch_of(flat: FlatRows) -> Batch:
     start, rank = row_offsets(partitions), _rank_of(flat.member_order)
     first, size, claimed = start[place], int(start[-1]), row_lengths(flat.claimed.offsets)
     lag, offsets = _lag_and_offsets(flat, first, size)
-    columns = build(
+    columns = build_columns(
         np.searchsorted(keys, np.arange(flat.rows.num_rows + 1) * width), flat.members.offsets,
         partitions, subscriber_rows(_positions(keys, flat.subscribed_key),
                                     rank[flat.subscribed.row], len(keys), len(rank)),
@@ -422,13 +423,13 @@ def result_lists(batch: Batch, owners: Mapping[str, np.ndarray],
     offsets = np.arange(groups + 1) * len(labels)
     return list_array(offsets, structs, COMPARED_SCHEMA.field("results").type)
 
-# %% ../../nbs/51_fleet_codec.ipynb #fd0072f2
+# %% ../../nbs/51_fleet_codec.ipynb #2ef7efec
 def member_lists(batch: Batch) -> pa.ListArray:
     "The sorted ids of each group's members."
     kind = COMPARED_SCHEMA.field("members").type
     return list_array(batch.columns.member_offsets, batch.members, kind)
 
-# %% ../../nbs/51_fleet_codec.ipynb #e5b5d23c
+# %% ../../nbs/51_fleet_codec.ipynb #96cbdc3a
 def output_rows(rows: pa.RecordBatch, **added: pa.Array) -> pa.RecordBatch:
     "Rows of `COMPARED_SCHEMA`: the columns of `rows`, those `added`, and unknown values elsewhere."
     columns, empty = [], np.zeros(rows.num_rows + 1, np.int64)

@@ -901,8 +901,6 @@ d = { 'settings': {'branch': 'main', 'doc_baseurl': '', 'doc_host': '', 'git_url
                                                                                   'kafka_assign/fleet/job.py'),
                                         'kafka_assign.fleet.job.content_hash': ('fleet_job.html#content_hash', 'kafka_assign/fleet/job.py'),
                                         'kafka_assign.fleet.job.count_groups': ('fleet_job.html#count_groups', 'kafka_assign/fleet/job.py'),
-                                        'kafka_assign.fleet.job.count_retried': ( 'fleet_job.html#count_retried',
-                                                                                  'kafka_assign/fleet/job.py'),
                                         'kafka_assign.fleet.job.error_line': ('fleet_job.html#error_line', 'kafka_assign/fleet/job.py'),
                                         'kafka_assign.fleet.job.finish_run': ('fleet_job.html#finish_run', 'kafka_assign/fleet/job.py'),
                                         'kafka_assign.fleet.job.new_run_folder': ( 'fleet_job.html#new_run_folder',

@@ -4,7 +4,7 @@
 
 # %% auto #0
 __all__ = ['MANIFEST', 'new_run_folder', 'finish_run', 'Run', 'chosen_strategies', 'select_tables', 'add_text_entries',
-           'content_hash', 'write_table', 'count_groups', 'count_retried', 'versions', 'error_line', 'compare_fleet']
+           'content_hash', 'write_table', 'count_groups', 'versions', 'error_line', 'compare_fleet']
 
 # %% ../../nbs/55_fleet_job.ipynb #04b83076
 import json
@@ -55,7 +55,7 @@ def new_run_folder(out: str | os.PathLike) -> Iterator[Path]:
     finally:
         shutil.rmtree(folder, ignore_errors=True)              # a finished run has another name
 
-# %% ../../nbs/55_fleet_job.ipynb #3f5d6db9
+# %% ../../nbs/55_fleet_job.ipynb #342ed26c
 def finish_run(folder: Path, manifest: dict) -> Path:
     "Write the manifest of a folder with complete tables and give the folder its final name."
     for name in manifest["tables"]:
@@ -66,7 +66,7 @@ def finish_run(folder: Path, manifest: dict) -> Path:
     (folder / MANIFEST).write_text(text + "\n", encoding="utf-8")
     return folder.rename(folder.with_name(name))
 
-# %% ../../nbs/55_fleet_job.ipynb #6850d07f
+# %% ../../nbs/55_fleet_job.ipynb #6164eb83
 class Run:
     "A complete run; raises `FleetError` if the folder `path` is none."
 
@@ -124,9 +124,15 @@ _PLAIN_SOURCE = ("if(source LIKE 'file:%', "
 _SHARED = "its members share partitions, so there is no assignment to compare"
 
 
-def select_tables(compared) -> dict:
-    "The tables of the job by name, as selections from a frame of `COMPARED_SCHEMA`."
-    from pyspark.sql import functions as F
+def select_tables(compared, labels: Sequence[str]) -> tuple:
+    """The tables of the job by name, as selections from a frame of `COMPARED_SCHEMA`.
+
+    With them comes an observation, filled when `rejects` is written: in how many batches each of
+    the strategies in `labels` was retried.
+    """
+    from pyspark.sql import Observation, functions as F
+    counts = [F.count_if(F.array_contains("retried", F.lit(label))).alias(label) for label in labels]
+    retried = Observation()
     key = [field.name for field in KEY_FIELDS]
     used = compared.where("reject = '' AND ignored = ''")
     needs = used.selectExpr(*key, "inline(needs)").coalesce(1)
@@ -135,13 +141,14 @@ def select_tables(compared) -> dict:
     tables = {
         "groups": used, "results": used.selectExpr(*key, "inferred", "inline(results)"),
         "attention": ranked,
-        "rejects": compared.where("reject != ''").selectExpr(
+        "rejects": compared.observe(retried, *counts).where("reject != ''").selectExpr(
             _PLAIN_SOURCE, "position", "reject AS reason"),
         "ignored": compared.where("ignored != ''").selectExpr(
             _PLAIN_SOURCE, "position", "ignored AS kind", f"'{_SHARED}' AS reason", "1L AS lines")}
-    return {name: frame.select(COMPARE_TABLES[name].names) for name, frame in tables.items()}
+    selected = {name: frame.select(COMPARE_TABLES[name].names) for name, frame in tables.items()}
+    return selected, retried
 
-# %% ../../nbs/55_fleet_job.ipynb #ae7b23e7
+# %% ../../nbs/55_fleet_job.ipynb #c4c11a33
 def add_text_entries(tables: Mapping, spark, inputs: Inputs) -> dict:
     "The tables, `rejects` and `ignored` with the entries of the readers of text."
     complete = dict(tables)
@@ -159,7 +166,7 @@ def content_hash(high: int, low: int) -> str:
     "The sum of 64-bit hashes, in hex, whose upper and lower halves add up to `high` and `low`."
     return f"{((high << 32) + low) % 2**64:016x}"
 
-# %% ../../nbs/55_fleet_job.ipynb #f65ed0a3
+# %% ../../nbs/55_fleet_job.ipynb #358371ff
 def write_table(frame, path: str) -> dict:
     "Write a frame as Parquet; its number of rows and its content hash."
     from pyspark.sql import Observation, functions as F
@@ -188,12 +195,6 @@ def count_groups(inputs: Inputs, tables: Mapping[str, Mapping]) -> dict:
     groups = {"read": used + rejected, "used": used, "rejected": rejected}
     return {"rows": inputs.rows, "groups": groups, "ignored": dict(ignored)}
 
-# %% ../../nbs/55_fleet_job.ipynb #24f3cef9
-def count_retried(compared) -> dict[str, int]:
-    "For each strategy that raised for whole batches, how many of them were answered one by one."
-    labels = compared.where("size(retried) > 0").selectExpr("explode(retried) AS label").collect()
-    return dict(sorted(Counter(row["label"] for row in labels).items()))
-
 # %% ../../nbs/55_fleet_job.ipynb #2f39b234
 def versions() -> dict[str, str]:
     "Versions of Python, this package and the libraries used."
@@ -201,7 +202,7 @@ def versions() -> dict[str, str]:
     found = {module.__name__: module.__version__ for module in (kafka_assign, np, pa, pyspark)}
     return {"python": sys.version.partition(" ")[0]} | found
 
-# %% ../../nbs/55_fleet_job.ipynb #01b32049
+# %% ../../nbs/55_fleet_job.ipynb #6d4b6df3
 def error_line(error: Exception) -> str:
     "One line of an error: of a chain of errors, Java's or Python's, the one that began it."
     pattern = r"^(?:: |Caused by: )?([\w.$]+(?:Error|Exception|Interrupt)\b.*)"
@@ -209,25 +210,26 @@ def error_line(error: Exception) -> str:
     words = named[-1] if named else (str(error) or type(error).__name__).splitlines()[0]
     return shown(words.strip())[:300]
 
-# %% ../../nbs/55_fleet_job.ipynb #827eb99a
+# %% ../../nbs/55_fleet_job.ipynb #fac39f50
 def _write_all(spark, inputs, strategies, joins, folder, report):
     "Write all tables; their rows and hashes, and the counts."
     from pyspark import StorageLevel
     kernel = partial(compare_batches, strategies=list(strategies.values()), joins=joins)
     compared = input_frame(spark, inputs).mapInArrow(kernel, spark_schema(COMPARED_SCHEMA))
     compared, tables = compared.persist(StorageLevel.DISK_ONLY), {}
+    selected, observed = select_tables(compared, list(strategies))
     try:
-        for name, frame in add_text_entries(select_tables(compared), spark, inputs).items():
+        for name, frame in add_text_entries(selected, spark, inputs).items():
             report(f"writing {name}")
             tables[name] = write_table(frame, file_address(folder / name))
-        retried = count_retried(compared)
     finally:
         compared.unpersist()
+    retried = {label: batches for label, batches in observed.get.items() if batches}
     for label, batches in retried.items():
         report(f"strategy {shown(label)} raised; batches answered one by one: {batches}")
     return tables, count_groups(inputs, tables) | {"batches_answered_one_by_one": retried}
 
-# %% ../../nbs/55_fleet_job.ipynb #891ebc3d
+# %% ../../nbs/55_fleet_job.ipynb #67bec0a0
 def compare_fleet(
         inputs, out: str | os.PathLike, strategies: Iterable[str] | None = None,
         master: str | None = None, joins: Sequence[Sequence[str]] = (), spark=None,

@@ -42,7 +42,7 @@ class Answer(NamedTuple):
     retried: bool = False
     "whether it raised for the batch as a whole"
 
-# %% ../../nbs/52_fleet_kernel.ipynb #680c3f31
+# %% ../../nbs/52_fleet_kernel.ipynb #33f60fc2
 def _answer_one_by_one(batch, strategy, retried=False):
     "The answer of a strategy that is asked for each group alone."
     owner, failures = np.full(batch.columns.size, -1, np.int32), {}
@@ -78,7 +78,7 @@ def checked_joins(joins: Iterable[Iterable[str]]) -> list[list[str]]:
             raise FleetError(f"a topic must be in one join (got {quoted(name)} in two)")
     return checked
 
-# %% ../../nbs/52_fleet_kernel.ipynb #4c6b36f1
+# %% ../../nbs/52_fleet_kernel.ipynb #dd877024
 def join_numbers(batch: Batch, joins: Sequence[Sequence[str]]) -> np.ndarray | None:
     "The number of each topic's join, -1 = in none; None if no join is declared."
     if not joins:
@@ -87,13 +87,15 @@ def join_numbers(batch: Batch, joins: Sequence[Sequence[str]]) -> np.ndarray | N
     code = as_numpy(pc.index_in(batch.topics, pa.array(list(number), pa.string())))
     return np.append(list(number.values()), -1)[code]
 
-# %% ../../nbs/52_fleet_kernel.ipynb #326a6be2
+# %% ../../nbs/52_fleet_kernel.ipynb #acb4034a
 def need_lists(found: Iterable[Need], groups: int) -> pa.ListArray:
     "The needs of each of `groups` groups, as a column of lists."
-    rows, kind = [[] for _ in range(groups)], COMPARED_SCHEMA.field("needs").type
-    for need in found:
-        rows[need.group].append({field.name: getattr(need, field.name) for field in NEED_FIELDS})
-    return pa.array(rows, kind)
+    found = sorted(found, key=lambda need: need.group)
+    columns = [pa.array([getattr(need, field.name) for need in found], field.type)
+               for field in NEED_FIELDS]
+    offsets = np.searchsorted([need.group for need in found], np.arange(groups + 1))
+    structs = pa.StructArray.from_arrays(columns, fields=NEED_FIELDS)
+    return list_array(offsets, structs, COMPARED_SCHEMA.field("needs").type)
 
 # %% ../../nbs/52_fleet_kernel.ipynb #ba3ce228
 CURRENT = "current"
@@ -128,7 +130,7 @@ def reject_rows(rows: pa.RecordBatch, reasons: Mapping[int, str]) -> pa.RecordBa
     words = [f"{label}: {reasons[place]}" for label, place in zip(labels, at)]
     return output_rows(refused.select(origin), reject=pa.array(words, pa.string()))
 
-# %% ../../nbs/52_fleet_kernel.ipynb #c5e52f61
+# %% ../../nbs/52_fleet_kernel.ipynb #e5f5be05
 def _with_retried(rows, labels):
     "The rows, with the labels of retried strategies in the first of them."
     field = COMPARED_SCHEMA.field("retried")

@@ -6,7 +6,7 @@
 __all__ = ['MOST_PARTITIONS', 'GroupError', 'oversized_groups', 'check_sizes', 'total_lag', 'overflowing_groups',
            'subscriber_rows', 'Claims', 'Offsets', 'build']
 
-# %% ../nbs/10_build.ipynb #13e483b0
+# %% ../nbs/10_build.ipynb #bd9f3a29
 from typing import NamedTuple
 
 import numpy as np
@@ -16,26 +16,27 @@ from .metrics import partition_lag
 from .ownership import previous_owners
 from .ragged import row_of, row_offsets, row_sums
 
-# %% ../nbs/10_build.ipynb #8a73dd98
+# %% ../nbs/10_build.ipynb #2653fd31
 class GroupError(ValueError):
     "A group that cannot exist: the message names the member, topic or partition, the requirement, and what was given."
 
-# %% ../nbs/10_build.ipynb #0ff098a3
+# %% ../nbs/10_build.ipynb #5f10fac3
 MOST_PARTITIONS = 1 << 24          # per group
 
 
 def oversized_groups(partitions: np.ndarray, topic_offsets: np.ndarray) -> np.ndarray:
     "Mask over groups: those with more than `MOST_PARTITIONS` partitions."
-    return row_sums(partitions, topic_offsets) > MOST_PARTITIONS
+    return row_sums(np.minimum(partitions, MOST_PARTITIONS + 1), topic_offsets) > MOST_PARTITIONS
 
 
 def check_sizes(partitions: np.ndarray, topic_offsets: np.ndarray) -> None:
     "Raise `GroupError` for the first oversized group; call it before allocating anything per partition."
     if (too_large := oversized_groups(partitions, topic_offsets)).any():
-        total = row_sums(partitions, topic_offsets)[np.argmax(too_large)]
+        first, end = topic_offsets[np.argmax(too_large):][:2]
+        total = sum(partitions[first:end].tolist())
         raise GroupError(f"a group must have at most {MOST_PARTITIONS:,} partitions (got {total:,})")
 
-# %% ../nbs/10_build.ipynb #2aa2d77d
+# %% ../nbs/10_build.ipynb #f961e55f
 def total_lag(lag: np.ndarray, group_offsets: np.ndarray, group: int) -> int:
     "The known lag of one group, exactly, however large."
     return sum(lag[group_offsets[group]:group_offsets[group + 1]].clip(0).tolist())
@@ -51,7 +52,7 @@ def overflowing_groups(lag: np.ndarray, group_offsets: np.ndarray) -> np.ndarray
         overflowing[group] = total_lag(lag, group_offsets, group) >= 2**63
     return overflowing
 
-# %% ../nbs/10_build.ipynb #eef64d85
+# %% ../nbs/10_build.ipynb #3e404d3f
 def subscriber_rows(topic: np.ndarray, member: np.ndarray, topics: int, members: int) -> tuple[np.ndarray, np.ndarray]:
     "Ragged rows (offsets, subscribers) of `topics` topics from pairs in any order; a repeated pair counts once."
     bits = members.bit_length()
@@ -63,7 +64,7 @@ def subscriber_rows(topic: np.ndarray, member: np.ndarray, topics: int, members:
         topic, member = pair >> bits, pair & ((1 << bits) - 1)
     return row_offsets(np.bincount(topic, minlength=topics)), member.astype(np.int32)
 
-# %% ../nbs/10_build.ipynb #ae181928
+# %% ../nbs/10_build.ipynb #a9a61409
 def _turns(instance, member_offsets):
     "The place of each member in the order of Kafka's range and round robin."
     turn = np.arange(member_offsets[-1], dtype=np.int32)
@@ -71,7 +72,7 @@ def _turns(instance, member_offsets):
         turn[np.lexsort((instance, instance < 0, row_of(member_offsets)))] = turn.copy()
     return turn
 
-# %% ../nbs/10_build.ipynb #01b778e3
+# %% ../nbs/10_build.ipynb #71ded7cd
 class Claims(NamedTuple):
     "What members claim to have owned: three integer arrays of equal length."
     member: np.ndarray
@@ -96,7 +97,7 @@ def _previous(columns, claims, generation):
     return previous_owners(columns.start[topic] + partition, member, made_in, columns.subscribed(topic, member),
                            columns.size)
 
-# %% ../nbs/10_build.ipynb #bf3109e0
+# %% ../nbs/10_build.ipynb #20ab23cb
 class Offsets(NamedTuple):
     "Offsets of each partition, int64 columns, -1 = none or not known, and the reset rule where nothing is committed."
     committed: np.ndarray
@@ -118,7 +119,7 @@ def _lag_column(lag, offsets, group_offsets):
         raise GroupError(f"the lag of a group must add up to less than 2**63 (got {total})")
     return lag
 
-# %% ../nbs/10_build.ipynb #f8e52de7
+# %% ../nbs/10_build.ipynb #539a3c68
 def _dense_racks(racks, member_offsets, group_offsets):
     "Racks numbered by (group, name) without gaps; None where no rack is known."
     if racks is None:
@@ -131,7 +132,7 @@ def _dense_racks(racks, member_offsets, group_offsets):
     dense[known] = np.unique(group[known] * (code.max() + 1) + code[known], return_inverse=True)[1]
     return Racks(dense[:len(racks.member)], racks.replica_offsets, dense[len(racks.member):])
 
-# %% ../nbs/10_build.ipynb #be27be0a
+# %% ../nbs/10_build.ipynb #501040c6
 def build(topic_offsets: np.ndarray, member_offsets: np.ndarray, partitions: np.ndarray,
           subscriptions: tuple[np.ndarray, np.ndarray], *, missing: np.ndarray | None = None,
           listed: np.ndarray | None = None, claims: Claims | np.ndarray | None = None,

@@ -58,8 +58,8 @@ def infer_type(shown_type: str, state: str, strategy: str) -> tuple[str, str]:
 # %% ../../nbs/34_snapshot_assemble.ipynb #43a1f0cf
 def completeness_words(partitions: int, owned: int, members: int, state: StateRow | None,
                        records: Sequence[MemberRow], named: int) -> list[str]:
-    """Words for what may be missing in a group: `owned` of the `partitions` that are shown have an owner; `named` of the
-    partitions that `records` count are named by some table."""
+    """Words for what may be missing in a group: `owned` of the `partitions` that are shown have an owner; some table
+    names `named` of the partitions that `records` count."""
     counted = sum(record.count for record in records if record.target is None)
     words = ["partitions: highest number seen + 1"] if owned < partitions else []
     if state is not None and state.members != members:
@@ -73,20 +73,18 @@ class Assembler:
     "The groups of `facts`; `cluster` and `time` are known of all of them."
 
     def __init__(self, facts: Facts, account: Account, cluster: str = "", time: str = ""):
-        self.account, self.cluster, self.time = account, cluster, time
+        self.facts, self.account, self.cluster, self.time = facts, account, cluster, time
+        self.named = np.bincount(facts.owned.member, minlength=len(facts.members)).tolist()
         self.records: list[list[tuple[int, MemberRow]]] = [[] for _ in facts.groups]
         for member, (record, _) in facts.records.items():
             self.records[facts.members[member][0]].append((member, record))
         self.instances = {member: record.instance_id for member, (record, _) in facts.records.items()
                           if record.instance_id}
-        self.offsets, self.rows = self._offsets(facts)
-        self.facts = facts = facts._replace(offsets=facts.offsets.take(np.arange(0)))   # frees memory for `build`
-        self.columns, self.shared = self._columns()
-        self.named = np.bincount(facts.owned.member, minlength=len(facts.members)).tolist()
 
-    def _offsets(self, facts):
-        "The offsets of all partitions, and the number of rows that show offsets by topic."
-        start, rows = row_offsets(facts.partitions), facts.offsets
+    def _take_offsets(self):
+        "The offsets of all partitions, and by topic how many rows show them. The rows are dropped: `build` needs room."
+        facts, rows, self.facts = self.facts, self.facts.offsets, self.facts._replace(offsets=None)
+        start = row_offsets(facts.partitions)
         committed, end = np.full((2, int(start[-1])), -1, np.int64)
         at = start[rows.topic] + rows.partition
         committed[at], end[at] = rows.committed, rows.end
@@ -107,26 +105,28 @@ class Assembler:
                      claims=facts.owned, instance=instance if rank else None, offsets=self.offsets), shared
 
     def groups(self) -> list[Group]:
-        "All groups."
+        "All groups; uses up the facts."
+        self.offsets, rows = self._take_offsets()
+        self.columns, shared = self._columns()
         columns, owned, groups = self.columns, np.zeros(self.columns.size, bool), []
         owned[columns.start[self.facts.owned.topic] + self.facts.owned.partition] = True
-        rows = row_sums(self.rows, columns.topic_offsets)
-        figures = zip(*(column.tolist() for column in (
-            rows, np.diff(columns.member_offsets), np.diff(columns.topic_offsets), self.shared,
-            np.diff(columns.group_offsets), row_sums(owned, columns.group_offsets))))
-        for group, (rows, members, topics, shared, partitions, owned) in enumerate(figures):
+        counts = zip(*(column.tolist() for column in (
+            row_sums(rows, columns.topic_offsets), row_lengths(columns.member_offsets), shared,
+            row_lengths(columns.group_offsets), row_sums(owned, columns.group_offsets))))
+        for group, (rows, members, is_shared, partitions, owned) in enumerate(counts):
             state, positions = self.facts.states.get(group, (None, []))
-            if not members and not rows and state and state.members:
-                for position in positions:
-                    self.account.reject(position, "a state must come with the members it counts, add --members "
-                                        f"--verbose or --describe (got {state.members} members, none shown)")
-                self.account.used -= len(positions)
-            elif members or rows or state:
+            if members or rows or state and not state.members:
                 records = self.records[group]
                 named = sum(self.named[member] for member, record in records if record.target is None)
-                subscriptions = [SHARED_SUBSCRIPTION if shared else OWN_SUBSCRIPTIONS] if members and topics else []
-                groups.append(self._group(group, bool(rows), subscriptions + completeness_words(
-                    partitions, owned, members, state, [record for _, record in records], named)))
+                words = [SHARED_SUBSCRIPTION if is_shared else OWN_SUBSCRIPTIONS] if members and partitions else []
+                words += completeness_words(
+                    partitions, owned, members, state, [record for _, record in records], named)
+                groups.append(self._group(group, rows > 0, words))
+                continue
+            for position in positions:                   # of a state that counts members
+                self.account.used -= 1
+                self.account.reject(position, "a state must come with the members it counts, add --members --verbose "
+                                              f"or --describe (got {state.members} members, none shown)")
         return groups
 
     def _group(self, group, has_offsets, words):
@@ -135,14 +135,15 @@ class Assembler:
         topics, members, places = (slice(*at[group:group + 2].tolist()) for at in (
             self.columns.topic_offsets, self.columns.member_offsets, self.columns.group_offsets))
         state = facts.states[group][0] if group in facts.states else StateRow("", "", "", 0, -1, "")
-        type_, how = infer_type(max([state.type, *(record.type for _, record in self.records[group])]), state.state,
-                                state.strategy)
-        words = [*words, *facts.notes.get(facts.groups[group], ()), *filter(None, [how])]
-        ids, hosts, clients = zip(*(member[1:] for member in facts.members[members])) if columns.member_count else [()] * 3
+        shown_type = max([state.type, *(record.type for _, record in self.records[group])])
+        kind, type_words = infer_type(shown_type, state.state, state.strategy)
+        words = filter(None, [*words, *facts.notes.get(facts.groups[group], ()), type_words])
+        rows = facts.members[members]
+        ids, hosts, clients = ([row[field] for row in rows] for field in (1, 2, 3))
         instances = [self.instances.get(member) for member in range(members.start, members.stop)]
         return Group.from_columns(
             columns if has_offsets else replace(columns, lag=None), [name for _, name in facts.topics[topics]], ids,
             Offsets(*(column[places] for column in self.offsets[:3])) if has_offsets else None,
             known={"host": hosts, "client_id": clients, "instance_id": instances},
-            name=facts.groups[group], type=type_, state=state.state, strategy=state.strategy,
+            name=facts.groups[group], type=kind, state=state.state, strategy=state.strategy,
             generation=state.generation, cluster=self.cluster, time=self.time, inferred="; ".join(words))

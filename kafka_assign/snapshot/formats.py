@@ -110,7 +110,7 @@ class TableLayout(NamedTuple):
         return before.count(" ") == len(before)
 
     def squeezed(self, line: str) -> Sequence[str] | None:
-        "The words of `line` if they are its cells, because blanks were squeezed or a long name shifted them; else None."
+        "The words of `line` if they are its cells: blanks were squeezed, or a long name shifted them; else None."
         words, columns = line.split(), self.columns
         truncated = all(line[start - 1:start] in ("", " ") for start in self.starts[1:])
         if truncated or not {"HOST", "OWNER"} & {*columns}:
@@ -271,7 +271,8 @@ def _member_row(cells, layout):
     current = None if column is None else parse_assignment(cells[column])
     row = MemberRow(
         _group(cells, layout), _name(cells, "CONSUMER-ID"), cells.get("GROUP-INSTANCE-ID"), cells["HOST"],
-        cells["CLIENT-ID"], _number(cells["#PARTITIONS"], "#PARTITIONS"), current, None, _type_by_epoch(cells, "CURRENT-EPOCH"))
+        cells["CLIENT-ID"], _number(cells["#PARTITIONS"], "#PARTITIONS"), current, None,
+        _type_by_epoch(cells, "CURRENT-EPOCH"))
     if current is not None and sum(len(numbers) for _, numbers in current) != row.count:
         named = excerpt(cells[column])
         raise ValueError(f"{column} must name #PARTITIONS partitions, here {row.count} (got {named})")
@@ -293,8 +294,8 @@ class StateRow(NamedTuple):
 def _state_row(cells, layout):
     generation = _number(cells["GROUP-EPOCH"], "GROUP-EPOCH", missing=-1) if "GROUP-EPOCH" in cells else -1
     strategy = "" if cells["ASSIGNMENT-STRATEGY"] == "-" else cells["ASSIGNMENT-STRATEGY"]
-    return StateRow(_group(cells, layout), strategy, _name(cells, "STATE"), _number(cells["#MEMBERS"], "#MEMBERS"), generation,
-                    _type_by_epoch(cells, "GROUP-EPOCH"))
+    return StateRow(_group(cells, layout), strategy, _name(cells, "STATE"), _number(cells["#MEMBERS"], "#MEMBERS"),
+                    generation, _type_by_epoch(cells, "GROUP-EPOCH"))
 
 # %% ../../nbs/30_snapshot_formats.ipynb #03a1f0e8
 ROW_PARSERS = {"offsets": _offsets_row, "members": _member_row, "state": _state_row}

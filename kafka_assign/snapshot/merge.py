@@ -15,7 +15,7 @@ from ..metrics import partition_lag
 from ..names import java_key, shown
 from ..ragged import row_offsets
 from .formats import LEAST_TOO_HIGH, MemberRow, StateRow
-from .parse import OffsetsTable, Tables
+from .parse import OffsetsTable, ParsedTables
 from .sources import Account
 
 # %% ../../nbs/33_snapshot_merge.ipynb #33a1f0c9
@@ -228,7 +228,7 @@ def _within_limits(rows, records, limits, topics, members, account):
     return rows.take(~(too_high | too_late)), kept
 
 # %% ../../nbs/33_snapshot_merge.ipynb #33a1f0dc
-def merge_tables(tables: Tables, account: Account) -> Facts:
+def merge_tables(tables: ParsedTables, account: Account) -> Facts:
     "What `tables` show, without contradictions. `tables` has no rows of offsets afterwards."
     members, listed, rows, member_rows = _one_description(tables, tables.take_offsets(), account)
     records = _one_record(((member, _without_nameless(row), at) for member, row, at in member_rows), account)

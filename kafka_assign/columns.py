@@ -23,13 +23,13 @@ def read_only(array: np.ndarray) -> np.ndarray:
     view.flags.writeable = False
     return view
 
-# %% ../nbs/02_columns.ipynb #59635e9a
+# %% ../nbs/02_columns.ipynb #f0e91ead
 def positions_by_number(column: np.ndarray, count: int) -> tuple[np.ndarray, np.ndarray]:
     "Where each number from 0 to `count` - 1 occurs in a column, as ragged rows (offsets, positions); -1 is left out."
     offsets = row_offsets(np.bincount(column + 1, minlength=count + 1))[1:]
     return offsets - offsets[0], stable_order(column + 1)[offsets[0]:]
 
-# %% ../nbs/02_columns.ipynb #671b176c
+# %% ../nbs/02_columns.ipynb #5852efdc
 def same_content(one: object, other: object) -> bool:
     "Whether two values are equal; arrays, and tuples of arrays, are compared entry by entry."
     if isinstance(one, np.ndarray) and isinstance(other, np.ndarray):

@@ -11,8 +11,8 @@ import json
 from collections.abc import Mapping
 
 from .build import GroupError
-from .group import ABOUT, Group
-from .inputs import column_by_topic
+from .group import Group
+from .inputs import ABOUT, column_by_topic
 from .members import Member
 from .names import shown
 
@@ -68,8 +68,9 @@ def _expect(value, kind, what):
 
 
 def _hex(text, what):
+    _expect(text, str, what)
     try:
-        return bytes.fromhex(_expect(text, str, what))
+        return bytes.fromhex(text)
     except ValueError:
         raise GroupError(f"{what} must be bytes in hex (got {text[:40]!r})") from None
 

@@ -30,7 +30,7 @@ def checked_name(name: str, what: str) -> str:
         raise GroupError(f"{what} must be text that UTF-8 can encode (got {shown(name)})")
     return name if type(name) is str else str.__str__(name)
 
-# %% ../nbs/10_members.ipynb #1011bf3c
+# %% ../nbs/10_members.ipynb #5c3be88d
 def known_name(name: str, known: Collection[str], what: str, must: str) -> str:
     "`name`, if it is `known`; otherwise a `GroupError` with what it `must` be and the nearest name."
     if checked_name(name, what) in known:
@@ -100,7 +100,7 @@ def _checked_text(text, what, member):
         return text
     return checked_name(text, f"{what} of member {shown(member)}")
 
-# %% ../nbs/10_members.ipynb #5a2c9931
+# %% ../nbs/10_members.ipynb #f06ccf62
 class TopicPartition(NamedTuple):
     "A partition of a topic; equal to the plain tuple."
     topic: str
@@ -172,11 +172,9 @@ def ordered_members(listed: Sequence[Member]) -> tuple[tuple[Member, ...], np.nd
     for one, other in pairwise(members):
         if one.id == other.id:
             raise GroupError(f"member ids must differ (got {shown(one.id)} twice)")
-    place = np.empty(len(order), np.int32)
-    place[order] = np.arange(len(order), dtype=np.int32)
-    return members, place
+    return members, np.argsort(order)
 
-# %% ../nbs/10_members.ipynb #fd9e3355
+# %% ../nbs/10_members.ipynb #dcb42c74
 def valid_claims(columns: Columns, topics: Sequence[str]) -> list[list[tuple[str, int]]]:
     "The partitions that each member validly owned, as pairs (topic, partition)."
     offsets, at = positions_by_number(columns.previous, columns.member_count)

@@ -12,7 +12,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from ..build import Offsets, build, subscriber_rows
+from ..build import Offsets, build_columns, subscriber_rows
 from ..columns import one_group
 from ..group import Group
 from ..names import java_sorted
@@ -82,7 +82,7 @@ class Assembler:
                           if record.instance_id}
 
     def _take_offsets(self):
-        "The offsets of all partitions, and by topic how many rows show them. The rows are dropped: `build` needs room."
+        "The offsets of all partitions, and by topic how many rows show them. The rows are dropped: columns need room."
         facts, rows, self.facts = self.facts, self.facts.offsets, self.facts._replace(offsets=None)
         start = row_offsets(facts.partitions)
         committed, end = np.full((2, int(start[-1])), -1, np.int64)
@@ -101,8 +101,8 @@ class Assembler:
         shared, *subscriptions = infer_subscriptions(topic_offsets, member_offsets, facts.partitions, *owners)
         rank = {instance: i for i, instance in enumerate(java_sorted(set(self.instances.values())))}
         instance = np.array([rank.get(self.instances.get(i), -1) for i in range(len(facts.members))], np.int64)
-        return build(topic_offsets, member_offsets, facts.partitions, subscriptions, listed=facts.listed,
-                     claims=facts.owned, instance=instance if rank else None, offsets=self.offsets), shared
+        return build_columns(topic_offsets, member_offsets, facts.partitions, subscriptions, listed=facts.listed,
+                             claims=facts.owned, instance=instance if rank else None, offsets=self.offsets), shared
 
     def groups(self) -> list[Group]:
         "All groups; uses up the facts."

@@ -20,7 +20,7 @@ from .decode import Batch, decode_rows
 from .encode import compared_rows, lists, member_lists, results
 from .parts import lowered, numbers, unnest
 from .tables import COMPARED, NEED, PLACE, FleetError
-from ..names import quoted, shown, told
+from ..names import quoted, shown, brief
 
 # %% ../../nbs/55_fleet_kernel.ipynb #dc7dd6f3
 def _one_by_one(batch, strategy):
@@ -34,7 +34,7 @@ def _one_by_one(batch, strategy):
         except KeyboardInterrupt:
             raise
         except BaseException as error:  # whatever somebody's strategy raises, an exit too, concerns this group alone
-            failures[at] = f"strategy {shown(strategy.label)} must not raise (got {told(error.__cause__ or error)})"
+            failures[at] = f"strategy {shown(strategy.label)} must not raise (got {brief(error.__cause__ or error)})"
         else:
             owner[begin[at]:begin[at + 1]] = np.where(mine >= 0, mine + first[at], -1)
     return owner, failures

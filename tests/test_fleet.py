@@ -11,7 +11,7 @@ from typer.testing import CliRunner
 
 from kafka_assign import Group, Member, StrategyError, compare
 from kafka_assign.assignors.registry import Strategy, resolve
-from kafka_assign.cli import app
+from kafka_assign.cli.app import program
 from kafka_assign.columns import side_by_side
 from kafka_assign.fleet.decode import decode_rows
 from kafka_assign.fleet.jobs import compare_fleet
@@ -360,7 +360,7 @@ def test_a_topic_is_in_one_join(tmp_path):
     with pytest.raises(FleetError, match=words):
         list(compare_batches([batch_of([])], ["range"], joins))
     line = ["fleet", "compare", "missing", "-o", str(tmp_path), "--joins", "a+b", "--joins", "a+c"]
-    told = CliRunner().invoke(app, line)
+    told = CliRunner().invoke(program, line)
     assert told.exit_code == 1 and "a topic must be in one join (got 'a' in two)" in told.stderr
     assert list(tmp_path.iterdir()) == []
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 _HOMES = {
     "TopicPartition": "members",
     "Member": "members",
-    "GroupError": "members",
+    "GroupError": "build",
     "Group": "group",
     "Assignment": "assignment",
     "AssignmentError": "assignment",
@@ -29,9 +29,10 @@ if TYPE_CHECKING:  # the same table for editors, which do not run `__getattr__`
     from .assignment import Assignment, AssignmentError
     from .assignors.comparison import Comparison, compare
     from .assignors.registry import StrategyError, assign, assign_many, strategies, strategy
+    from .build import GroupError
     from .drawing.captions import describe
     from .group import Group
-    from .members import GroupError, Member, TopicPartition
+    from .members import Member, TopicPartition
     from .moves import explain
     from .pictures import plot
 

@@ -649,8 +649,6 @@ d = { 'settings': {'branch': 'main', 'doc_baseurl': '', 'doc_host': '', 'git_url
                                                                                       'kafka_assign/cli/output.py'),
                                          'kafka_assign.cli.output.csv_lines': ('cli_output.html#csv_lines', 'kafka_assign/cli/output.py'),
                                          'kafka_assign.cli.output.facts': ('cli_output.html#facts', 'kafka_assign/cli/output.py'),
-                                         'kafka_assign.cli.output.facts_worth_showing': ( 'cli_output.html#facts_worth_showing',
-                                                                                          'kafka_assign/cli/output.py'),
                                          'kafka_assign.cli.output.false_proofs': ( 'cli_output.html#false_proofs',
                                                                                    'kafka_assign/cli/output.py'),
                                          'kafka_assign.cli.output.figures': ('cli_output.html#figures', 'kafka_assign/cli/output.py'),

@@ -24,7 +24,7 @@ def java_order(names: Iterable[str]) -> list[int]:
         names = [java_key(name) for name in names]
     return sorted(range(len(names)), key=names.__getitem__)
 
-
+# %% ../nbs/00_names.ipynb #c2fdfc23
 def java_sorted(names: Iterable[str]) -> list[str]:
     "`names` in the order of Java's `String.compareTo`."
     names = list(names)

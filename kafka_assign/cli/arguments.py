@@ -31,7 +31,7 @@ def remark(text: object) -> None:
     "Write one line to standard error; characters that are not printable become escapes."
     print(shown(text), file=sys.stderr)
 
-
+# %% ../../nbs/61_cli_arguments.ipynb #0478109c
 def remark_each(texts: Sequence[str], what: str) -> None:
     "Write the first of many remarks, and how many more of `what` there are."
     for text in texts[:MOST_REMARKS]:
@@ -158,13 +158,13 @@ def typed_changes(ctx: typer.Context) -> list[Change]:
     "The changes among the options of a command that is `InOrder`, in their order."
     return [parse_change(kind, text) for kind, text in ctx.meta[TYPED] if kind in FORMS]
 
-
+# %% ../../nbs/61_cli_arguments.ipynb #028c653f
 def parsed_conditions(texts: Sequence[str] | None) -> list:
     "The conditions of `--fail-if`."
     from kafka_assign.cli.conditions import parse_condition
     return [_usage("--fail-if", parse_condition, text) for text in texts or []]
 
-
+# %% ../../nbs/61_cli_arguments.ipynb #659ad8f2
 def resolved(names: Sequence[str] | None) -> list:
     "The strategies named by `--strategy`; the usual ones if none is named."
     from kafka_assign.assignors.registry import resolve, usual_strategies
@@ -175,7 +175,7 @@ def sources_of(files: Sequence[str]) -> list:
     "Files as sources to read: `-` is standard input; an address such as `hdfs://` stays as it is."
     return [sys.stdin if name == "-" else name if "://" in name else Path(name) for name in files]
 
-
+# %% ../../nbs/61_cli_arguments.ipynb #993b7d9a
 def demo_group():
     "A small group to start with: of twelve partitions, one member owns five and another one."
     from kafka_assign.assignors.registry import assign
@@ -233,14 +233,14 @@ def place_of(source: str, line: int) -> str:
     "A place as remarks name it; line 0 = the source as a whole."
     return f"{source}:{line}" if line else source
 
-
+# %% ../../nbs/61_cli_arguments.ipynb #ed028db3
 def remark_on_ignored(counts: Mapping[str, int]) -> None:
     "Write in one line what was ignored, by kind."
     kinds = [f"{count:,} {kind}" for kind, count in counts.items() if kind != "header"]
     if kinds:
         remark(f"ignored: {', '.join(kinds)}")
 
-
+# %% ../../nbs/61_cli_arguments.ipynb #40dd6022
 def remark_on_input(groups) -> bool:
     "Write what was rejected and what was ignored; True if anything was rejected."
     rejects = [f"{place_of(source, line)}: {reason}" for source, line, reason in groups.rejects]

@@ -28,7 +28,7 @@ OPERATORS = {">=": operator.ge, "<=": operator.le, "==": operator.eq, "!=": oper
 class ConditionError(ValueError):
     "A condition that cannot be parsed; the message says what it must be and what was given."
 
-
+# %% ../../nbs/60_cli_conditions.ipynb #056daa6a
 class Condition(NamedTuple):
     "A condition on a figure of a summary; `text` is the condition as it was typed."
     text: str
@@ -78,7 +78,7 @@ def conditions_that_hold(comparisons: Sequence[Comparison],
             f"{rule.key} is {cell(row[rule.key])} ({rule.text})"
             for one in comparisons for row in one.rows for rule in conditions if rule.holds(row)]
 
-
+# %% ../../nbs/60_cli_conditions.ipynb #9075be19
 def unknown_figures(comparisons: Sequence[Comparison],
                     conditions: Sequence[Condition]) -> list[str]:
     "A text for each group and condition on a figure that is not known for that group."

@@ -5,10 +5,10 @@
 # %% auto #0
 __all__ = ['READABLE', 'ONLY_IF_KNOWN', 'OWNER_CHANGE', 'PROOF_KEYS', 'PARTITION_KEYS', 'RANKING', 'NOT_FOR_PEOPLE',
            'SHOWN_GROUPS', 'as_json', 'json_list', 'csv_lines', 'terminal_width', 'send', 'send_prose', 'send_table',
-           'send_facts', 'facts', 'facts_worth_showing', 'figures', 'owner_changes', 'proof_or_reason', 'false_proofs',
-           'print_proof', 'print_proofs', 'proof_object', 'proof_rows', 'print_comparison', 'comparison_document',
-           'comparison_rows', 'show_comparisons', 'partitions_by_topic', 'member_rows', 'partition_rows',
-           'show_assignment', 'print_ranking', 'show_run']
+           'send_facts', 'facts', 'figures', 'owner_changes', 'proof_or_reason', 'false_proofs', 'print_proof',
+           'print_proofs', 'proof_object', 'proof_rows', 'print_comparison', 'comparison_document', 'comparison_rows',
+           'show_comparisons', 'partitions_by_topic', 'member_rows', 'partition_rows', 'show_assignment',
+           'print_ranking', 'show_run']
 
 # %% ../../nbs/62_cli_output.ipynb #a9a13f46
 import csv
@@ -34,7 +34,7 @@ def as_json(value: object) -> str:
     "A value as one line of JSON, all of it printable ASCII."
     return json.dumps(value).replace("\x7f", "\\u007f")
 
-
+# %% ../../nbs/62_cli_output.ipynb #ac1bc36f
 def json_list(objects: Iterable[object]) -> Iterator[str]:
     "The lines of a JSON list, an object per line."
     before = "["
@@ -44,7 +44,7 @@ def json_list(objects: Iterable[object]) -> Iterator[str]:
     yield before.removesuffix(",")
     yield "]"
 
-
+# %% ../../nbs/62_cli_output.ipynb #461cdab5
 def csv_lines(keys: Sequence[str], rows: Iterable[Mapping]) -> Iterator[str]:
     "The lines of a CSV table: `keys`, then the values of each row."
     end = "\r\n"                        # the writer quotes a cell that holds one of these
@@ -62,7 +62,7 @@ def terminal_width() -> int | None:
     "How many columns the terminal behind standard output has; None = it is no terminal."
     return shutil.get_terminal_size().columns if sys.stdout.isatty() else None
 
-
+# %% ../../nbs/62_cli_output.ipynb #41bb2fac
 def _console():
     "Rich's view of standard output."
     from rich.console import Console
@@ -80,7 +80,7 @@ def send(lines: Iterable[str], style: str = "") -> None:
             console.print(Text(shown(line), style), soft_wrap=True)
     sys.stdout.flush()
 
-
+# %% ../../nbs/62_cli_output.ipynb #78372e2d
 def send_prose(text: str, style: str = "", item: bool = False) -> None:
     "Write a paragraph, or an item of a list, wrapped between words."
     from rich.text import Text
@@ -101,17 +101,18 @@ def send_table(table: Table, heads: bool = True) -> None:
         send([""] * bool(number))
         _console().print(part.rich(heads))
 
+# %% ../../nbs/62_cli_output.ipynb #010462b7
+ONLY_IF_KNOWN = ("cluster", "time", "generation", "inferred")
+
 
 def send_facts(about: Mapping[str, object]) -> None:
     "Write names and values, a line each, and a blank line."
-    rows = [(name.replace("_", " "), value) for name, value in about.items()]
+    rows = [(name.replace("_", " "), value) for name, value in about.items()
+            if value is not None or name not in ONLY_IF_KNOWN]
     send_table(Table(["", ""], rows, sides=["left", "left"]), heads=False)
     send([""])
 
 # %% ../../nbs/62_cli_output.ipynb #57547644
-ONLY_IF_KNOWN = ("cluster", "time", "generation", "inferred")
-
-
 def facts(group: Group) -> dict:
     "What is known of a group; None = not known. `lag_known`: for how many partitions."
     known = 0 if group.lag is None else int((group.lag >= 0).sum())
@@ -122,12 +123,6 @@ def facts(group: Group) -> dict:
                     "partitions": group.columns.size, "lag_known": known,
                     "inferred": group.inferred or None}
 
-
-def facts_worth_showing(group: Group) -> dict:
-    "The facts that belong above a table."
-    every = facts(group).items()
-    return {key: value for key, value in every if value is not None or key not in ONLY_IF_KNOWN}
-
 # %% ../../nbs/62_cli_output.ipynb #e9fff4f9
 OWNER_CHANGE = ("strategy", "topic", "partition", "from", "to")
 
@@ -136,7 +131,7 @@ def figures(comparison: Comparison) -> list[dict]:
     "A summary for the group as it is (strategy `current`) and one for each strategy."
     return [comparison.current.summary(), *comparison.rows]
 
-
+# %% ../../nbs/62_cli_output.ipynb #1503b91c
 def owner_changes(assignment: Assignment) -> Iterator[dict]:
     "Each partition whose owner changes: `strategy topic partition from to`; None = no owner."
     group, names = assignment.group, [*assignment.group.members, None]
@@ -154,7 +149,7 @@ def proof_or_reason(assignment: Assignment) -> Proof | str | None:
     except ValueError as error:
         return f"the certificate does not hold: {shown(error)}"
 
-
+# %% ../../nbs/62_cli_output.ipynb #e12b365b
 def false_proofs(comparisons: Iterable[Comparison]) -> list[str]:
     "A line for each certificate that does not hold: group, strategy and reason."
     found = ((f"{one.group.name}: {name}", proof_or_reason(answer))
@@ -174,7 +169,7 @@ def print_proof(proof: Proof) -> None:
         send_prose(reason, item=True)
     send_prose(CHECKED)
 
-
+# %% ../../nbs/62_cli_output.ipynb #bc3bd12a
 def print_proofs(comparison: Comparison) -> None:
     "Write the proofs of all answers that have one, and a line that names those without."
     found = {name: proof_or_reason(answer) for name, answer in comparison.assignments.items()}
@@ -198,7 +193,7 @@ def proof_object(assignment: Assignment) -> dict | None:
         return {"holds": False, "reason": proof}
     return proof and proof_document(proof)
 
-
+# %% ../../nbs/62_cli_output.ipynb #1c9f18b6
 def proof_rows(assignment: Assignment) -> Iterator[dict]:
     "A row for each member, `strategy member load level price`, of a proof that holds."
     proof = proof_or_reason(assignment)
@@ -219,7 +214,7 @@ def print_comparison(comparison: Comparison, moves: bool = False, changed: Seque
     numbers = [""] if len(changed) == 1 else [f"_{number}" for number in range(1, len(changed) + 1)]
     changes = {f"change{number}": str(change) for number, change in zip(numbers, changed)}
     rows, moved = figures(comparison), list(_listed(comparison, owner_changes)) if moves else []
-    send_facts(facts_worth_showing(comparison.before) | changes)
+    send_facts(facts(comparison.before) | changes)
     send_table(Table(columns_worth_showing(rows), rows))
     if moved:
         send([""])
@@ -241,7 +236,7 @@ def comparison_document(comparison: Comparison, moves: bool = False,
     changes = [change.document() for change in changed]
     return facts(comparison.before) | {"changes": changes, "rows": rows}
 
-
+# %% ../../nbs/62_cli_output.ipynb #e66ceb59
 def comparison_rows(comparison: Comparison, moves: bool, prove: bool) -> Iterator[dict]:
     "Figures, or owner changes, or proofs, with cluster and name of the group in front."
     which = {"cluster": comparison.group.cluster, "group": comparison.group.name}
@@ -249,7 +244,7 @@ def comparison_rows(comparison: Comparison, moves: bool, prove: bool) -> Iterato
             else figures(comparison))
     return (which | row for row in rows)
 
-
+# %% ../../nbs/62_cli_output.ipynb #b40450f8
 def show_comparisons(comparisons: Iterable[Comparison], form: str, moves: bool = False,
                      changed: Sequence[Change] = (), prove: bool = False) -> None:
     "Write comparisons as `table`, `json` or `csv`."
@@ -290,7 +285,7 @@ def partitions_by_topic(partitions: Iterable[TopicPartition]) -> str:
         numbers.setdefault(topic, []).append(str(number))
     return ";".join(f"{topic}:{','.join(own)}" for topic, own in numbers.items())
 
-
+# %% ../../nbs/62_cli_output.ipynb #a8ece197
 def member_rows(assignment: Assignment) -> list[dict]:
     "A row for each member, and one for None if partitions are left without an owner."
     found = [(member.id, member.instance_id, assignment[member.id], lag)
@@ -300,7 +295,7 @@ def member_rows(assignment: Assignment) -> list[dict]:
              "assignment": partitions_by_topic(own)}
             for name, instance_id, own, lag in [*found, *[(None, None, left, None)] * bool(left)]]
 
-
+# %% ../../nbs/62_cli_output.ipynb #f1aba3a2
 def partition_rows(assignment: Assignment) -> Iterator[dict]:
     "A row for each partition: `cluster group topic partition member previous`; None = no owner."
     group, names = assignment.group, [*assignment.group.members, None]
@@ -308,7 +303,7 @@ def partition_rows(assignment: Assignment) -> Iterator[dict]:
         values = group.cluster, group.name, *group.at(at), *(names[owner] for owner in owners)
         yield dict(zip(PARTITION_KEYS, values))
 
-
+# %% ../../nbs/62_cli_output.ipynb #98991929
 def show_assignment(assignment: Assignment, form: str) -> None:
     "Write an assignment as `table`, `json` or `csv`."
     group = assignment.group
@@ -320,7 +315,7 @@ def show_assignment(assignment: Assignment, form: str) -> None:
     elif form == "csv":
         send(csv_lines(PARTITION_KEYS, partition_rows(assignment)))
     else:
-        send_facts(facts_worth_showing(group) | {"strategy": assignment.strategy})
+        send_facts(facts(group) | {"strategy": assignment.strategy})
         rows = member_rows(assignment)
         if rows:
             keys = [key for key in rows[0] if any(row[key] is not None for row in rows)]
@@ -343,7 +338,7 @@ def print_ranking(ranking: Sequence[dict]) -> None:
     if len(ranking) > len(first):
         send([f"and {len(ranking) - len(first):,} more, in table attention of the run"])
 
-
+# %% ../../nbs/62_cli_output.ipynb #7c996935
 def show_run(run, form: str, out: str = "") -> None:
     "Write ranking, counts and folder of a `Run` in the folder `out`; as CSV, only the ranking."
     path, ranking = os.path.join(out, run.path.name), run.ranking()

@@ -9,7 +9,6 @@ __all__ = ['DONE', 'FAILED', 'PIPE_CLOSED', 'program', 'COMPARE', 'fleet_program
 # %% ../../nbs/64_cli.ipynb #1bf6d1d2
 import os
 import sys
-from collections.abc import Sequence
 from contextlib import nullcontext, redirect_stdout
 from pathlib import Path
 from typing import Annotated
@@ -55,7 +54,7 @@ class Commands(TyperGroup):
             remark(f"{NAME}: {_in_a_line(error)}")
             raise typer.Exit(FAILED) from None
 
-    def main(self, args: Sequence[str] | None = None, name: str = NAME, **settings):
+    def main(self, args: list[str] | None = None, prog_name: str = NAME, **settings):
         "Parse the arguments, run the command, and exit."
         args = sys.argv[1:] if args is None else list(args)
         settings["standalone_mode"] = False        # or Typer writes errors in its way

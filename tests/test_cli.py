@@ -432,7 +432,9 @@ def test_shell_completes_strategies():
 # --- fleet -------------------------------------------------------------------------------------------------------
 
 def test_fleet_without_its_extra(monkeypatch, tmp_path):
-    monkeypatch.setitem(sys.modules, "kafka_assign.fleet.jobs", None)
+    for name in [name for name in sys.modules if name.startswith("kafka_assign.fleet.")]:
+        monkeypatch.delitem(sys.modules, name)
+    monkeypatch.setitem(sys.modules, "pyarrow", None)
     done = run(f"fleet compare {SAMPLES} -o {tmp_path}")
     assert (done.code, done.out) == (1, "") and one_line(done.err) and "pip install 'kafka_assign[spark]'" in done.err
 

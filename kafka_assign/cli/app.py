@@ -19,10 +19,10 @@ from typer.core import TyperGroup
 from .. import __version__
 from .arguments import (
     FILE, NAME, Cluster, FailIf, Files, Form, Format, GroupName, InOrder, Join, Leave,
-    Moves, Partitions, Prove, Strategies, Subscribe, changed, complete_strategy,
-    demo_group, each_group, parsed_conditions, picked_groups, place_of, remark,
-    remark_each, remark_on_groups, remark_on_ignored, remark_on_input, resolved,
-    some_condition_holds, sources_of, typed_changes)
+    ListMoves, PartitionCounts, Prove, Strategies, Subscribe, changed,
+    complete_strategy, demo_group, each_group, parsed_conditions, picked_groups,
+    place_of, remark_on_groups, remark_on_ignored, remark_on_input, resolved,
+    some_condition_holds, sources_of, typed_changes, write_remark, write_remarks)
 
 # %% ../../nbs/64_cli.ipynb #edf0dae8
 def _in_a_line(error):
@@ -51,7 +51,7 @@ class Commands(TyperGroup):
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
             raise typer.Exit(PIPE_CLOSED) from None
         except (ValueError, OSError) as error:
-            remark(f"{NAME}: {_in_a_line(error)}")
+            write_remark(f"{NAME}: {_in_a_line(error)}")
             raise typer.Exit(FAILED) from None
 
     def main(self, args: list[str] | None = None, prog_name: str = NAME, **settings):
@@ -61,7 +61,7 @@ class Commands(TyperGroup):
         try:
             code = super().main(args or ["--help"], NAME, **settings)
         except typer.TyperException as error:
-            remark(f"{NAME}: {_in_a_line(error)}")
+            write_remark(f"{NAME}: {_in_a_line(error)}")
             code = error.exit_code
         sys.exit(code or DONE)
 
@@ -121,8 +121,8 @@ Lag is records per member. `-` = does not apply or is not known.
 def compare_command(
         ctx: typer.Context, files: Files = None, group: GroupName = None,
         strategy: Strategies = None, leave: Leave = None, join: Join = None,
-        subscribe: Subscribe = None, partitions: Partitions = None,
-        fail_if: FailIf = None, moves: Moves = False, prove: Prove = False,
+        subscribe: Subscribe = None, partitions: PartitionCounts = None,
+        fail_if: FailIf = None, moves: ListMoves = False, prove: Prove = False,
         form: Format = "table", cluster: Cluster = None,
         demo: Annotated[bool, typer.Option(
             "--demo", help="Take a small group that comes with the program.")] = False):
@@ -146,7 +146,7 @@ def compare_command(
     show_comparisons(comparisons, form, moves, changes, prove)
     remark_on_groups(picked, form)
     failed += false_proofs(comparisons) if prove else []
-    remark_each(failed, "groups without an answer")
+    write_remarks(failed, "groups without an answer")
     rejected = remark_on_input(groups)
     holds = some_condition_holds(comparisons, conditions)
     raise typer.Exit(FAILED if rejected or failed or holds else DONE)
@@ -256,12 +256,12 @@ def fleet_compare_command(
     compare_fleet, pairs = _fleet_job(), [join.split("+") for join in joins or []]
     if strategy:
         resolved(strategy)
-    run = compare_fleet(
-        sources_of(inputs), output, strategy or None, master, pairs, progress=remark)
+    run = compare_fleet(sources_of(inputs), output, strategy or None, master, pairs,
+                        progress=write_remark)
     show_run(run, form, output)
     rejects = run.table("rejects").to_pylist() if run.rejected else []
     places = [place_of(row["source"], row["position"]) for row in rejects]
-    remark_each([f"{place}: {row['reason']}" for place, row in zip(places, rejects)],
+    write_remarks([f"{place}: {row['reason']}" for place, row in zip(places, rejects)],
                 "in table rejects")
     remark_on_ignored(run.counts["ignored"])
     raise typer.Exit(FAILED if run.rejected else DONE)

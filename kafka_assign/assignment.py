@@ -18,7 +18,7 @@ from .columns import positions_by_number, read_only
 from .group import SHOWN_MEMBERS, Group
 from .inputs import take_by_topic
 from .members import TopicPartition
-from .names import counted, html_table, quoted, shown, told
+from .names import counted, html_table, quoted, shown, brief
 
 # %% ../nbs/13_assignment.ipynb #bd608214
 SUMMARY_KEYS = (
@@ -211,7 +211,7 @@ class Assignment(Mapping):
             raise
         except Exception as error:
             raise AssignmentError(f"the proof of strategy {quoted(self.strategy)} must not "
-                                  f"raise (got {told(error)})") from error
+                                  f"raise (got {brief(error)})") from error
 
     # --- equality, copies, display -----------------------------------------------------
 

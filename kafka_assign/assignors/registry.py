@@ -18,7 +18,7 @@ import numpy as np
 from ..assignment import Assignment, AssignmentError
 from ..columns import Columns, side_by_side
 from ..group import Group
-from ..names import did_you_mean, quoted, shown, told
+from ..names import did_you_mean, quoted, shown, brief
 
 # %% ../../nbs/20_registry.ipynb #99bef66e
 class StrategyError(ValueError):
@@ -63,13 +63,13 @@ class Strategy(_Known):
         return f"{self.name}:{options}" if options else self.name
 
     def ask(self, given: Group | Columns):
-        "What its function answers, unchecked; what that raises, but for a `ValueError`, is told as a `StrategyError`."
+        "What its function answers, unchecked; what it raises, except a `ValueError`, becomes a `StrategyError`."
         try:
             return self.function(given, **self.options)
         except ValueError:
             raise
         except Exception as error:
-            raise StrategyError(f"strategy {quoted(self.label)} must not raise (got {told(error)})") from error
+            raise StrategyError(f"strategy {quoted(self.label)} must not raise (got {brief(error)})") from error
 
     def run(self, group: Group) -> Assignment:
         "What it answers for one group, checked."

@@ -23,7 +23,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parent))
 
 from fleets import fleet
 
-from kafka_assign.assignors.registry import resolve
+from kafka_assign.registry import resolve
 from kafka_assign.attention import needs, outcome
 from kafka_assign.fleet.decode import decode_rows
 from kafka_assign.fleet.encode import compared_rows, member_lists, results

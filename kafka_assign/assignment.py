@@ -15,12 +15,11 @@ import numpy as np
 
 from . import metrics
 from .columns import read_only
-from .ragged import row_offsets
+from .ragged import row_offsets, stable_order
 from .entry import take_by_topic
 from .group import SHOWN_MEMBERS, Group
 from .members import TopicPartition
-from .names import counted, html_table, quoted, shown, told
-from .ragged import stable_order
+from .names import counted, html_table, quoted, shown, brief
 
 # %% ../nbs/13_assignment.ipynb #a843b406
 class AssignmentError(ValueError):
@@ -228,7 +227,7 @@ class _Proved:
             raise
         except Exception as error:
             raise AssignmentError(f"the proof of strategy {quoted(self.strategy)} must not raise "
-                                  f"(got {told(error)})") from error
+                                  f"(got {brief(error)})") from error
 
 # %% ../nbs/13_assignment.ipynb #13ae4f8b
 @dataclass(frozen=True, eq=False, repr=False)

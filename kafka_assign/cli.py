@@ -71,7 +71,7 @@ def compare_command(
       kafka-consumer-groups.sh ... --describe --all-groups |
         kafka-assign compare - --format json
     """
-    from kafka_assign.assignors.comparison import compare
+    from kafka_assign.comparison import compare
     from kafka_assign.snapshot import Groups
     from kafka_assign.views import demo_group, false_proofs, show_comparisons
     if demo == bool(files):
@@ -136,7 +136,7 @@ def strategies_command(form: Format = "table"):
 
     Beside these, --strategy takes Kafka's class names (RangeAssignor) and package.module:function.
     """
-    from kafka_assign.assignors.registry import strategies
+    from kafka_assign.registry import strategies
     from kafka_assign.terminal import csv_lines, json_list, send, send_wrapped
     rows = [{"strategy": name, "about": line} for name, line in strategies().items()]
     keys = ["strategy", "about"]

@@ -14,7 +14,8 @@ from decimal import Decimal
 from typing import NamedTuple
 
 from .assignment import SUMMARY_KEYS
-from .assignors.comparison import Comparison, cell
+from .comparison import Comparison
+from .tables import cell
 from .names import did_you_mean, quoted
 
 # %% ../nbs/62_conditions.ipynb #5b29e75d

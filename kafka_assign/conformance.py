@@ -17,11 +17,11 @@ from typing import NamedTuple
 import numpy as np
 
 from .assignment import Assignment, AssignmentError
-from .assignors.registry import Strategy, assign_many, resolve, strategies
+from .registry import Strategy, assign_many, resolve, strategies
 from .group import Group
 from .members import Member
 from .metrics import could_take, loads, topic_owner_pairs
-from .names import shown, told
+from .names import shown, brief
 
 # %% ../nbs/25_conformance.ipynb #5e324ef1
 def _random_group(rng: random.Random, size: int = 6) -> Group:
@@ -144,7 +144,7 @@ def _raises(strategy):
         try:
             _ask(strategy, group)
         except Exception as error:
-            return f"{name}: {told(error.__cause__ or error)}"
+            return f"{name}: {brief(error.__cause__ or error)}"
 
 # %% ../nbs/25_conformance.ipynb #017bb02f
 def _shuffled(group: Group, rng: random.Random) -> Group:
@@ -173,7 +173,7 @@ def _depends_on_order(strategy):
         except AssignmentError:                 # other promises are about what is wrong with it
             continue
         except Exception as error:
-            return f"{name}: listed in another order it raises {told(error.__cause__ or error)}"
+            return f"{name}: listed in another order it raises {brief(error.__cause__ or error)}"
 
 
 def _remembers(strategy):
@@ -221,7 +221,7 @@ def _differs_side_by_side(strategy):
         try:
             together = assign_many(some, strategy)
         except Exception as error:
-            return f"many groups side by side make it raise {told(error.__cause__ or error)}"
+            return f"many groups side by side make it raise {brief(error.__cause__ or error)}"
         if any(not np.array_equal(one.owner, other.owner) for one, other in zip(together, alone)):
             return "the answer for many groups side by side is not their answers one by one"
 

@@ -24,7 +24,7 @@ from .names import did_you_mean, quoted
 # %% ../nbs/63_options.ipynb #a0833733
 def complete_strategy(incomplete: str) -> list[tuple[str, str]]:
     "Strategies that begin so, each with what it does, for the shell."
-    from kafka_assign.assignors.registry import strategies
+    from kafka_assign.registry import strategies
     return [(name, line) for name, line in strategies().items() if name.startswith(incomplete)]
 
 
@@ -93,7 +93,7 @@ def _usage(option, call, *arguments):
 # %% ../nbs/63_options.ipynb #34d96576
 def resolved(names: Sequence[str] | None) -> list:
     "Strategies by the names given; the usual ones if there are none."
-    from kafka_assign.assignors.registry import StrategyError, resolve, usual_strategies
+    from kafka_assign.registry import StrategyError, resolve, usual_strategies
     try:
         return [resolve(name) for name in names or usual_strategies()]
     except StrategyError as error:

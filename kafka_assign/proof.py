@@ -17,7 +17,7 @@ import numpy as np
 
 from .assignment import Assignment
 from .certificate import Certificate, check
-from .assignors.comparison import cell
+from .tables import cell
 from .columns import Columns
 from .ragged import row_minima
 from .group import Group

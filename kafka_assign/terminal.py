@@ -16,7 +16,7 @@ from itertools import chain
 from textwrap import wrap
 from typing import IO, NamedTuple
 
-from .assignors.comparison import cell
+from .tables import cell
 from .names import shown
 
 # %% ../nbs/60_terminal.ipynb #b5a70075

@@ -16,7 +16,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import IO
 
 from .assignment import SUMMARY_KEYS, Assignment
-from .assignors.comparison import Comparison, columns_worth_showing
+from .comparison import Comparison, columns_worth_showing
 from .group import Group
 from .members import TopicPartition
 from .names import shown

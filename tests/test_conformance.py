@@ -8,7 +8,7 @@ import pytest
 from broken import BROKEN, right
 
 from kafka_assign import conformance, strategies
-from kafka_assign.assignors.registry import Strategy, resolve
+from kafka_assign.registry import Strategy, resolve
 
 HERE = Path(__file__).parent
 

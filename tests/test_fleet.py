@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from typer.testing import CliRunner
 
 from kafka_assign import Group, Member, StrategyError, compare
-from kafka_assign.assignors.registry import Strategy, resolve
+from kafka_assign.registry import Strategy, resolve
 from kafka_assign.cli import app
 from kafka_assign.columns import side_by_side
 from kafka_assign.fleet.decode import decode_rows

@@ -10,7 +10,7 @@ from test_cli import TWO, one_line, program, run
 
 from kafka_assign import GroupError, Member, what_if
 from kafka_assign.assignment import SUMMARY_KEYS
-from kafka_assign.assignors.comparison import compare
+from kafka_assign.comparison import compare
 from kafka_assign.conditions import FIGURES
 from kafka_assign.document import write_document
 from kafka_assign.group import Group

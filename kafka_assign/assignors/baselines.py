@@ -10,10 +10,9 @@ from bisect import bisect_left
 
 import numpy as np
 
-from ..ragged import argsort_rows
-from .registry import strategy
+from ..ragged import argsort_rows, row_of
+from ..registry import strategy
 from ..columns import Columns
-from ..ragged import row_of
 
 # %% ../../nbs/22_baselines.ipynb #73657cbd
 def in_turn(columns: Columns) -> np.ndarray:

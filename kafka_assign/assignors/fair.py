@@ -11,10 +11,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ..ragged import deal, argsort_rows
-from .registry import strategy
+from ..ragged import deal, argsort_rows, row_offsets, take_rows, row_of, row_sums
+from ..registry import strategy
 from ..columns import Columns
-from ..ragged import row_offsets, take_rows, row_of, row_sums
 
 # %% ../../nbs/23_fair.ipynb #ee40fa73
 def topic_order(columns: Columns) -> np.ndarray:

@@ -12,10 +12,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ..ragged import argsort_rows
-from .registry import strategy
+from ..ragged import argsort_rows, take_rows, row_lengths, row_of, row_sums, row_ranges
+from ..registry import strategy
 from ..columns import Columns
-from ..ragged import take_rows, row_lengths, row_of, row_sums, row_ranges
 from ..metrics import partition_lag
 
 # %% ../../nbs/24_lag.ipynb #9a3a15d0

@@ -18,7 +18,7 @@ from importlib.metadata import PackageNotFoundError, version
 import pyarrow as pa
 
 import kafka_assign
-from ..assignors.registry import StrategyError, resolve, usual_strategies
+from ..registry import StrategyError, resolve, usual_strategies
 from .kernel import checked_joins, compare_batches, portable
 from .runs import Diary, Run, finish, unfinished
 from .session import in_a_line, settings_in_force, spark_session

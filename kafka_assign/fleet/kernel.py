@@ -13,14 +13,14 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from ..assignors.registry import BUILT_IN, Strategy, StrategyError, resolve
+from ..registry import BUILT_IN, Strategy, StrategyError, resolve
 from ..attention import Need, needs, outcome
 from ..ragged import row_offsets, row_sums
 from .decode import Batch, decode_rows
 from .encode import compared_rows, lists, member_lists, results
 from .parts import lowered, numbers, unnest
 from .tables import COMPARED, NEED, PLACE, FleetError
-from ..names import quoted, shown, told
+from ..names import quoted, shown, brief
 
 # %% ../../nbs/55_fleet_kernel.ipynb #dc7dd6f3
 def _one_by_one(batch, strategy):
@@ -34,7 +34,7 @@ def _one_by_one(batch, strategy):
         except KeyboardInterrupt:
             raise
         except BaseException as error:  # whatever somebody's strategy raises, an exit too, concerns this group alone
-            failures[at] = f"strategy {shown(strategy.label)} must not raise (got {told(error.__cause__ or error)})"
+            failures[at] = f"strategy {shown(strategy.label)} must not raise (got {brief(error.__cause__ or error)})"
         else:
             owner[begin[at]:begin[at + 1]] = np.where(mine >= 0, mine + first[at], -1)
     return owner, failures

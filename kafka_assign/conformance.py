@@ -137,7 +137,7 @@ def _not_subscribed(strategy):
         if wrong.any():
             return f"{name}: the owner of partition {np.argmax(wrong)} is no subscriber"
 
-
+# %% ../nbs/25_conformance.ipynb #4d5aa3d8
 @_promise("each-partition-once", "every partition with subscribers has an owner")
 def _forgotten(strategy):
     for name, columns, owner in _columns(strategy):

@@ -1,4 +1,4 @@
-"""The conformance suite finds what is broken, and only that; what strategies refuse, and how their errors are reported."""
+"""The conformance suite finds what is broken, and only that; what strategies refuse, and how errors are reported."""
 
 import os
 import subprocess

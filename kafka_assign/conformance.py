@@ -85,14 +85,14 @@ class Promise(NamedTuple):
 PROMISES: dict[str, Promise] = {}
 
 
-def _promise(id, sentence):
+def _promise(name, sentence):
     "Add the decorated function to the promises."
     def add(broken):
-        PROMISES[id] = Promise(id, sentence, broken)
+        PROMISES[name] = Promise(name, sentence, broken)
         return broken
     return add
 
-
+# %% ../nbs/25_conformance.ipynb #444efc5d
 def _answers(strategy, groups=None):
     "Name, group and unchecked answer of all groups that do not make it raise."
     for name, group in (groups or all_groups()).items():
@@ -249,22 +249,22 @@ class Report(NamedTuple):
     @property
     def broken(self) -> list[str]:
         "Ids of the promises that are broken."
-        return [id for id, words in self.found.items()
+        return [name for name, words in self.found.items()
                 if words and not words.startswith("not ")]
 
     def __str__(self):
         verdict = f"{len(self.broken)} broken" if self.broken else "conforms"
         return "\n".join([f"{shown(self.strategy)}: {verdict}", *(
-            f"  {id:20} {shown(words) or 'kept'}" for id, words in self.found.items())])
+            f"  {name:20} {shown(words) or 'kept'}" for name, words in self.found.items())])
 
 # %% ../nbs/25_conformance.ipynb #c326f6e9
 def check_strategy(strategy: str | Strategy | Callable,
                    promises: Iterable[str] | None = None) -> Report:
     "Run the suite, or the promises named, on a strategy given as for `assign`."
     chosen, found = resolve(strategy), {}
-    for id in PROMISES if promises is None else promises:
-        made = id not in chosen.without
-        found[id] = (PROMISES[id].broken(chosen) or "") if made else "not promised"
+    for name in PROMISES if promises is None else promises:
+        made = name not in chosen.without
+        found[name] = (PROMISES[name].broken(chosen) or "") if made else "not promised"
     return Report(chosen.label, found)
 
 # %% ../nbs/25_conformance.ipynb #6b57b96e

@@ -9,6 +9,7 @@ __all__ = ['BUILT_IN', 'ENTRY_POINTS', 'BROKER_PACKAGE', 'StrategyError', 'Strat
 # %% ../nbs/20_registry.ipynb #780d05aa
 import inspect
 from collections.abc import Callable, Iterable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from importlib import import_module
 from importlib.metadata import entry_points
@@ -218,10 +219,8 @@ def _value(text):
     if text.lower() in constants:
         return constants[text.lower()]
     for kind in (int, float):
-        try:
+        with suppress(ValueError):
             return kind(text)
-        except ValueError:
-            pass
     return text
 
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 _HOMES = {
     "TopicPartition": "members",
     "Member": "members",
-    "GroupError": "members",
+    "GroupError": "build",
     "Group": "group",
     "Assignment": "assignment",
     "AssignmentError": "assignment",
@@ -27,10 +27,11 @@ _HOMES = {
 
 if TYPE_CHECKING:  # the same table for editors, which do not run `__getattr__`
     from .assignment import Assignment, AssignmentError
+    from .build import GroupError
     from .comparison import Comparison, compare
     from .drawing.captions import describe
     from .group import Group
-    from .members import GroupError, Member, TopicPartition
+    from .members import Member, TopicPartition
     from .moves import explain
     from .pictures import plot
     from .registry import StrategyError, assign, assign_many, strategies, strategy

@@ -105,12 +105,11 @@ class Strategy:
 
     def check_user_data(self, group: Group) -> None:
         "Raise `StrategyError` if the strategy would have to decode claims from a member's `user_data`."
-        members = vars(group).get("details", ()) if self.claims else ()      # a group made from arrays has no bytes
-        for member in members:
-            if member.user_data is not None:
-                raise StrategyError(
-                    f"claims of member {quoted(member.id)} must be given as owned and generation: strategy "
-                    f"{quoted(self.label)} does not decode user_data (got {len(member.user_data)} bytes)")
+        if self.claims and group.has_user_data:
+            member = next(member for member in group.details if member.user_data is not None)
+            raise StrategyError(
+                f"claims of member {quoted(member.id)} must be given as owned and generation: strategy "
+                f"{quoted(self.label)} does not decode user_data (got {len(member.user_data)} bytes)")
 
 # %% ../nbs/20_registry.ipynb #ab4aeffa
 _registered: dict[str, Strategy] = {}

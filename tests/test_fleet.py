@@ -20,7 +20,7 @@ from kafka_assign.fleet.rows import MOST_PARTITIONS, OFFSETS, group_from_row, ro
 from kafka_assign.fleet.runs import Run
 from kafka_assign.fleet.sources import look_at, parquet_schema, rows_of_groups
 from kafka_assign.fleet.tables import COMPARED, READ, ROWS, FleetError
-from kafka_assign.members import GroupError
+from kafka_assign.build import GroupError
 
 STRATEGIES = ["range", "roundrobin", "fair", "lag"]
 HOSTILE = ["<script>alert(1)</script>", "[red]x[/b]", "\x1b[2J", "a\nb", "\u202eb", "n" * 249, "'; --", "\U0001F600",

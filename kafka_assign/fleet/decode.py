@@ -18,7 +18,7 @@ from ..ragged import row_offsets
 from .parts import Parts, flawed_rows, lengths, lowered, numbers, ranked, spread, take_apart, unnest
 from .rows import group_from_row
 from ..group import Group
-from ..members import GroupError
+from ..build import GroupError
 from ..metrics import partition_lag
 from ..ownership import previous_owners
 

@@ -16,8 +16,8 @@ import pyarrow.compute as pc
 from ..ragged import row_offsets, row_of, row_sums
 from .rows import MOST_PARTITIONS, group_from_row
 from .tables import PLACE
-from ..group import TYPES
-from ..members import GroupError
+from ..inputs import TYPES
+from ..build import GroupError
 from ..names import java_order
 
 # %% ../../nbs/52_fleet_parts.ipynb #6e9313b0

@@ -11,7 +11,8 @@ from collections.abc import Mapping
 import numpy as np
 
 from ..group import Group
-from ..members import GroupError, Member
+from ..build import GroupError
+from ..members import Member
 from ..metrics import partition_lag
 from ..names import shown
 

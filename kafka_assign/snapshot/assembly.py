@@ -14,7 +14,7 @@ import numpy as np
 
 from ..columns import Columns
 from ..ragged import row_offsets, row_sums
-from ..entry import MOST_PARTITIONS, Offsets, turns_of
+from ..build import MOST_PARTITIONS, Offsets
 from ..metrics import partition_lag
 from ..ownership import previous_owners
 from .inference import Seen, look_alike, subscribers
@@ -181,7 +181,8 @@ def _turns(told, member_offsets):
     for group in static:
         first, end = member_offsets[group:group + 2].tolist()
         members = [_Static(told.members[i][1], instance_of(told, i)) for i in range(first, end)]
-        turn[first:end] = first + turns_of(members)
+        order = sorted(range(end - first), key=lambda i: (members[i].instance_id is None, members[i].instance_id or "", i))
+        turn[first + np.array(order)] = np.arange(first, end)
     return turn
 
 # %% ../../nbs/34_snapshot_assembly.ipynb #6c5d3b4b

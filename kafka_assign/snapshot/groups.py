@@ -15,7 +15,7 @@ import numpy as np
 
 from ..columns import one_group
 from ..ragged import row_offsets
-from ..entry import Offsets
+from ..build import Offsets
 from ..group import Group
 from ..members import Member
 from .assembly import (

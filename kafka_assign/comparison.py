@@ -32,12 +32,13 @@ def columns_worth_showing(rows: Sequence[Mapping]) -> list[str]:
 
 # %% ../nbs/21_comparison.ipynb #ab23b815
 class Comparison:
-    """What strategies would do to a group: `rows` of summaries, `assignments` by name, and the `current` state.
+    """What strategies would do to a group: `rows` of summaries, `assignments`, the `current` state.
 
     `before` is the group as it is, if `group` is that group after some changes.
     """
 
-    def __init__(self, group: Group, assignments: Mapping[str, Assignment], before: Group | None = None):
+    def __init__(self, group: Group, assignments: Mapping[str, Assignment],
+                 before: Group | None = None):
         self.group, self.assignments = group, dict(assignments)
         self.before = group if before is None else before
         self.current = Assignment(self.before, self.before.previous, "current")
@@ -51,7 +52,8 @@ class Comparison:
         "The rows and, if any partition has a previous owner, the current state above them."
         groups = [self.group] if self.before is self.group else [self.before, self.group]
         rows = ([self.current.summary()] if (self.current.owner >= 0).any() else []) + self.rows
-        return Table(columns_worth_showing(rows), rows, ", then ".join(repr(group)[1:-1] for group in groups))
+        caption = ", then ".join(repr(group)[1:-1] for group in groups)
+        return Table(columns_worth_showing(rows), rows, caption)
 
     def __repr__(self):
         return self.table().text()
@@ -71,8 +73,11 @@ def compare(group: Group, strategies: Iterable[str | Strategy | Callable] | None
 
     `before`: the group as it is, to be shown beside, if `group` is that group after some changes.
     """
-    strategies = [strategies] if isinstance(strategies, (str, Strategy)) else strategies
-    chosen = [resolve(strategy) for strategy in (usual_strategies() if strategies is None else strategies)]
+    if strategies is None:
+        strategies = usual_strategies()
+    elif isinstance(strategies, (str, Strategy)):
+        strategies = [strategies]
+    chosen = map(resolve, strategies)
     return Comparison(group, {label: one.run(group) for label, one in _labeled(chosen)}, before)
 
 

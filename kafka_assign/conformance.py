@@ -28,14 +28,16 @@ def _random_group(rng: random.Random, size: int = 6) -> Group:
     "A group of fewer than `size` topics and members, some with previous owners and lag."
     topics = {f"t{i}": rng.randrange(0, 9) for i in range(rng.randrange(1, size))}
     equal = rng.random() < .3
-    members, claims = [], [(name, number) for name, count in topics.items() for number in range(count)]
+    partitions = [(name, number) for name, count in topics.items() for number in range(count)]
+    members = []
     for i in range(rng.randrange(1, size)):
         subscription = sorted(topics) if equal else [name for name in topics if rng.random() < .6]
-        owned = [claim for claim in claims if rng.random() < .3]
+        owned = [partition for partition in partitions if rng.random() < .3]
         members.append(Member(f"c{i}", subscription, owned=owned if rng.random() < .5 else (),
                               generation=rng.randrange(3),
                               instance_id=f"i{9 - i}" if rng.random() < .2 else None))
-    lag = {name: [rng.choice([-1, 0, 5, 5, 1000]) for _ in range(count)] for name, count in topics.items()}
+    lag = {name: [rng.choice([-1, 0, 5, 5, 1000]) for _ in range(count)]
+           for name, count in topics.items()}
     return Group(topics, members, lag=lag if rng.random() < .5 else None)
 
 
@@ -49,14 +51,18 @@ def odd_groups() -> dict[str, Group]:
     "Groups on which well-known assignors fail, by what is odd about them."
     pair = {"c0": ["t"], "c1": ["t"]}
     return {
-        "a member without topics beside equal ones (A)": Group({"t": 4}, {"c0": [], "c1": ["t"], "c2": ["t"]}),
-        "a claim on a partition that is gone (B)": Group({"t": 5}, pair, owned={"c0": [("t", 7), ("t", 0)]}),
+        "a member without topics beside equal ones (A)": Group(
+            {"t": 4}, {"c0": [], "c1": ["t"], "c2": ["t"]}),
+        "a claim on a partition that is gone (B)": Group(
+            {"t": 5}, pair, owned={"c0": [("t", 7), ("t", 0)]}),
         "the same with different subscriptions (C)": Group(
             {"t": 5, "u": 1}, pair | {"c2": ["u"]}, owned={"c0": [("t", 7)]}),
-        "a claimant that no longer subscribes (D)": Group({"t": 2}, {"c0": ["t"], "c1": []}, owned={"c1": [("t", 0)]}),
+        "a claimant that no longer subscribes (D)": Group(
+            {"t": 2}, {"c0": ["t"], "c1": []}, owned={"c1": [("t", 0)]}),
         "a partition listed twice (G)": Group({"t": 2}, pair, owned={"c0": [("t", 0), ("t", 0)]}),
         "claims of three generations (H)": Group({"t": 1}, [
-            Member(f"c{i}", ["t"], owned=[("t", 0)], generation=g) for i, g in enumerate((5, 5, 6))]),
+            Member(f"c{i}", ["t"], owned=[("t", 0)], generation=generation)
+            for i, generation in enumerate((5, 5, 6))]),
         "greedy rules forget a partition": Group(
             {"t": 1, "u": 1, "v": 1}, {"m": ["t"], "a": ["t", "u"], "y": ["u", "v"]}),
         "no members (K)": Group({"t": 3}, {}), "nothing at all (K)": Group({}, {}),
@@ -64,7 +70,8 @@ def odd_groups() -> dict[str, Group]:
             {"t": 3, "u": 2, "v": 1}, {"c0": ["t"], "c1": ["u", "v"], "c2": ["t", "v"]}),
         "a topic without metadata (R)": Group({"t": 2}, {"c0": ["t", "ghost"], "c1": ["ghost"]}),
         "no partitions anywhere (S)": Group({"t": 0, "u": 0}, {"c0": ["t", "u"], "c1": ["u"]}),
-        "names of all kinds (S)": Group({"é": 2, "t" * 249: 1}, {"\U0001F600": ["é"], "\uff41": ["é", "t" * 249]}),
+        "names of all kinds (S)": Group(
+            {"é": 2, "t" * 249: 1}, {"\U0001F600": ["é"], "\uff41": ["é", "t" * 249]}),
         "lag unknown or beyond 2^53 (T)": Group({"t": 3}, pair, lag={"t": [-1, 2**61, 2**61]}),
         "static and dynamic members alternate (U)": Group({"t": 9}, [
             Member(f"c{i}", ["t"], instance_id=f"i{i}" if i % 2 else None) for i in range(4)])}
@@ -72,7 +79,7 @@ def odd_groups() -> dict[str, Group]:
 # %% ../nbs/25_conformance.ipynb #444efc5b
 def all_groups() -> dict[str, Group]:
     "Every group that the suite tries, by name."
-    return {**odd_groups(), **{f"random group {i}": group for i, group in enumerate(random_groups())}}
+    return odd_groups() | {f"random group {i}": group for i, group in enumerate(random_groups())}
 
 # %% ../nbs/25_conformance.ipynb #444efc5a
 class Promise(NamedTuple):
@@ -272,7 +279,8 @@ def pytest_generate_tests(metafunc):
     "One test for each strategy and promise."
     named = os.environ.get("KAFKA_ASSIGN_STRATEGY")
     names = [named] if named else list(strategies())
-    metafunc.parametrize("strategy, promise", [(name, promise) for name in names for promise in PROMISES])
+    pairs = [(name, promise) for name in names for promise in PROMISES]
+    metafunc.parametrize("strategy, promise", pairs)
 
 # %% ../nbs/25_conformance.ipynb #6b57b96f
 def test_conformance(strategy: str, promise: str):

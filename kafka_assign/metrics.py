@@ -142,8 +142,8 @@ def partition_lag(committed, begin, end, reset: str = "latest") -> np.ndarray:
     """Lag in records by the rule of KAFKA-5337, int64; -1 = unknown.
 
     `committed`, `begin` and `end` are offsets, scalars or arrays. Committed -1 = none:
-    `reset` decides (`auto.offset.reset`, in any case). End -1 = unknown, and so is begin
-    -1 if the rule needs it.
+    `reset` decides (`auto.offset.reset`, in any case). End -1 = unknown; so is begin -1
+    if the rule needs it.
     """
     committed, begin, end = (np.asarray(o, np.int64) for o in (committed, begin, end))
     from_start = np.where(begin < 0, -1, np.maximum(end - begin, 0))

@@ -26,7 +26,7 @@ def java_order(names: Iterable[str]) -> list[int]:
         names = [java_key(name) for name in names]
     return sorted(range(len(names)), key=names.__getitem__)
 
-
+# %% ../nbs/00_names.ipynb #c2fdfc23
 def java_sorted(names: Iterable[str]) -> list[str]:
     "`names` in the order of Java's `String.compareTo`."
     names = list(names)
@@ -34,7 +34,7 @@ def java_sorted(names: Iterable[str]) -> list[str]:
 
 # %% ../nbs/00_names.ipynb #52382598
 def shown(name: object) -> str:
-    "`name` as text that is safe in a terminal: every character that is not printable becomes an escape (`\\x1b`)."
+    "`name` as text that is safe in a terminal: what is not printable becomes an escape (`\\x1b`)."
     text = str(name)
     if text.isprintable():
         return text
@@ -47,16 +47,18 @@ def quoted(name: object) -> str:
 
 # %% ../nbs/00_names.ipynb #8e54b2d1
 def brief(value: object) -> str:
-    "A value as messages show it, short and printable: an error with its type and its text, all else by its repr."
+    "A value as messages show it, short and printable; an error: its type and its text."
+    kind = type(value).__name__
     try:
-        return shown(f"{type(value).__name__}: {value}" if isinstance(value, BaseException) else short_repr(value))
+        is_error = isinstance(value, BaseException)
+        return shown(f"{kind}: {value}" if is_error else short_repr(value))
     except Exception:                   # its own text may be what raises
-        return type(value).__name__
+        return kind
 
 # %% ../nbs/00_names.ipynb #f0e1c0d1
 @contextmanager
 def foreign_code(what: str, error_class: type[ValueError]) -> Iterator[None]:
-    "Run other people's code: a `ValueError` passes, any other error becomes an `error_class` that names `what`."
+    "Run other people's code; an error that is no `ValueError` becomes `error_class`."
     try:
         yield
     except ValueError:
@@ -71,7 +73,7 @@ def counted(number: int, word: str) -> str:
 
 # %% ../nbs/00_names.ipynb #eccdf613
 def did_you_mean(name: str, known: Iterable[str]) -> str:
-    "The end of an error message, `; did you mean 'x'?` for the nearest of `known`; empty if none is near."
+    "The end of an error message: `; did you mean 'x'?` for the nearest of `known`, or nothing."
     near = get_close_matches(name, list(known), n=1)
     return f"; did you mean {quoted(near[0])}?" if near else ""
 
@@ -82,7 +84,7 @@ def _side(cells):
 
 
 def html_table(caption: str, head: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
-    "A table in HTML with a line above it, or the line alone if there are no rows; all is foreign text and escaped."
+    "A table in HTML with a line above it, or the line alone if there are no rows; all is escaped."
     rows = [[shown(cell) for cell in cells] for cells in rows]
     sides = [_side(cells) for cells in zip(*rows)]
 

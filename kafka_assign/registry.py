@@ -23,7 +23,7 @@ from .names import did_you_mean, foreign_code, quoted, shown
 
 # %% ../nbs/20_registry.ipynb #99bef66e
 class StrategyError(ValueError):
-    "A strategy that cannot be found or cannot be used, an option that it does not have, or a function that raised."
+    "A strategy that cannot be found or used, an option that it does not have, or one that raised."
 
 # %% ../nbs/20_registry.ipynb #323ab2fc
 @dataclass(frozen=True)
@@ -61,7 +61,7 @@ class Strategy:
         return f"{self.name}:{options}" if options else self.name
 
     def with_options(self, options: Mapping) -> "Strategy":
-        "The strategy with `options` bound; raises `StrategyError` if its function does not take one of them."
+        "The strategy with `options` bound; raises `StrategyError` for one that it does not have."
         taken = list(inspect.signature(self.function).parameters.values())[1:]
         names = [parameter.name for parameter in taken]
         takes_any = any(parameter.kind is parameter.VAR_KEYWORD for parameter in taken)
@@ -73,7 +73,7 @@ class Strategy:
         return replace(self, options={**self.options, **options})
 
     def ask(self, given: Group | Columns):
-        "The unchecked answer of its function. A `ValueError` passes; any other error becomes a `StrategyError`."
+        "The unchecked answer of its function; its errors, except `ValueError`, name the strategy."
         with foreign_code(f"strategy {quoted(self.label)}", StrategyError):
             return self.function(given, **self.options)
 
@@ -83,8 +83,8 @@ class Strategy:
         answer = self.ask(group.columns if self.many else group)
         if isinstance(answer, Assignment):
             if answer.group is not group:
-                raise AssignmentError(f"strategy {quoted(self.label)} must answer for the group it was given "
-                                      "(got another one)")
+                raise AssignmentError(f"strategy {quoted(self.label)} must answer for the group "
+                                      "it was given (got another one)")
             answer = answer.owner
         try:
             return Assignment(group, answer, self.label, self.prove).check()
@@ -92,24 +92,26 @@ class Strategy:
             raise AssignmentError(f"strategy {quoted(self.label)}: {error}") from None
 
     def run_many(self, columns: Columns) -> np.ndarray:
-        "Its owner column for all groups of `columns`, int32, checked; only for a strategy with `many`."
+        "Its owner column for all groups of `columns`, int32, checked; only for one with `many`."
         owner = np.asarray(self.ask(columns))
         if owner.dtype.kind not in "iu" and owner.size or owner.shape != (columns.size,):
-            raise AssignmentError(f"owner must be whole numbers, one for each of {columns.size} partitions "
-                                  f"(got {owner.dtype} of shape {owner.shape})")
+            raise AssignmentError(
+                f"owner must be whole numbers, one for each of {columns.size} partitions "
+                f"(got {owner.dtype} of shape {owner.shape})")
         wrong = (owner != -1) & ~columns.owners_subscribed(owner)
         if wrong.any():
-            raise AssignmentError(f"an owner must subscribe to the topic (got member {owner[wrong][0]} "
-                                  f"at partition {np.argmax(wrong)})")
+            found = f"member {owner[wrong][0]} at partition {np.argmax(wrong)}"
+            raise AssignmentError(f"an owner must subscribe to the topic (got {found})")
         return owner.astype(np.int32)
 
     def check_user_data(self, group: Group) -> None:
-        "Raise `StrategyError` if the strategy would have to decode claims from a member's `user_data`."
+        "Raise `StrategyError` if it would have to decode claims from a member's `user_data`."
         if self.claims and group.has_user_data:
             member = next(member for member in group.details if member.user_data is not None)
             raise StrategyError(
-                f"claims of member {quoted(member.id)} must be given as owned and generation: strategy "
-                f"{quoted(self.label)} does not decode user_data (got {len(member.user_data)} bytes)")
+                f"claims of member {quoted(member.id)} must be given as owned and generation: "
+                f"strategy {quoted(self.label)} does not decode user_data "
+                f"(got {len(member.user_data)} bytes)")
 
 # %% ../nbs/20_registry.ipynb #ab4aeffa
 _registered: dict[str, Strategy] = {}
@@ -118,12 +120,14 @@ _registered: dict[str, Strategy] = {}
 def strategy(name: str, kafka: str | None = None, protocol: str = "eager", many: bool = False,
              claims: str | None = None, prove: Callable | None = None, without: Iterable[str] = (),
              usual: bool = True) -> Callable:
-    "Register a function of a `Group` (with `many`: of `Columns`) that returns the owner column, as strategy `name`."
+    "Register a function of a `Group` (with `many`: of `Columns`) as strategy `name`."
     if protocol not in ("eager", "cooperative", "broker"):
-        raise StrategyError(f"protocol of strategy {name!r} must be eager, cooperative or broker (got {protocol!r})")
+        raise StrategyError(f"protocol of strategy {name!r} must be eager, cooperative or broker "
+                            f"(got {protocol!r})")
 
     def register(function):
-        function.strategy = Strategy(name, function, kafka, protocol, many, claims, prove, tuple(without), usual)
+        function.strategy = Strategy(name, function, kafka, protocol, many, claims, prove,
+                                     tuple(without), usual)
         if not function.__module__.startswith("kafka_assign."):
             _registered[name] = function.strategy
         return function
@@ -147,8 +151,9 @@ def _load(place):
     module, _, name = place.partition(":")
     try:
         return getattr(import_module(module), name)
-    except Exception as error:                     # importing a module that others wrote may raise anything
-        raise StrategyError(f"strategy {shown(place)} must be importable (got {shown(error)})") from error
+    except Exception as error:           # importing a module that others wrote may raise anything
+        message = f"strategy {shown(place)} must be importable (got {shown(error)})"
+        raise StrategyError(message) from error
 
 
 def _adopt(name, function):
@@ -156,7 +161,8 @@ def _adopt(name, function):
     if isinstance(function, Strategy):
         return function
     if not callable(function):
-        raise StrategyError(f"strategy {quoted(name)} must be a function (got {type(function).__name__})")
+        found = type(function).__name__
+        raise StrategyError(f"strategy {quoted(name)} must be a function (got {found})")
     return getattr(function, "strategy", None) or Strategy(name, function)
 
 
@@ -235,7 +241,7 @@ def parse_options(text: str) -> dict:
 
 # %% ../nbs/20_registry.ipynb #14982224
 def resolve(name: str | Strategy | Callable, **options) -> Strategy:
-    "The strategy named by a name of ours, a class of Kafka's or `package.module:function`; or made from a function."
+    "The strategy of a name, a class of Kafka's, `package.module:function`, or a function."
     if not isinstance(name, str):
         return _adopt(getattr(name, "__name__", "strategy"), name).with_options(options)
     head, _, rest = name.strip().partition(":")
@@ -245,7 +251,8 @@ def resolve(name: str | Strategy | Callable, **options) -> Strategy:
         chosen = _adopt(f"{head}:{function}", _load(f"{head}:{function}"))
     if chosen is None:
         known = [*strategies(), *(one.kafka for one in _with_class())]
-        raise StrategyError(f"unknown strategy {quoted(head)}{did_you_mean(head.rpartition('.')[2], known)}")
+        hint = did_you_mean(head.rpartition(".")[2], known)
+        raise StrategyError(f"unknown strategy {quoted(head)}{hint}")
     return chosen.with_options(parse_options(rest) | options)
 
 # %% ../nbs/20_registry.ipynb #786a54de
@@ -256,7 +263,7 @@ def assign(group: Group, strategy: str | Strategy | Callable, **options) -> Assi
 # %% ../nbs/20_registry.ipynb #32037358
 def assign_many(groups: Mapping | Iterable[Group], strategy: str | Strategy | Callable,
                 **options) -> dict | list:
-    "The assignments of many groups: a dict with the same keys for a mapping, a list for an iterable."
+    "The assignments of many groups: a dict with the keys of a mapping, else a list."
     if isinstance(groups, Mapping):
         return dict(zip(groups, assign_many(groups.values(), strategy, **options)))
     chosen, groups = resolve(strategy, **options), list(groups)
@@ -266,6 +273,7 @@ def assign_many(groups: Mapping | Iterable[Group], strategy: str | Strategy | Ca
         chosen.check_user_data(group)
     columns = side_by_side([group.columns for group in groups])
     owners = np.split(chosen.run_many(columns), columns.group_offsets[1:-1])
-    first = columns.member_offsets.tolist()
-    return [Assignment(group, np.where(owner >= 0, owner - first[i], -1), chosen.label, chosen.prove)
-            for i, (group, owner) in enumerate(zip(groups, owners))]
+    owners = [np.where(owner >= 0, owner - first, -1)
+              for owner, first in zip(owners, columns.member_offsets.tolist())]
+    return [Assignment(group, owner, chosen.label, chosen.prove)
+            for group, owner in zip(groups, owners)]

@@ -5,14 +5,14 @@
 # %% auto #0
 __all__ = ['GAP', 'cell', 'display_width', 'Table']
 
-# %% ../nbs/05_tables.ipynb #9cdb8a84
+# %% ../nbs/05_tables.ipynb #ee15e78c
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from html import escape
 from numbers import Integral
 
 from .names import shown
 
-# %% ../nbs/05_tables.ipynb #9b677fa2
+# %% ../nbs/05_tables.ipynb #5ac1a190
 def cell(value: object) -> str:
     "A value as a table shows it; `-` = does not apply, or is not known."
     if isinstance(value, bool):
@@ -21,7 +21,7 @@ def cell(value: object) -> str:
         return f"{value:,}"
     return "-" if value in (None, "") else shown(value)
 
-# %% ../nbs/05_tables.ipynb #2b44b28f
+# %% ../nbs/05_tables.ipynb #4db20d64
 def display_width(text: str) -> int:
     "How many columns of a terminal a text takes."
     if text.isascii():
@@ -29,75 +29,80 @@ def display_width(text: str) -> int:
     from rich.cells import cell_len
     return cell_len(text)
 
-# %% ../nbs/05_tables.ipynb #2a3e7d1f
+# %% ../nbs/05_tables.ipynb #fac12072
 GAP = 2
 
 
 class Table:
-    """Rows under a head: as plain text, as HTML, for Rich.
+    """Rows under a head: as plain text, as HTML, and for Rich.
 
-    `head`: a key for each column, words joined by `_`; `rows`: sequences of values, or mappings by key, in which an
-    absent key is an unknown value; `sides`: `left` or `right` for each column.
+    `head`: a key for each column, words joined by `_`; `rows`: sequences of values, or mappings by
+    key, in which an absent key is an unknown value; `sides`: `left` or `right` for each column.
     """
 
     def __init__(self, head: Sequence[str], rows: Iterable[Sequence | Mapping], caption: str = "",
                  sides: Sequence[str] | None = None):
-        values = [[row.get(key) for key in head] if isinstance(row, Mapping) else list(row) for row in rows]
+        values = [list(map(row.get, head)) if isinstance(row, Mapping) else row for row in rows]
+        blank = [""] * len(head)
         self.head, self.caption = list(head), shown(caption)
-        self.rows = [[*map(cell, row), *[""] * (len(head) - len(row))] for row in values]
-        texts = [any(isinstance(row[i], str) and row[i] for row in values if i < len(row)) for i in range(len(head))]
-        self.sides = list(sides or ("left" if text else "right" for text in texts))
+        self.rows = [[*map(cell, row), *blank[len(row):]] for row in values]
+        texts = {i for row in values for i, one in enumerate(row) if isinstance(one, str) and one}
+        self.sides = sides or ["left" if i in texts else "right" for i in range(len(head))]
 
     def columns(self, heads: bool = True) -> list[list[str]]:
         "The lines of each column, all of one width; the stacked words of the heads come first."
-        words = [key.split("_") for key in self.head]
+        words = [key.split("_") if heads else [] for key in self.head]
         height = max(map(len, words), default=0)
-        columns = [[*[""] * (height - len(own)), *own] if heads else [] for own in words]
-        columns = [[*own, *(row[i] for row in self.rows)] for i, own in enumerate(columns)]
-        padded = []
-        for lines, side in zip(columns, self.sides):
-            widths = list(map(display_width, lines))
-            blanks = [" " * (max(widths, default=0) - width) for width in widths]
-            padded.append([text + blank if side == "left" else blank + text for text, blank in zip(lines, blanks)])
-        return padded
+        columns = []
+        for i, (own, side) in enumerate(zip(words, self.sides)):
+            lines = [""] * (height - len(own)) + own + [row[i] for row in self.rows]
+            width = max(map(display_width, lines), default=0)
+            blanks = [" " * (width - display_width(line)) for line in lines]
+            columns.append([line + blank if side == "left" else blank + line
+                            for line, blank in zip(lines, blanks)])
+        return columns
 
     def text(self, heads: bool = True, indent: int = 0) -> str:
         "Plain text; the caption, if there is one, is a line `<...>` above it."
-        lines = (" " * indent + (" " * GAP).join(line).rstrip() for line in zip(*self.columns(heads)))
-        return "\n".join([f"<{self.caption}>"] * bool(self.caption) + list(lines))
+        caption = [f"<{self.caption}>"] if self.caption else []
+        lines = map((" " * GAP).join, zip(*self.columns(heads)))
+        return "\n".join(caption + [f"{' ' * indent}{line}".rstrip() for line in lines])
 
     def html(self) -> str:
-        "HTML, every cell escaped, with the caption as a paragraph above it; without rows, the caption alone."
-        def line(tag, cells):
+        "HTML, all escaped, with the caption as a paragraph above; without rows, the caption alone."
+        def line(tag, texts):
             return "<tr>" + "".join(f'<{tag} style="text-align: {side}">{escape(text)}</{tag}>'
-                                    for side, text in zip(self.sides, cells)) + "</tr>"
+                                    for side, text in zip(self.sides, texts)) + "</tr>"
         caption = f"<p>{escape(self.caption)}</p>" if self.caption else ""
-        lines = [line("th", (key.replace("_", " ") for key in self.head)), *(line("td", row) for row in self.rows)]
-        return f"{caption}<table>{''.join(lines)}</table>" if self.rows else caption
+        head = line("th", [key.replace("_", " ") for key in self.head])
+        body = "".join(line("td", row) for row in self.rows)
+        return f"{caption}<table>{head}{body}</table>" if self.rows else caption
 
-    def rich(self, stack: bool = True):
-        "A `rich.table.Table`; `stack`: one word of a head per line. Rich wraps long cells within their column."
+    def rich(self, heads: bool = True):
+        "A `rich.table.Table`, which wraps long cells within their column."
         from rich.table import Table as RichTable
         from rich.text import Text
-        table = RichTable(box=None, pad_edge=False, padding=(0, GAP, 0, 0), header_style="bold")
+        table = RichTable(box=None, pad_edge=False, padding=(0, GAP, 0, 0), show_header=heads,
+                          header_style="bold")
         for key, side in zip(self.head, self.sides):
-            table.add_column(Text(key.replace("_", "\n" if stack else " ")), justify=side, overflow="fold")
+            table.add_column(Text(key.replace("_", "\n")), justify=side, overflow="fold")
         for row in self.rows:
             table.add_row(*map(Text, row))
         return table
 
     def fitting(self, width: int) -> Iterator["Table"]:
-        "Tables at most `width` wide that hold the columns of this one, each beginning with its first column."
-        widths, block = [display_width(lines[0]) for lines in self.columns()], []
+        "The columns in tables at most `width` wide, each of which begins with the first column."
+        widths, block = [display_width(lines[0]) + GAP for lines in self.columns()], []
         for i in range(1, len(self.head)):
-            if block and widths[0] + sum(GAP + widths[j] for j in [*block, i]) > width:
-                yield self._of([0, *block])
+            if block and widths[0] + sum(widths[j] for j in [*block, i]) - GAP > width:
+                yield self._part([0, *block])
                 block = []
             block.append(i)
-        yield self._of([0, *block])
+        yield self._part([0, *block])
 
-    def _of(self, places):
+    def _part(self, places):
         "The table of some of the columns."
-        part = Table([self.head[i] for i in places], [], self.caption, [self.sides[i] for i in places])
+        head, sides = [self.head[i] for i in places], [self.sides[i] for i in places]
+        part = Table(head, [], self.caption, sides)
         part.rows = [[row[i] for i in places] for row in self.rows]
         return part

@@ -13,7 +13,7 @@ from html import escape
 from pathlib import Path
 
 from .assignment import Assignment
-from .assignors.comparison import Comparison
+from .comparison import Comparison
 from .drawing.canvas import WIDTH, Canvas, settled
 from .drawing.captions import describe
 from .drawing.panels import draw_scene

@@ -11,7 +11,7 @@ from kafka_assign import Group, Member, assign, assign_many
 from kafka_assign.assignors import sticky
 from kafka_assign.assignors.exact import expanding, network, pouring, settling, splitting, tables
 from kafka_assign.assignors.exact.proving import prove
-from kafka_assign.assignors.registry import resolve, usual_strategies
+from kafka_assign.registry import resolve, usual_strategies
 from kafka_assign.certificate import check_columns
 from kafka_assign.columns import Columns, side_by_side
 from kafka_assign.ragged import row_offsets, row_of

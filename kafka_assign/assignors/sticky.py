@@ -19,7 +19,7 @@ from .exact.pushing import push_stuck
 from .exact.settling import Problem, Rows, even, problem_of, settle, stuck
 from .exact.splitting import by_block, flatten, is_large, is_wide, too_narrow
 from .exact.tables import Tables, blocks_of, tables_of
-from .registry import strategy
+from ..registry import strategy
 from ..columns import Columns
 from ..ragged import take_rows, row_lengths, row_sums
 

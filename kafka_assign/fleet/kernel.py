@@ -13,7 +13,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from ..assignors.registry import BUILT_IN, Strategy, StrategyError, resolve
+from ..registry import BUILT_IN, Strategy, StrategyError, resolve
 from ..attention import Need, needs, outcome
 from ..ragged import row_offsets, row_sums
 from .decode import Batch, decode_rows

@@ -21,7 +21,7 @@ def levels(columns: Columns, owner: np.ndarray) -> np.ndarray:
     pairs, level = topic_owner_pairs(columns, owner), loads(columns, owner)
     while True:
         raised = level.copy()
-        highest_owner = row_maxima(level[pairs.member], pairs.at)
+        highest_owner = row_maxima(level[pairs.member], pairs.offsets)
         np.maximum.at(raised, columns.subscribers, np.repeat(highest_owner, columns.subscriber_counts))
         if np.array_equal(raised, level):
             return level
@@ -56,7 +56,7 @@ def _rules(columns, owner, level):
     new = topic_owner_pairs(columns, np.where(owner == columns.previous, -1, owner))
     lowest = row_minima(level[columns.subscribers], columns.subscriber_offsets)
     return _Rules(
-        np.concatenate([row_of(owned.at), row_of(new.at)]), np.concatenate([owned.member, new.member]),
+        np.concatenate([row_of(owned.offsets), row_of(new.offsets)]), np.concatenate([owned.member, new.member]),
         np.repeat([1, 0], [len(owned.member), len(new.member)]), *_returns(columns, owner, level),
         np.where(level[columns.subscribers] == np.repeat(lowest, columns.subscriber_counts), 0, LARGEST))
 

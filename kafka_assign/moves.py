@@ -22,7 +22,8 @@ from . import metrics
 from .assignment import Assignment
 from .group import Group
 from .members import TopicPartition
-from .names import html_table, shown
+from .names import shown
+from .tables import Table
 
 # %% ../nbs/41_moves.ipynb #ae353b88
 class Move(NamedTuple):
@@ -67,16 +68,13 @@ class MoveGraph:
         source, target = group.previous[moved], owner[moved]
         topics = group.columns.topic_of[placed]
         self.columns, self.load = group.columns, assignment.loads.copy()
-        self.arcs = self._counts(source, target)
-        "of each source: target -> moves, targets ascending"
+        self.arcs = self._counts(source, target)      # of each source: target -> moves
         self.targets = [as_bits(row) for row in self.arcs]
         self.sources = [as_bits(row) for row in self._counts(target, source)]
-        self.spare = self._counts(owner[placed], topics)
-        "of each member: topic -> partitions of it without a previous owner"
+        self.spare = self._counts(owner[placed], topics)    # of each: topic -> count
         self.subscribers = {topic: as_bits(self.columns.subscribers_of(topic))
                             for topic in np.unique(topics).tolist()}
-        self.taken_back = []
-        "source, target, verdict, and how many moves"
+        self.taken_back = []                         # source, target, verdict, count
 
     def _counts(self, row, value):
         "For each member a dict from each of its values to the number of occurrences."
@@ -107,7 +105,6 @@ def shortest_path(graph: MoveGraph, start: int, ends: int) -> list[int] | None:
                 following |= dict.fromkeys(in_bits(new), member)
         previous |= following
         layer = list(following)
-    return None
 
 # %% ../nbs/41_moves.ipynb #180f2550
 def take_back(graph: MoveGraph, path: list[int], verdict: Verdict) -> None:
@@ -135,8 +132,6 @@ def take_back(graph: MoveGraph, path: list[int], verdict: Verdict) -> None:
 # %% ../nbs/41_moves.ipynb #d28e4e93
 def path_back(graph: MoveGraph, start: int, verdict: Verdict) -> list[int] | None:
     "A path from `start` that can be taken back with this verdict, or None."
-    if not graph.targets[start]:
-        return None
     if verdict == Verdict.RETURNED:
         path = shortest_path(graph, start, graph.sources[start])
         return path and [*path, start]
@@ -159,11 +154,12 @@ def take_back_unnecessary(graph: MoveGraph) -> MoveGraph:
     return graph
 
 # %% ../nbs/41_moves.ipynb #cc803990
-def verdicts(moves: Iterable[tuple[int, int]], taken_back: Sequence) -> list[Verdict]:
-    "The verdict on each move (source, target), given what was taken back."
+def verdicts(graph: MoveGraph, sources: Iterable, targets: Iterable) -> list[Verdict]:
+    "The verdict on each move, given what was taken back from the graph."
     noted = defaultdict(list)
-    for source, target, verdict, times in reversed(taken_back):
+    for source, target, verdict, times in reversed(graph.taken_back):
         noted[source, target] += [verdict] * times
+    moves = zip(sources, targets)
     return [noted[move].pop() if noted[move] else Verdict.NEEDED for move in moves]
 
 # %% ../nbs/41_moves.ipynb #b3dfc749
@@ -221,8 +217,7 @@ class Moves(Sequence):
         self._sources = self.group.previous[changed].tolist()
         self._targets = assignment.owner[changed].tolist()
         self._graph = take_back_unnecessary(MoveGraph(assignment))
-        moves = zip(self._sources, self._targets)
-        self._verdicts = verdicts(moves, self._graph.taken_back)
+        self._verdicts = verdicts(self._graph, self._sources, self._targets)
 
     def __len__(self) -> int:
         return len(self._places)
@@ -234,7 +229,7 @@ class Moves(Sequence):
 
     @property
     def unnecessary(self) -> int:
-        "How many moves balance did not need; all of them can be taken back together."
+        "How many moves balance did not need: all of them can be taken back together."
         return len(self) - self._verdicts.count(Verdict.NEEDED)
 
     @property
@@ -261,15 +256,15 @@ class Moves(Sequence):
 
     def _balance(self, source, target):
         "Why balance needs a move from `source` to `target`: their loads without it."
-        load, loads, names = self._graph.load, self.assignment.loads, self.group.members
+        load, loads = self._graph.load, self.assignment.loads
+        name = lambda member: shown(self.group.members[member])
+        taker = name(target)
         same = load[source] == loads[source] and load[target] == loads[target]
         without = "without it" if same else "without it and the unnecessary moves"
-        words = (f"balance: {without} {shown(names[source])} would have {load[source] + 1} "
-                 f"and {shown(names[target])} {load[target] - 1}")
-        further = next(iter(self._graph.arcs[target]), None)
-        if further is None:
-            return words
-        return f"{words}; {shown(names[target])} passes one on to {shown(names[further])}"
+        third = next(iter(self._graph.arcs[target]), None)
+        passed = "" if third is None else f"; {taker} passes one on to {name(third)}"
+        return (f"balance: {without} {name(source)} would have {load[source] + 1} "
+                f"and {taker} {load[target] - 1}{passed}")
 
     def _placed_moves(self, limit=None):
         "The placed partitions, or the first of them."
@@ -280,8 +275,8 @@ class Moves(Sequence):
             target = self.group.members[self.assignment.owner[place]]
             yield Move(self.group.at(place), source, target, reason)
 
-    def _head(self):
-        "All of it in a line."
+    def _table(self):
+        "A line for all, then the first moves, then the first placed partitions."
         lost, placed = self._targets.count(-1), int(self.assignment.placed.sum())
         moved, verdict = len(self) - lost, ""
         if self.unnecessary:
@@ -291,30 +286,24 @@ class Moves(Sequence):
         elif moved:
             verdict = ", and without any of these moves loads would be less balanced"
         lost = f"; {lost} lost their owner" if lost else ""
-        title = shown(self.assignment.strategy or "assignment")
-        return f"{title}: {moved} moved{verdict}; {placed} placed{lost}"
-
-    def _rows(self):
-        "The first moves, then the first placed partitions, as rows of text."
-        moves = [("unassigned" if move.target is None else "moved", move)
+        caption = (f"{self.assignment.strategy or 'assignment'}: {moved} moved"
+                   f"{verdict}; {placed} placed{lost}")
+        moves = [("unassigned" if move.target is None else "moved", *move)
                  for move in self[:SHOWN_MOVES]]
         limit = SHOWN_MOVES - len(moves)
-        moves += [("placed", move) for move in self._placed_moves(limit)]
-        rows = [(what, "-".join(map(shown, partition)),
-                 f"{shown(source or '')} -> {shown(target or '')}".strip(), reason)
-                for what, (partition, source, target, reason) in moves]
-        more = len(self) + int(self.assignment.placed.sum()) - len(rows)
-        return rows + ([(f"and {more} more", "", "", "")] if more else [])
+        moves += [("placed", *move) for move in self._placed_moves(limit)]
+        rows = [(what, "-".join(map(str, place)),
+                 f"{source or ''} -> {target or ''}".strip(), reason)
+                for what, place, source, target, reason in moves]
+        more = len(self) + placed - len(rows)
+        rows += [[f"and {more:,} more"]] if more else []
+        return Table(["", "partition", "from, to", "why"], rows, caption)
 
     def __repr__(self) -> str:
-        rows = self._rows()
-        widths = [max(map(len, column)) for column in zip(*rows)]
-        lines = ("  " + "  ".join(map(str.ljust, row, widths)).rstrip() for row in rows)
-        return "\n".join([f"<{self._head()}>", *lines])
+        return self._table().text(heads=False, indent=2)
 
     def _repr_html_(self):
-        head = ["", "partition", "from, to", "why"]
-        return html_table(self._head(), head, self._rows())
+        return self._table().html()
 
 # %% ../nbs/41_moves.ipynb #ca7a7286
 def explain(assignment: Assignment) -> Moves:

@@ -56,7 +56,7 @@ def in_bits(bits: int) -> list[int]:
     "The members of such a set, ascending."
     packed = bits.to_bytes(bits.bit_length() // 8 + 1, "little")
     mask = np.unpackbits(np.frombuffer(packed, np.uint8), bitorder="little")
-    return np.flatnonzero(mask).tolist()
+    return mask.nonzero()[0].tolist()
 
 # %% ../nbs/41_moves.ipynb #e84a14e4
 class MoveGraph:
@@ -89,7 +89,7 @@ class MoveGraph:
 def shortest_path(graph: MoveGraph, start: int, ends: int) -> list[int] | None:
     "Members along a shortest path from `start` to one of `ends` (bits); None: no path."
     previous, layer, unseen = {start: None}, [start], ~(1 << start)
-    while layer:
+    while layer and ends:
         last = next((member for member in layer if graph.targets[member] & ends), None)
         if last is not None:
             found = graph.targets[last] & ends

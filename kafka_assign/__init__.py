@@ -22,18 +22,18 @@ _HOMES = {
     "Comparison": "assignors.comparison",
     "explain": "moves",
     "plot": "pictures",
-    "describe": "drawing.captions",
+    "describe": "pictures.words",
 }
 
 if TYPE_CHECKING:  # the same table for editors, which do not run `__getattr__`
     from .assignment import Assignment, AssignmentError
     from .assignors.comparison import Comparison, compare
     from .assignors.registry import StrategyError, assign, assign_many, strategies, strategy
-    from .drawing.captions import describe
     from .group import Group
     from .members import GroupError, Member, TopicPartition
     from .moves import explain
     from .pictures import plot
+    from .pictures.words import describe
 
 __all__ = ["Assignment", "AssignmentError", "Comparison", "Group", "GroupError", "Member", "StrategyError",
            "TopicPartition", "assign", "assign_many", "compare", "describe", "explain", "plot", "strategies",

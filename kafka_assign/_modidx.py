@@ -1189,8 +1189,6 @@ d = { 'settings': {'branch': 'main', 'doc_baseurl': '', 'doc_host': '', 'git_url
                                                                                                 'kafka_assign/pictures/layout.py'),
                                               'kafka_assign.pictures.layout.Scene.load_parts': ( 'pictures_layout.html#scene.load_parts',
                                                                                                  'kafka_assign/pictures/layout.py'),
-                                              'kafka_assign.pictures.layout.Scene.present': ( 'pictures_layout.html#scene.present',
-                                                                                              'kafka_assign/pictures/layout.py'),
                                               'kafka_assign.pictures.layout._places': ( 'pictures_layout.html#_places',
                                                                                         'kafka_assign/pictures/layout.py'),
                                               'kafka_assign.pictures.layout.best_layout': ( 'pictures_layout.html#best_layout',

@@ -93,6 +93,7 @@ class Canvas:
 
     def __init__(self, height: float):
         from matplotlib.figure import Figure
+        self.height = height
         self.figure = Figure(figsize=(WIDTH / 72, height / 72), dpi=72, facecolor="none")
         self.axes = self.figure.add_axes(
             (0, 0, 1, 1), xlim=(0, WIDTH), ylim=(height, 0), autoscale_on=False)
@@ -206,7 +207,7 @@ class Drawing:
     def _rows(self, panel):
         "A track for each line with members in this panel; names on the left of the first panel."
         layout, scene, row = self.layout, self.scene, self.layout.row
-        (x, y), present, low = layout.corner(panel), scene.present(panel), layout.row <= 8
+        (x, y), present, low = layout.corner(panel), scene.present[panel], layout.row <= 8
         high = row - (0 if low else 3)
         tracks = [(x, y + line * row, layout.panel, high) for line in np.flatnonzero(present)]
         self.canvas.boxes(tracks, TRACK)
@@ -234,7 +235,7 @@ class Drawing:
                 bars = [(x + begin[i], y + i * row + inset, end[i] - begin[i], thick)
                         for i in np.flatnonzero(end > begin)]
                 self.canvas.boxes(bars, tone)
-            for i in np.flatnonzero(self.scene.present(panel)) if high else ():
+            for i in np.flatnonzero(self.scene.present[panel]) if high else ():
                 total = compact(own[:, i].sum())
                 self.canvas.text(x + ends[-1][i] + 4, y + i * row + row / 2 - 1.5, total, 9.5)
 

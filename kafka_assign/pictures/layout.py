@@ -110,10 +110,7 @@ class Scene:
         self._places = [_places(group.members, self.members) for group in groups]
         self._topics = [_places(group.topics, self.topics) for group in groups]
         self._lines = [np.append(self.line, self.lines)[places] for places in self._places]
-
-    def present(self, panel: int) -> np.ndarray:
-        "Whether each line has members in this panel."
-        return np.bincount(self._lines[panel][:-1], minlength=self.lines) > 0
+        self.present = [np.bincount(own[:-1], minlength=self.lines) > 0 for own in self._lines]
 
     def cells(self, panel: int) -> Cells:
         "The partitions of one panel, row by row; unassigned ones in the row after the last member."

@@ -200,7 +200,7 @@ def least_moves(had: np.ndarray, has: np.ndarray) -> int:
 UNNECESSARY = {
     Verdict.RETURNED: "unnecessary: {} received others in exchange",
     Verdict.ROOM: "unnecessary: {} could have kept it with loads no less balanced",
-    Verdict.SPARE: "unnecessary: {} could have kept it instead of an unowned one",
+    Verdict.SPARE: "unnecessary: {} received an unowned one instead",
 }
 
 # %% ../nbs/41_moves.ipynb #ca7a7285
@@ -285,7 +285,7 @@ class Moves(Sequence):
             verdict = ", and no assignment with these loads moves fewer"
         elif moved:
             verdict = ", and without any of these moves loads would be less balanced"
-        lost = f"; {lost} lost their owner" if lost else ""
+        lost = f"; {lost} now unassigned" if lost else ""
         caption = (f"{self.assignment.strategy or 'assignment'}: {moved} moved"
                    f"{verdict}; {placed} placed{lost}")
         moves = [("unassigned" if move.target is None else "moved", *move)

@@ -64,7 +64,7 @@ def test_figures_are_those_of_the_summary(a, left):
     summary, lost = a.summary(), int(((a.group.previous >= 0) & (owner < 0)).sum())
     head = repr(explain(a)).splitlines()[0]
     assert re.match(rf"<assignment: {summary['moved']} moved\b", head) and f"; {summary['placed']} placed" in head
-    assert head.endswith(f"; {lost} lost their owner>") if lost else "lost" not in head
+    assert head.endswith(f"; {lost} now unassigned>") if lost else "unassigned" not in head
     assert "with these loads" not in head or not lost
 
 

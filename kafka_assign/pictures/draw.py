@@ -30,19 +30,19 @@ NAMED_LOOKS = len(HUES) * len(BANDS)
 LIGHT, DARK = np.array([0.83, 0.89, 0.95]), np.array([0.03, 0.19, 0.42])
 BAR_TONES = ("#8c8c88", INK, "#b8b8b2", "#d8d8d2")    # kept, moved, placed, and up to the maximum
 
-
+# %% ../../nbs/47_pictures_draw.ipynb #d0a11001
 class Look(NamedTuple):
     "How the partitions of one topic are drawn."
     fill: str
     ink: str = BLACK
     band: str = "none"
 
-
+# %% ../../nbs/47_pictures_draw.ipynb #d0a11002
 def shade(share: np.ndarray) -> np.ndarray:
     "Colors (red, green, blue; 0 to 1) from light to dark, for shares from 0 to 1."
     return LIGHT + (DARK - LIGHT) * np.clip(share, 0, 1)[:, None]
 
-
+# %% ../../nbs/47_pictures_draw.ipynb #d0a11003
 def looks(count: int) -> list[Look]:
     "A look for each of `count` topics."
     if count > NAMED_LOOKS:
@@ -67,7 +67,7 @@ def drawable(name: str) -> str:
     known = _typeface()[2]
     return "".join(c if ord(c) in known else "□" for c in shown(name))
 
-
+# %% ../../nbs/47_pictures_draw.ipynb #d0a11004
 def text_width(text: str, size: float = TEXT, bold: bool = False) -> float:
     "How wide drawable `text` is in pixels."
     font = _typeface(bold)[1]
@@ -87,7 +87,7 @@ def matplotlib_defaults() -> Iterator[None]:
         matplotlib.rcdefaults()
         yield
 
-
+# %% ../../nbs/47_pictures_draw.ipynb #d0a11005
 class Canvas:
     "A card of `height` pixels to draw on, the origin at its top left."
 

@@ -210,7 +210,7 @@ def best_layout(scene: Scene, font: Font) -> Layout:
     layouts = [Layout(scene, font, most) for most in across]
     return max(layouts, key=lambda layout: (not layout.bundled, len(layout.cells), layout.across))
 
-
+# %% ../../nbs/46_pictures_layout.ipynb #d0a11006
 def flowing(widths: Iterable[float]) -> list[tuple[float, int]]:
     "Where things of these widths lie, one after the other like words: x, and the line."
     spots, x, line = [], EDGE, 0

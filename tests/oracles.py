@@ -69,7 +69,8 @@ def random_subscribers(random, style, topic, topics, members):
 
 def random_columns(random, max_topics=4, max_members=4, max_partitions=4):
     """Columns of a random group; subscriptions of many shapes, and previous owners of all or some partitions or none."""
-    topics, members = int(random.integers(0, max_topics + 1)), int(random.integers(0, max_members + 1))
+    least = 0 if random.random() < 0.1 else 2
+    topics, members = random.integers(least, [max_topics + 1, max_members + 1]).tolist()
     partitions, style = random.integers(0, max_partitions + 1, topics), random.integers(0, 8)
     rows = [random_subscribers(random, style, topic, topics, members) for topic in range(topics)]
     if topics and random.random() < 0.3:                                # classes of more than one topic

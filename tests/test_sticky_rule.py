@@ -11,7 +11,7 @@ from hypothesis import given
 from oracles import best, outcome, random_columns
 from test_reference import REFERENCE, answered, cases
 
-from kafka_assign import Assignment
+from kafka_assign import Assignment, Group
 from kafka_assign.assignors.registry import resolve
 from kafka_assign.assignors.sticky_rule import bellman_ford, residual_graph, sticky_by_rule
 from kafka_assign.certificate import check_columns
@@ -106,7 +106,7 @@ def test_groups_with_void_claims_and_missing_topics(group):
 def test_dynamic_programming_on_tiny_groups(seed):
     random = np.random.default_rng(100 + seed)
     for _ in range(500):
-        columns = random_columns(random)
+        columns = random_columns(random, 6, 5, 3)
         assert outcome(columns, sticky_by_rule(columns)) == best(columns)
 
 
@@ -115,8 +115,16 @@ def test_dynamic_programming_on_tiny_groups(seed):
 def test_dynamic_programming_on_many_tiny_groups(seed):
     random = np.random.default_rng(200 + seed)
     for _ in range(2000):
-        columns = random_columns(random, 5, 4, 4)
+        columns = random_columns(random, 6, 6, 4)
         assert outcome(columns, sticky_by_rule(columns)) == best(columns)
+
+
+def test_a_partition_that_was_sent_elsewhere_comes_back():
+    """b gets B-0 at level 1; at level 2, a path from class C to b and back from B lets a keep B-0 after all."""
+    group = Group({"A": 1, "B": 1, "C": 2, "D": 1},
+                  {"a": ["A", "B", "C", "D"], "b": ["B", "C", "D"], "c": ["C", "D"], "d": ["D"]},
+                  owned={"a": [("A", 0), ("B", 0), ("D", 0)], "c": [("C", 0)]})
+    assert outcome(group.columns, sticky_by_rule(group.columns)) == ([1, 1, 1, 2], 3) == best(group.columns)
 
 
 @given(groups())

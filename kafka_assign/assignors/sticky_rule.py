@@ -6,7 +6,7 @@
 __all__ = ['sticky_by_rule', 'ClassNode', 'MemberNode', 'residual_graph', 'bellman_ford', 'cheapest_path', 'augment',
            'owners_from_flow']
 
-# %% ../../nbs/25_sticky_rule.ipynb #614790a9
+# %% ../../nbs/25_sticky_rule.ipynb #fb44baf3
 from collections import Counter, defaultdict, deque
 from dataclasses import dataclass, field
 from math import inf
@@ -15,7 +15,7 @@ import numpy as np
 
 from ..columns import Columns
 
-# %% ../../nbs/25_sticky_rule.ipynb #9392ecb3
+# %% ../../nbs/25_sticky_rule.ipynb #ea0d359f
 def sticky_by_rule(columns: Columns) -> np.ndarray:
     "The owner column with the flattest loads that keeps the most partitions."
     classes, members = residual_graph(columns)
@@ -26,7 +26,7 @@ def sticky_by_rule(columns: Columns) -> np.ndarray:
             augment(path)
     return owners_from_flow(columns, classes)
 
-# %% ../../nbs/25_sticky_rule.ipynb #68c00913
+# %% ../../nbs/25_sticky_rule.ipynb #638cb1f7
 @dataclass(eq=False)
 class ClassNode:
     "The topics with one set of subscribers, as a node of the graph."
@@ -44,7 +44,7 @@ class ClassNode:
         return [(member, 0 if flow < self.owned[member] else 1)
                 for member, flow in self.flow.items()]
 
-# %% ../../nbs/25_sticky_rule.ipynb #0133471d
+# %% ../../nbs/25_sticky_rule.ipynb #f56215f0
 @dataclass(eq=False)
 class MemberNode:
     "A member as a node of the graph."
@@ -60,7 +60,7 @@ class MemberNode:
         return [(node, -1 if node.flow[self] > node.owned[self] else 0)
                 for node in self.classes if node.flow[self]]
 
-# %% ../../nbs/25_sticky_rule.ipynb #9104ed8c
+# %% ../../nbs/25_sticky_rule.ipynb #50e09b61
 def residual_graph(columns: Columns) -> tuple[list[ClassNode], list[MemberNode]]:
     "The classes and members of a group, or of several side by side, before any flow."
     topics_of = defaultdict(list)
@@ -77,7 +77,7 @@ def residual_graph(columns: Columns) -> tuple[list[ClassNode], list[MemberNode]]
             member.classes.append(node)
     return classes, members
 
-# %% ../../nbs/25_sticky_rule.ipynb #6b2a18d4
+# %% ../../nbs/25_sticky_rule.ipynb #444880c5
 def bellman_ford(sources: list) -> tuple[dict, dict]:
     "Each node within reach of the sources: its distance, and the node before it."
     distance, before = dict.fromkeys(sources, 0), dict.fromkeys(sources)
@@ -90,7 +90,7 @@ def bellman_ford(sources: list) -> tuple[dict, dict]:
                 queue.append(other)
     return distance, before
 
-# %% ../../nbs/25_sticky_rule.ipynb #9d143182
+# %% ../../nbs/25_sticky_rule.ipynb #d911cb46
 def cheapest_path(classes: list[ClassNode], members: list[MemberNode],
                   level: int) -> list:
     "The nodes of a cheapest path to a member below the level; none if none is in reach."
@@ -101,7 +101,7 @@ def cheapest_path(classes: list[ClassNode], members: list[MemberNode],
         path.append(before[path[-1]])
     return path[::-1]
 
-# %% ../../nbs/25_sticky_rule.ipynb #ae9def40
+# %% ../../nbs/25_sticky_rule.ipynb #67655651
 def augment(path: list) -> None:
     "Send one partition along a path of nodes: class, member, class, ..., member."
     for node, member in zip(path[::2], path[1::2]):
@@ -111,21 +111,19 @@ def augment(path: list) -> None:
     path[0].left -= 1
     path[-1].load += 1
 
-# %% ../../nbs/25_sticky_rule.ipynb #acb4a205
+# %% ../../nbs/25_sticky_rule.ipynb #e295a493
 def owners_from_flow(columns: Columns, classes: list[ClassNode]) -> np.ndarray:
     "The owner column that gives each member its counts and keeps all it can."
     owner = np.full(columns.size, -1, np.int32)
     for node in classes:
-        keeps = {member.member: min(node.owned[member], flow)
-                 for member, flow in node.flow.items()}
+        due = {member.member: flow for member, flow in node.flow.items()}
         for place in sorted(node.partitions, key=columns.number.__getitem__):
             previous = int(columns.previous[place])
-            if keeps.get(previous, 0) > 0:
+            if due.get(previous, 0) > 0:
                 owner[place] = previous
-                keeps[previous] -= 1
-        turns = sorted((turn, member.member) for member, flow in node.flow.items()
-                       for turn in range(member.load - max(flow - node.owned[member], 0),
-                                         member.load))
+                due[previous] -= 1
+        turns = sorted((turn, member.member) for member in node.flow
+                       for turn in range(member.load - due[member.member], member.load))
         free = [place for place in node.partitions if owner[place] < 0]
         owner[free] = [member for _, member in turns]
     return owner

@@ -68,7 +68,7 @@ def random_subscribers(random, style, topic, topics, members):
 
 
 def random_columns(random, max_topics=4, max_members=4, max_partitions=4):
-    """Columns of a random group; subscriptions of many shapes, and previous owners of all or some partitions or none."""
+    """Columns of a random group: subscriptions of many shapes; previous owners of all, some, or no partitions."""
     least = 0 if random.random() < 0.1 else 2
     topics, members = random.integers(least, [max_topics + 1, max_members + 1]).tolist()
     partitions, style = random.integers(0, max_partitions + 1, topics), random.integers(0, 8)

@@ -70,7 +70,7 @@ def test_fresh_with_equal_subscriptions_it_is_the_assignment_of_java(name):
 # --- random groups -------------------------------------------------------------------------------------------------
 
 def against_the_fast_solver(seed, count):
-    """Small and larger random groups; every tenth time several of them side by side, with the answers they get alone."""
+    """Small and larger random groups; every tenth time several side by side, which must not change the answers."""
     random = np.random.default_rng(seed)
     for number in range(count):
         size = [(4, 4, 4), (8, 8, 8), (12, 16, 5), (3, 5, 40)][random.choice(4, p=[.3, .3, .2, .2])]

@@ -6,7 +6,7 @@
 __all__ = ['sticky_by_rule', 'ClassNode', 'MemberNode', 'residual_graph', 'bellman_ford', 'cheapest_path', 'augment',
            'owners_from_flow']
 
-# %% ../../nbs/25_sticky_rule.ipynb #981846d3
+# %% ../../nbs/25_sticky_rule.ipynb #1d5c95fd
 from collections import Counter, defaultdict, deque
 from dataclasses import dataclass, field
 from math import inf
@@ -15,7 +15,7 @@ import numpy as np
 
 from ..columns import Columns
 
-# %% ../../nbs/25_sticky_rule.ipynb #7080b7d6
+# %% ../../nbs/25_sticky_rule.ipynb #fb551edc
 def sticky_by_rule(columns: Columns) -> np.ndarray:
     "The owner column with the flattest loads that keeps the most partitions."
     classes, members = residual_graph(columns)
@@ -26,7 +26,7 @@ def sticky_by_rule(columns: Columns) -> np.ndarray:
             augment(path)
     return owners_from_flow(columns, classes)
 
-# %% ../../nbs/25_sticky_rule.ipynb #72ca9abc
+# %% ../../nbs/25_sticky_rule.ipynb #8d265f14
 @dataclass(eq=False)
 class ClassNode:
     "The topics with one set of subscribers, as a node of the graph."
@@ -44,7 +44,7 @@ class ClassNode:
         return [(member, 0 if flow < self.owned[member] else 1)
                 for member, flow in self.flow.items()]
 
-# %% ../../nbs/25_sticky_rule.ipynb #7c8f7fef
+# %% ../../nbs/25_sticky_rule.ipynb #54d0095a
 @dataclass(eq=False)
 class MemberNode:
     "A member as a node of the graph."
@@ -60,7 +60,7 @@ class MemberNode:
         return [(node, -1 if node.flow[self] > node.owned[self] else 0)
                 for node in self.classes if node.flow[self]]
 
-# %% ../../nbs/25_sticky_rule.ipynb #6e1737d3
+# %% ../../nbs/25_sticky_rule.ipynb #d35da937
 def residual_graph(columns: Columns) -> tuple[list[ClassNode], list[MemberNode]]:
     "The classes and members of a group, or of several side by side, before any flow."
     topics_of = defaultdict(list)
@@ -77,7 +77,7 @@ def residual_graph(columns: Columns) -> tuple[list[ClassNode], list[MemberNode]]
             member.classes.append(node)
     return classes, members
 
-# %% ../../nbs/25_sticky_rule.ipynb #9090bcc8
+# %% ../../nbs/25_sticky_rule.ipynb #c4b0be8f
 def bellman_ford(sources: list) -> tuple[dict, dict]:
     "Each node within reach of the sources: its distance, and the node before it."
     distance, before = dict.fromkeys(sources, 0), dict.fromkeys(sources)
@@ -90,7 +90,7 @@ def bellman_ford(sources: list) -> tuple[dict, dict]:
                 queue.append(other)
     return distance, before
 
-# %% ../../nbs/25_sticky_rule.ipynb #7a8d2f0a
+# %% ../../nbs/25_sticky_rule.ipynb #e8fad3b0
 def cheapest_path(classes: list[ClassNode], members: list[MemberNode],
                   level: int) -> list:
     "The nodes of a cheapest path to a member below the level; [] if there is none."
@@ -101,7 +101,7 @@ def cheapest_path(classes: list[ClassNode], members: list[MemberNode],
         path.append(before[path[-1]])
     return path[::-1]
 
-# %% ../../nbs/25_sticky_rule.ipynb #af791c6b
+# %% ../../nbs/25_sticky_rule.ipynb #3dbfb065
 def augment(path: list) -> None:
     "Send one partition along a path of nodes: class, member, class, ..., member."
     for node, member in zip(path[::2], path[1::2]):
@@ -111,7 +111,7 @@ def augment(path: list) -> None:
     path[0].left -= 1
     path[-1].load += 1
 
-# %% ../../nbs/25_sticky_rule.ipynb #56668f1a
+# %% ../../nbs/25_sticky_rule.ipynb #da4c9b5d
 def owners_from_flow(columns: Columns, classes: list[ClassNode]) -> np.ndarray:
     "The owner column that gives each member its counts and keeps all it can."
     owner = np.full(columns.size, -1, np.int32)

@@ -6,16 +6,15 @@
 __all__ = ['sticky_by_rule', 'ClassNode', 'MemberNode', 'residual_graph', 'bellman_ford', 'cheapest_path', 'augment',
            'owners_from_flow']
 
-# %% ../../nbs/25_sticky_rule.ipynb #1d5c95fd
+# %% ../../nbs/25_sticky_rule.ipynb #46d005b2
 from collections import Counter, defaultdict, deque
-from dataclasses import dataclass, field
 from math import inf
 
 import numpy as np
 
 from ..columns import Columns
 
-# %% ../../nbs/25_sticky_rule.ipynb #fb551edc
+# %% ../../nbs/25_sticky_rule.ipynb #589276e0
 def sticky_by_rule(columns: Columns) -> np.ndarray:
     "The owner column with the flattest loads that keeps the most partitions."
     classes, members = residual_graph(columns)
@@ -26,41 +25,36 @@ def sticky_by_rule(columns: Columns) -> np.ndarray:
             augment(path)
     return owners_from_flow(columns, classes)
 
-# %% ../../nbs/25_sticky_rule.ipynb #8d265f14
-@dataclass(eq=False)
+# %% ../../nbs/25_sticky_rule.ipynb #fc4ac71e
 class ClassNode:
     "The topics with one set of subscribers, as a node of the graph."
-    partitions: list[int]
-    "their positions in the columns, by topic, then number"
-    owned: dict["MemberNode", int]
-    "for each subscriber, how many of them it owned before"
 
-    def __post_init__(self):
-        self.left = len(self.partitions)
-        self.flow = dict.fromkeys(self.owned, 0)
+    def __init__(self, partitions: list[int], owned: dict["MemberNode", int]):
+        self.partitions = partitions            # positions in the columns
+        self.owned = owned                      # for each subscriber, how many it owned
+        self.flow = dict.fromkeys(owned, 0)     # for each subscriber, how many it has now
+        self.left = len(partitions)             # how many are not assigned yet
 
     def arcs(self) -> list[tuple["MemberNode", int]]:
         "The arcs to all subscribers with the cost of one more partition."
         return [(member, 0 if flow < self.owned[member] else 1)
                 for member, flow in self.flow.items()]
 
-# %% ../../nbs/25_sticky_rule.ipynb #54d0095a
-@dataclass(eq=False)
+# %% ../../nbs/25_sticky_rule.ipynb #2a15de44
 class MemberNode:
     "A member as a node of the graph."
-    member: int
-    "its number in the columns"
-    classes: list[ClassNode] = field(default_factory=list)
-    "the classes to which it subscribes"
-    load: int = 0
-    "how many partitions it has"
+
+    def __init__(self, member: int):
+        self.member = member                    # its number in the columns
+        self.classes = []                       # the classes to which it subscribes
+        self.load = 0                           # how many partitions it has now
 
     def arcs(self) -> list[tuple[ClassNode, int]]:
         "The arcs back to classes that the member has partitions of."
         return [(node, -1 if node.flow[self] > node.owned[self] else 0)
                 for node in self.classes if node.flow[self]]
 
-# %% ../../nbs/25_sticky_rule.ipynb #d35da937
+# %% ../../nbs/25_sticky_rule.ipynb #5b7f6f56
 def residual_graph(columns: Columns) -> tuple[list[ClassNode], list[MemberNode]]:
     "The classes and members of a group, or of several side by side, before any flow."
     topics_of = defaultdict(list)
@@ -77,7 +71,7 @@ def residual_graph(columns: Columns) -> tuple[list[ClassNode], list[MemberNode]]
             member.classes.append(node)
     return classes, members
 
-# %% ../../nbs/25_sticky_rule.ipynb #c4b0be8f
+# %% ../../nbs/25_sticky_rule.ipynb #66aec849
 def bellman_ford(sources: list) -> tuple[dict, dict]:
     "Each node within reach of the sources: its distance, and the node before it."
     distance, before = dict.fromkeys(sources, 0), dict.fromkeys(sources)
@@ -90,7 +84,7 @@ def bellman_ford(sources: list) -> tuple[dict, dict]:
                 queue.append(other)
     return distance, before
 
-# %% ../../nbs/25_sticky_rule.ipynb #e8fad3b0
+# %% ../../nbs/25_sticky_rule.ipynb #603fe339
 def cheapest_path(classes: list[ClassNode], members: list[MemberNode],
                   level: int) -> list:
     "The nodes of a cheapest path to a member below the level; [] if there is none."
@@ -101,7 +95,7 @@ def cheapest_path(classes: list[ClassNode], members: list[MemberNode],
         path.append(before[path[-1]])
     return path[::-1]
 
-# %% ../../nbs/25_sticky_rule.ipynb #3dbfb065
+# %% ../../nbs/25_sticky_rule.ipynb #ab7115ee
 def augment(path: list) -> None:
     "Send one partition along a path of nodes: class, member, class, ..., member."
     for node, member in zip(path[::2], path[1::2]):
@@ -111,7 +105,7 @@ def augment(path: list) -> None:
     path[0].left -= 1
     path[-1].load += 1
 
-# %% ../../nbs/25_sticky_rule.ipynb #da4c9b5d
+# %% ../../nbs/25_sticky_rule.ipynb #6b13dd95
 def owners_from_flow(columns: Columns, classes: list[ClassNode]) -> np.ndarray:
     "The owner column that gives each member its counts and keeps all it can."
     owner = np.full(columns.size, -1, np.int32)

@@ -22,14 +22,14 @@ _HOMES = {
     "Comparison": "comparison",
     "explain": "moves",
     "plot": "pictures",
-    "describe": "drawing.captions",
+    "describe": "pictures.words",
 }
 
 if TYPE_CHECKING:  # the same table for editors, which do not run `__getattr__`
     from .assignment import Assignment, AssignmentError
     from .build import GroupError
     from .comparison import Comparison, compare
-    from .drawing.captions import describe
+    from .pictures.words import describe
     from .group import Group
     from .members import Member, TopicPartition
     from .moves import explain

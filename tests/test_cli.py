@@ -15,8 +15,8 @@ import pytest
 from typer.testing import CliRunner
 
 from kafka_assign.assignment import SUMMARY_KEYS
-from kafka_assign.assignors.comparison import compare
-from kafka_assign.assignors.registry import Strategy, assign, usual_strategies
+from kafka_assign.comparison import compare
+from kafka_assign.registry import Strategy, assign, usual_strategies
 from kafka_assign.cli.app import program as commands
 from kafka_assign.snapshot import SnapshotError, read_groups
 from kafka_assign.cli.arguments import demo_group

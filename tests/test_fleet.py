@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 from typer.testing import CliRunner
 
 from kafka_assign import Group, Member, StrategyError, compare
-from kafka_assign.assignors.registry import Strategy, resolve
+from kafka_assign.registry import Strategy, resolve
 from kafka_assign.build import MOST_PARTITIONS, GroupError
-from kafka_assign.cli import app
+from kafka_assign.cli.app import program
 from kafka_assign.columns import same_content, side_by_side
 from kafka_assign.fleet import kernel
 from kafka_assign.fleet.codec import decode_rows, group_from_row, row_from_group
@@ -410,7 +410,7 @@ def test_a_topic_is_in_one_join(tmp_path):
     with pytest.raises(FleetError, match=words):
         list(compare_batches([batch_of([])], ["range"], joins))
     line = ["fleet", "compare", "missing", "-o", str(tmp_path), "--joins", "a+b", "--joins", "a+c"]
-    done = CliRunner().invoke(app, line)
+    done = CliRunner().invoke(program, line)
     assert done.exit_code == 1 and "a topic must be in one join (got 'a' in two)" in done.stderr
     assert list(tmp_path.iterdir()) == []
 

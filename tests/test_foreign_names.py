@@ -13,8 +13,8 @@ from unittest.mock import patch
 from hypothesis import given, strategies as st
 from typer.testing import CliRunner
 
-from kafka_assign.assignors.comparison import compare
-from kafka_assign.assignors.registry import assign
+from kafka_assign.comparison import compare
+from kafka_assign.registry import assign
 from kafka_assign.cli.app import program
 from kafka_assign.cli.output import show_assignment, show_comparisons, show_run
 from kafka_assign.document import group_to_document, read_document, write_document

@@ -3,7 +3,6 @@ import json
 import re
 import shutil
 from functools import cache
-from pathlib import Path
 from urllib.parse import urlsplit
 
 import pytest

@@ -11,7 +11,7 @@ from test_cli import TWO, one_line, program, run
 
 from kafka_assign import Member
 from kafka_assign.assignment import SUMMARY_KEYS
-from kafka_assign.assignors.comparison import compare
+from kafka_assign.comparison import compare
 from kafka_assign.cli.arguments import FORMS, Change, demo_group, parse_change
 from kafka_assign.cli.conditions import FIGURES
 from kafka_assign.document import write_document

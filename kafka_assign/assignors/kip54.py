@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from .registry import strategy
+from ..registry import strategy
 from ..group import Group
 
 # %% ../../nbs/26_kip54.ipynb #47bda1a0

@@ -127,7 +127,7 @@ def compare_command(
         demo: Annotated[bool, typer.Option(
             "--demo", help="Take a small group that comes with the program.")] = False):
     "Compare; the what-ifs are in `ctx`, in the order in which they were typed."
-    from kafka_assign.assignors.comparison import compare
+    from kafka_assign.comparison import compare
     from kafka_assign.cli.output import false_proofs, show_comparisons
     from kafka_assign.snapshot import Groups, read_groups
     if demo == bool(files):
@@ -202,7 +202,7 @@ def strategies_command(form: Format = "table"):
     --strategy also takes Kafka's class names (RangeAssignor) and
     package.module:function.
     """
-    from kafka_assign.assignors.registry import strategies
+    from kafka_assign.registry import strategies
     from kafka_assign.cli.output import csv_lines, json_list, send, send_table
     from kafka_assign.tables import Table
     rows = [{"strategy": name, "about": line} for name, line in strategies().items()]
@@ -219,7 +219,7 @@ program.add_typer(fleet_program, name="fleet")
 
 def _fleet_job():
     try:
-        from kafka_assign.fleet.jobs import compare_fleet
+        from kafka_assign.fleet.job import compare_fleet
     except ModuleNotFoundError as error:
         need = "fleet jobs need Spark: pip install 'kafka_assign[spark]'"
         raise ValueError(f"{need} (got no module {error.name})") from None

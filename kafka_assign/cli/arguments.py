@@ -43,7 +43,7 @@ def write_remarks(texts: Sequence[str], what: str) -> None:
 # %% ../../nbs/61_cli_arguments.ipynb #a0833733
 def complete_strategy(incomplete: str) -> list[tuple[str, str]]:
     "Strategies whose names begin with the typed text, with their descriptions, for the shell."
-    from kafka_assign.assignors.registry import strategies
+    from kafka_assign.registry import strategies
     return [(name, line) for name, line in strategies().items() if name.startswith(incomplete)]
 
 
@@ -168,7 +168,7 @@ def parsed_conditions(texts: Sequence[str] | None) -> list:
 # %% ../../nbs/61_cli_arguments.ipynb #659ad8f2
 def resolved(names: Sequence[str] | None) -> list:
     "The strategies named by `--strategy`; the usual ones if none is named."
-    from kafka_assign.assignors.registry import resolve, usual_strategies
+    from kafka_assign.registry import resolve, usual_strategies
     return [_usage("--strategy", resolve, name) for name in names or usual_strategies()]
 
 # %% ../../nbs/61_cli_arguments.ipynb #f4d519b3
@@ -179,7 +179,7 @@ def sources_of(files: Sequence[str]) -> list:
 # %% ../../nbs/61_cli_arguments.ipynb #993b7d9a
 def demo_group():
     "A small group to start with: of twelve partitions, one member owns five and another one."
-    from kafka_assign.assignors.registry import assign
+    from kafka_assign.registry import assign
     from kafka_assign.group import Group
     topics = dict.fromkeys(["orders", "payments", "returns"], 4)
     members = {f"billing-{i}": list(topics) for i in (1, 2, 3)} | {"newsletter": ["orders"]}

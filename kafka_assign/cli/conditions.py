@@ -14,7 +14,7 @@ from decimal import Decimal
 from typing import NamedTuple
 
 from ..assignment import SUMMARY_KEYS
-from ..assignors.comparison import Comparison
+from ..comparison import Comparison
 from ..names import did_you_mean, quoted
 from ..tables import cell
 

@@ -21,7 +21,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import chain
 
 from ..assignment import SUMMARY_KEYS, Assignment
-from ..assignors.comparison import Comparison, columns_worth_showing
+from ..comparison import Comparison, columns_worth_showing
 from .arguments import Change
 from ..group import Group
 from ..members import TopicPartition

@@ -26,7 +26,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 import kafka_assign
-from ..assignors.registry import StrategyError, resolve, usual_strategies
+from ..registry import StrategyError, resolve, usual_strategies
 from .kernel import checked_joins, compare_batches, importable_name
 from kafka_assign.fleet.schemas import (
     COMPARE_TABLES, COMPARED_SCHEMA, GROUP_SCHEMA, KEY_FIELDS, NARROW_GROUP_SCHEMA, FleetError,

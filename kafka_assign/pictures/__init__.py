@@ -12,7 +12,7 @@ from html import escape
 from pathlib import Path
 
 from ..assignment import Assignment
-from ..assignors.comparison import Comparison
+from ..comparison import Comparison
 from .draw import WIDTH, Canvas, Drawing
 from .layout import Scene
 from .words import describe

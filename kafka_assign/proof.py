@@ -17,12 +17,12 @@ import numpy as np
 
 from .assignment import Assignment
 from .certificate import Certificate, check
-from .tables import cell
+from .tables import Table, cell
 from .columns import Columns
 from .ragged import row_minima
 from .group import Group
 from .metrics import loads
-from .names import counted, html_table, shown
+from .names import counted, shown
 
 # %% ../nbs/42_proof.ipynb #0822e4ea
 class Level(NamedTuple):
@@ -294,9 +294,10 @@ class Proof(_Words):
         return [list(map(cell, row.values())) for row in self.level_rows]
 
     def _repr_html_(self):
-        rows = self._cells() + [[line, "", "", "", ""] for line in self.more_levels]
-        return (html_table(f"{self.head}. {self.balance}", LEVEL, rows)
-                + html_table(self.moves, ["why"], [[reason] for reason in self.reasons]) + f"<p>{CHECKED}</p>")
+        levels = Table(LEVEL, [*(row.values() for row in self.level_rows), *([line] for line in self.more_levels)],
+                       f"{self.head}. {self.balance}")
+        reasons = Table(["why"], [[reason] for reason in self.reasons], self.moves)
+        return levels.html() + reasons.html() + f"<p>{CHECKED}</p>"
 
 
 def proof_of(assignment: Assignment) -> Proof:

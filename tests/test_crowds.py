@@ -4,10 +4,9 @@ import numpy as np
 import pytest
 
 from kafka_assign import Group
-from kafka_assign.assignors import sticky
-from kafka_assign.assignors.exact import handing, parting, pouring, pushing, splitting
-from kafka_assign.assignors.exact.proving import prove
-from kafka_assign.assignors.sticky import sticky_assign
+from kafka_assign.assignors.sticky import solve as sticky
+from kafka_assign.certificate.making import prove
+from kafka_assign.assignors.sticky.solve import sticky_assign
 from kafka_assign.certificate import check_columns
 from kafka_assign.columns import Columns, side_by_side
 from kafka_assign.ragged import row_offsets

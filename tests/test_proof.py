@@ -10,7 +10,7 @@ from hypothesis import assume, given
 from test_foreign_names import Screen
 
 from kafka_assign import Assignment, AssignmentError, Group, assign
-from kafka_assign.assignors.exact.proving import prove
+from kafka_assign.certificate.making import prove
 from kafka_assign.certificate import CertificateError
 from kafka_assign.proof import SHOWN_LINES, proof_document, proof_of, shortage_words
 from kafka_assign.cli.arguments import demo_group

@@ -8,10 +8,9 @@ from hypothesis import strategies as st
 from test_reference import answered, cases
 
 from kafka_assign import Group, Member, assign, assign_many
-from kafka_assign.assignors import sticky
-from kafka_assign.assignors.exact import expanding, network, pouring, settling, splitting, tables
-from kafka_assign.assignors.exact.proving import prove
-from kafka_assign.registry import resolve, usual_strategies
+from kafka_assign.assignors.sticky import solve as sticky
+from kafka_assign.certificate.making import prove
+from kafka_assign.assignors.registry import resolve, usual_strategies
 from kafka_assign.certificate import check_columns
 from kafka_assign.columns import Columns, side_by_side
 from kafka_assign.ragged import row_offsets, row_of
@@ -257,22 +256,3 @@ def test_as_it_is_registered():
     assert {"sticky"} == {"sticky", "sticky-yet-fair", "fairness-only"} & set(usual_strategies())
 
 
-SHORT_CUTS = [(pouring, "OWN_TURNS", 0, 10**9), (pouring, "FEW", 0, 10**9), (expanding, "LONG", 0, 10**9),
-              (expanding, "MANY", 0, 10**9), (expanding, "AIR", 0, 10**9), (tables, "LARGEST_TABLE", 0, 1 << 25),
-              (network, "LARGEST_TABLE", 1, 1 << 25), (splitting, "LARGE", 0, 10**9), (sticky, "AT_ONCE", 0, 10**9),
-              (splitting, "TOGETHER", 1, 10**9), (splitting, "DEEP", 1, 10**9)]
-
-
-@pytest.mark.parametrize("module, name, low, high", SHORT_CUTS,
-                         ids=[f"{module.__name__.rpartition('.')[2]}.{name}" for module, name, *_ in SHORT_CUTS])
-def test_ways_for_large_groups_are_as_good_on_small_ones(module, name, low, high, monkeypatch):
-    random = np.random.default_rng(11)
-    for _ in range(100):
-        columns = small(random, 6, 7, 9)
-        usual = outcome(columns, sticky.sticky_assign(columns))
-        for bound in low, high:
-            for place in (module, sticky, pouring, settling, splitting):
-                if hasattr(place, name) and getattr(place, name) == getattr(module, name):
-                    monkeypatch.setattr(place, name, bound)
-            assert outcome(columns, sticky.sticky_assign(columns)) == usual
-            monkeypatch.undo()

@@ -139,9 +139,9 @@ BUILT_IN = {
     "roundrobin": "kafka_assign.assignors.baselines:roundrobin_assign",
     "fair": "kafka_assign.assignors.fair:fair_assign",
     "lag": "kafka_assign.assignors.lag:lag_assign",
-    "sticky": "kafka_assign.assignors.sticky:sticky_assign",
-    "sticky-yet-fair": "kafka_assign.assignors.sticky:sticky_yet_fair_assign",
-    "fairness-only": "kafka_assign.assignors.sticky:fairness_only_assign",
+    "sticky": "kafka_assign.assignors.sticky.solve:sticky_assign",
+    "sticky-yet-fair": "kafka_assign.assignors.sticky.solve:sticky_yet_fair_assign",
+    "fairness-only": "kafka_assign.assignors.sticky.solve:fairness_only_assign",
     "kip54": "kafka_assign.assignors.kip54:kip54_assign"}
 ENTRY_POINTS = "kafka_assign.strategies"
 

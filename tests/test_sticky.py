@@ -10,7 +10,7 @@ from test_reference import answered, cases
 from kafka_assign import Group, Member, assign, assign_many
 from kafka_assign.assignors.sticky import solve as sticky
 from kafka_assign.certificate.making import prove
-from kafka_assign.assignors.registry import resolve, usual_strategies
+from kafka_assign.registry import resolve, usual_strategies
 from kafka_assign.certificate import check_columns
 from kafka_assign.columns import Columns, side_by_side
 from kafka_assign.ragged import row_offsets, row_of

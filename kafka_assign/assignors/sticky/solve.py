@@ -10,7 +10,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from ..registry import strategy
+from ...registry import strategy
 from .balance import balanced_counts
 from .classes import Classes, Tuning, components, compress
 from .expand import owners_from_counts

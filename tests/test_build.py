@@ -11,17 +11,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 from outputs import table
 
-from kafka_assign import Assignment, Group, GroupError, Member, assign
-from kafka_assign import assignment as assignment_module
-from kafka_assign import columns as columns_module
-from kafka_assign import inputs
+from kafka_assign import Assignment, Group, GroupError, Member, assign, assignment as assignment_module, columns as columns_module, inputs
 from kafka_assign.build import (
     MOST_PARTITIONS, Claims, Offsets, build_columns, check_sizes, overflowing_groups, oversized_groups, subscriber_rows)
 from kafka_assign.columns import Columns, Racks, one_group, side_by_side
 from kafka_assign.document import group_from_document, group_to_document, read_document, write_document
-from kafka_assign.fleet.decode import decode_rows
-from kafka_assign.fleet.rows import group_from_row, row_from_group
-from kafka_assign.fleet.tables import READ
+from kafka_assign.fleet.codec import decode_rows, group_from_row, row_from_group
+from kafka_assign.fleet.schemas import NARROW_GROUP_SCHEMA
 from kafka_assign.names import java_sorted
 from kafka_assign.snapshot import read_groups
 
@@ -47,7 +43,7 @@ def assert_identical(one, other):
 # --- the five ways in --------------------------------------------------------------------------------------------
 
 def batch_of(fleet):
-    return pa.RecordBatch.from_pylist([row_from_group(group) for group in fleet], READ)
+    return pa.RecordBatch.from_pylist([row_from_group(group) for group in fleet], NARROW_GROUP_SCHEMA)
 
 
 @st.composite

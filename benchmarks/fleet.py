@@ -25,12 +25,11 @@ from fleets import fleet
 
 from kafka_assign.assignors.registry import resolve
 from kafka_assign.attention import needs, outcome
-from kafka_assign.fleet.decode import decode_rows
-from kafka_assign.fleet.encode import compared_rows, member_lists, results
-from kafka_assign.fleet.jobs import compare_fleet
+from kafka_assign.fleet.codec import decode_rows, member_lists, output_rows, result_lists
+from kafka_assign.fleet.job import compare_fleet
 from kafka_assign.fleet.kernel import CURRENT, answer, compare_batches, need_lists
-from kafka_assign.fleet.session import in_a_line, settings_in_force, spark_session
-from kafka_assign.fleet.tables import READ
+from kafka_assign.fleet.schemas import NARROW_GROUP_SCHEMA
+from kafka_assign.fleet.session import settings_in_force, spark_session
 
 STRATEGIES = ["range", "roundrobin", "fair", "lag"]
 TIMES = 3
@@ -53,7 +52,7 @@ def leaves(columns, above=""):
 
 def read(path):
     """All groups, only the fields used, with one thread."""
-    return pq.ParquetFile(path).read(columns=list(leaves(READ)), use_threads=False)
+    return pq.ParquetFile(path).read(columns=list(leaves(NARROW_GROUP_SCHEMA)), use_threads=False)
 
 
 class Clock:
@@ -76,12 +75,12 @@ def decide(batches, strategies):
         clock.step("decode")
         answers = {CURRENT: batch.columns.previous}
         for strategy in strategies:
-            answers[strategy.label], _ = answer(batch, strategy)
+            answers[strategy.label] = answer(batch, strategy).owner
             clock.step(strategy.label)
         outcomes = {name: outcome(batch.columns, owner) for name, owner in answers.items()}
         clock.step("measure")
-        table = results(batch, answers, {name: one.figures for name, one in outcomes.items()})
-        done = compared_rows(batch.rows, members=member_lists(batch), results=table)
+        table = result_lists(batch, answers, {name: one.figures for name, one in outcomes.items()})
+        done = output_rows(batch.rows, members=member_lists(batch), results=table)
         clock.step("encode")
         current = outcomes.pop(CURRENT)
         found = needs(batch.columns, current, outcomes, STRATEGIES, batch.rows["type"].to_pylist())
@@ -159,7 +158,7 @@ def idle(batches, folder, **arguments):
 
 def job(path, out, spark, kernel):
     """CPU and wall seconds of the job with this kernel, and the content it wrote."""
-    with patch("kafka_assign.fleet.jobs.compare_batches", kernel):
+    with patch("kafka_assign.fleet.job.compare_batches", kernel):
         before, begun = cpu_of_all(), time.perf_counter()
         run = compare_fleet(path, out, STRATEGIES, spark=spark)
         return cpu_of_all() - before, time.perf_counter() - begun, run.tables
@@ -170,7 +169,7 @@ def in_spark(path, folder):
     kernels = {"job": compare_batches, "idle kernel": partial(idle, folder=folder)}
     seconds = {name: [] for name in kernels}
     with spark_session() as spark:
-        print(f"\nSpark: {in_a_line(settings_in_force(spark))}")
+        print("\nSpark:", ", ".join(f"{words} {value}" for words, value in settings_in_force(spark).items()))
         _, _, content = job(path, f"{folder}/runs", spark, partial(kept, folder=folder))
         for round_ in range(TIMES + 1):                      # the first round only warms up
             for name, kernel in kernels.items():

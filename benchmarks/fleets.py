@@ -1,9 +1,9 @@
 """Fleets to measure with: seeded, so that two runs see the same, and shaped like the real thing.
 
-A fleet comes as rows of the table that sources deliver. Partitions and members of a group are log-normal: most groups
-are small, a few are large. Six in seven groups subscribe alike; the others are the families (`families.py`) on which
-assignors differ. One group in three is in some disorder. Offsets are what a broker knows: log end and commit, now and
-then none.
+A fleet is a table of rows of groups. Partitions and members of a group are log-normal: most groups are small, a few
+are large. In six of seven groups all members subscribe to the same topics; the others are the families (`families.py`)
+on which assignors differ. One group in three is in some disorder. A broker knows the log end and the committed offset
+of each partition; some partitions have no commit.
 """
 import sys
 from collections.abc import Iterator
@@ -16,25 +16,25 @@ sys.path.insert(0, str(Path(__file__).resolve().parent))
 
 from families import subscriptions
 
-from kafka_assign.fleet.tables import ROWS
+from kafka_assign.fleet.schemas import GROUP_SCHEMA
 
 SHAPES = ["HOMOGENEOUS", "DISJOINT_FINE", "NESTED_FINE", "RANDOM50", "RANDOM5", "ONE_NARROW"]
 WORDS = "orders billing search fraud events clicks stock mail audit prices media risk".split()
 
 
-def owners(random: np.random.Generator, reads: np.ndarray, counts: np.ndarray) -> np.ndarray:
-    "Who owned what: dealt in turn; where there was disorder, a tenth to any reader and a twentieth to nobody."
+def owners(random: np.random.Generator, subscribed: np.ndarray, counts: np.ndarray) -> np.ndarray:
+    "Owners in turn; in a group in disorder, a tenth belongs to random subscribers and a twentieth to no member."
     owner, disorder = [], random.random() < 0.33
     for topic, count in enumerate(counts):
-        readers = np.flatnonzero(reads[:, topic])
-        if not len(readers):
+        subscribers = np.flatnonzero(subscribed[:, topic])
+        if not len(subscribers):
             owner.append(np.full(count, -1))
             continue
-        dealt = readers[np.arange(count) % len(readers)]
+        in_turn = subscribers[np.arange(count) % len(subscribers)]
         if disorder:
-            dealt = np.where(random.random(count) < 0.1, random.choice(readers, count), dealt)
-            dealt = np.where(random.random(count) < 0.05, -1, dealt)
-        owner.append(dealt)
+            in_turn = np.where(random.random(count) < 0.1, random.choice(subscribers, count), in_turn)
+            in_turn = np.where(random.random(count) < 0.05, -1, in_turn)
+        owner.append(in_turn)
     return np.concatenate(owner)
 
 
@@ -62,13 +62,13 @@ def group_row(random: np.random.Generator, number: int, shape: str, members: int
     topics = min(topics, partitions)
     counts = 1 + random.multinomial(partitions - topics, random.dirichlet(np.ones(topics)))
     names = [f"{WORDS[random.integers(len(WORDS))]}.{WORDS[number % len(WORDS)]}-{i}" for i in range(topics)]
-    reads = subscriptions(random, shape, members, topics)
-    owner, topic = owners(random, reads, counts), np.repeat(np.arange(topics), counts)
+    subscribed = subscriptions(random, shape, members, topics)
+    owner, topic = owners(random, subscribed, counts), np.repeat(np.arange(topics), counts)
     place = np.arange(partitions) - np.repeat(np.cumsum(counts) - counts, counts)
     claims = held(owner, topic, place, members)
     rows = [{
         "id": f"consumer-{member + 1}-{random.bytes(8).hex()}", "client_id": f"consumer-{member + 1}",
-        "host": f"/10.0.{number % 256}.{member % 256}", "topics": [names[t] for t in np.flatnonzero(reads[member])],
+        "host": f"/10.0.{number % 256}.{member % 256}", "topics": [names[t] for t in np.flatnonzero(subscribed[member])],
         "owned": [{"topic": names[t], "partitions": numbers} for t, numbers in claims[member]],
         "generation": 7} for member in range(members)]
     return {
@@ -79,7 +79,7 @@ def group_row(random: np.random.Generator, number: int, shape: str, members: int
 
 
 def group_rows(groups: int, partitions: int = 50, seed: int = 0, giants: int = 0) -> Iterator[dict]:
-    "Rows of `groups` groups with `partitions` partitions on average, and of `giants` of a million."
+    "Rows of `groups` groups with `partitions` partitions on average, and of `giants` groups with a million."
     random = np.random.default_rng(seed)
     sizes = random.lognormal(0, 0.8, groups)
     sizes = np.maximum(1, np.rint(sizes / sizes.mean() * partitions)).astype(int)
@@ -93,11 +93,13 @@ def group_rows(groups: int, partitions: int = 50, seed: int = 0, giants: int = 0
 
 
 def fleet(groups: int, partitions: int = 50, seed: int = 0, giants: int = 0) -> pa.Table:
-    "A fleet as the table that sources deliver, 1,000 groups a chunk."
+    "A fleet as a table of rows of groups, in chunks of 1,000."
     rows, batches = [], []
     for row in group_rows(groups, partitions, seed, giants):
         rows.append({"source": "generated", "position": len(batches) * 1_000 + len(rows) + 1} | row)
         if len(rows) == 1_000:
-            batches.append(pa.RecordBatch.from_pylist(rows, ROWS))
+            batches.append(pa.RecordBatch.from_pylist(rows, GROUP_SCHEMA))
             rows = []
-    return pa.Table.from_batches(batches + ([pa.RecordBatch.from_pylist(rows, ROWS)] if rows else []), ROWS)
+    if rows:
+        batches.append(pa.RecordBatch.from_pylist(rows, GROUP_SCHEMA))
+    return pa.Table.from_batches(batches, GROUP_SCHEMA)

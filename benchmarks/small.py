@@ -27,7 +27,7 @@ from fleets import SHAPES, held
 
 from kafka_assign.assignors.registry import resolve
 from kafka_assign.columns import Columns, side_by_side
-from kafka_assign.fleet.tables import ROWS
+from kafka_assign.fleet.schemas import GROUP_SCHEMA
 
 TIMES, BATCH = 9, 1_000
 MOST = {"one call": (8, 3), f"batches of {BATCH:,}": (12, 4)}          # times range, times reading
@@ -91,7 +91,7 @@ def rows_of(groups: list[Arrays]) -> pa.Table:
                    for id_, reads, mine in zip(of.members, of.subscriptions, claims)]
         rows.append({"source": "generated", "position": number + 1, "group": f"group-{number}", "members": members,
                      "topics": [{"topic": t, "partitions": int(c)} for t, c in zip(of.topics, of.partitions)]})
-    return pa.Table.from_pylist(rows, ROWS)
+    return pa.Table.from_pylist(rows, GROUP_SCHEMA)
 
 
 # --- the clock ------------------------------------------------------------------------------------------------------

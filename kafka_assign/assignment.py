@@ -45,7 +45,7 @@ def summary_of(
 class AssignmentError(ValueError):
     "An assignment that cannot exist: the message names the partition and the member at fault."
 
-# %% ../nbs/13_assignment.ipynb #c1cc046a
+# %% ../nbs/13_assignment.ipynb #16b95644
 NAMED_AT_ONCE = 1 << 14       # partitions named at a time by `to_dict`, to stay in the cache
 
 

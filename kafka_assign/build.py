@@ -6,7 +6,7 @@
 __all__ = ['MOST_PARTITIONS', 'GroupError', 'oversized_groups', 'check_sizes', 'overflowing_groups', 'subscriber_rows', 'Claims',
            'Offsets', 'build_columns']
 
-# %% ../nbs/10_build.ipynb #f51047ac
+# %% ../nbs/10_build.ipynb #4e5c6781
 from itertools import pairwise
 from typing import NamedTuple
 
@@ -17,11 +17,11 @@ from .metrics import partition_lag
 from .ownership import previous_owners
 from .ragged import row_of, row_offsets, row_sums
 
-# %% ../nbs/10_build.ipynb #bbd49132
+# %% ../nbs/10_build.ipynb #b7c277da
 class GroupError(ValueError):
     "A group that cannot exist: the message names the member, topic or partition, the requirement, and what was given."
 
-# %% ../nbs/10_build.ipynb #8ef66900
+# %% ../nbs/10_build.ipynb #f586e246
 MOST_PARTITIONS = 1 << 24          # per group
 
 
@@ -37,7 +37,7 @@ def check_sizes(partitions: np.ndarray, topic_offsets: np.ndarray) -> None:
             if (total := sum(partitions[first:end].tolist())) > MOST_PARTITIONS:
                 raise GroupError(f"a group must have at most {MOST_PARTITIONS:,} partitions (got {total:,})")
 
-# %% ../nbs/10_build.ipynb #2f02df06
+# %% ../nbs/10_build.ipynb #98a61c43
 def overflowing_groups(lag: np.ndarray, group_offsets: np.ndarray) -> np.ndarray:
     "Mask over groups: a known lag of 2**63 or more; `group_offsets`: where their partitions begin."
     if int(lag.max(initial=0)) * len(lag) < 2**63:
@@ -45,7 +45,7 @@ def overflowing_groups(lag: np.ndarray, group_offsets: np.ndarray) -> np.ndarray
     totals = [sum(lag[first:end].clip(0).tolist()) for first, end in pairwise(group_offsets.tolist())]
     return np.array([total >= 2**63 for total in totals])
 
-# %% ../nbs/10_build.ipynb #30ef7cb4
+# %% ../nbs/10_build.ipynb #d641360a
 def subscriber_rows(topic: np.ndarray, member: np.ndarray, topics: int, members: int) -> tuple[np.ndarray, np.ndarray]:
     "Ragged rows (offsets, subscribers) of `topics` topics from pairs in any order; a repeated pair counts once."
     bits = members.bit_length()
@@ -57,7 +57,7 @@ def subscriber_rows(topic: np.ndarray, member: np.ndarray, topics: int, members:
         topic, member = pair >> bits, pair & ((1 << bits) - 1)
     return row_offsets(np.bincount(topic, minlength=topics)), member.astype(np.int32)
 
-# %% ../nbs/10_build.ipynb #463c5885
+# %% ../nbs/10_build.ipynb #4d43a0d5
 def _turns(instance, member_offsets):
     "The place of each member in the order of Kafka's range and round robin."
     turn = np.arange(member_offsets[-1], dtype=np.int32)
@@ -65,7 +65,7 @@ def _turns(instance, member_offsets):
         turn[np.lexsort((instance, instance < 0, row_of(member_offsets)))] = turn.copy()
     return turn
 
-# %% ../nbs/10_build.ipynb #991c2f9a
+# %% ../nbs/10_build.ipynb #32c289e5
 class Claims(NamedTuple):
     "What members claim to have owned: three integer arrays of equal length."
     member: np.ndarray
@@ -90,7 +90,7 @@ def _previous(columns, claims, generation):
     return previous_owners(columns.start[topic] + partition, member, made_in, columns.subscribed(topic, member),
                            columns.size)
 
-# %% ../nbs/10_build.ipynb #c345afa8
+# %% ../nbs/10_build.ipynb #02f66fbf
 class Offsets(NamedTuple):
     "Offsets of each partition, int64 columns, -1 = none or not known, and the reset rule where nothing is committed."
     committed: np.ndarray
@@ -113,7 +113,7 @@ def _lag_column(lag, offsets, group_offsets):
         raise GroupError(f"the lag of a group must add up to less than 2**63 (got {total})")
     return lag
 
-# %% ../nbs/10_build.ipynb #6142252d
+# %% ../nbs/10_build.ipynb #9d427894
 def _dense_racks(racks, member_offsets, group_offsets):
     "Racks numbered by (group, name) without gaps; None where no rack is known."
     if racks is None:
@@ -126,7 +126,7 @@ def _dense_racks(racks, member_offsets, group_offsets):
     dense[known] = np.unique(group[known] * (code.max() + 1) + code[known], return_inverse=True)[1]
     return Racks(dense[:len(racks.member)], racks.replica_offsets, dense[len(racks.member):])
 
-# %% ../nbs/10_build.ipynb #310cd012
+# %% ../nbs/10_build.ipynb #4d181e65
 def build_columns(topic_offsets: np.ndarray, member_offsets: np.ndarray, partitions: np.ndarray,
           subscriptions: tuple[np.ndarray, np.ndarray], *, missing: np.ndarray | None = None,
           listed: np.ndarray | None = None, claims: Claims | np.ndarray | None = None,

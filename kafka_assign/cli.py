@@ -152,7 +152,7 @@ app.add_typer(fleet_app, name="fleet")
 
 def _job():
     try:
-        from kafka_assign.fleet.jobs import compare_fleet
+        from kafka_assign.fleet.job import compare_fleet
     except ModuleNotFoundError as error:
         need = "fleet jobs need Spark: pip install 'kafka_assign[spark]'"
         raise ValueError(f"{need} (got no module {error.name})") from None

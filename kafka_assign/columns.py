@@ -23,13 +23,13 @@ def read_only(array: np.ndarray) -> np.ndarray:
     view.flags.writeable = False
     return view
 
-# %% ../nbs/02_columns.ipynb #f0e91ead
+# %% ../nbs/02_columns.ipynb #39e49046
 def positions_by_number(column: np.ndarray, count: int) -> tuple[np.ndarray, np.ndarray]:
     "Where each number from 0 to `count` - 1 occurs in a column, as ragged rows (offsets, positions); -1 is left out."
     offsets = row_offsets(np.bincount(column + 1, minlength=count + 1))[1:]
     return offsets - offsets[0], stable_order(column + 1)[offsets[0]:]
 
-# %% ../nbs/02_columns.ipynb #5852efdc
+# %% ../nbs/02_columns.ipynb #a5fac458
 def same_content(one: object, other: object) -> bool:
     "Whether two values are equal; arrays, and tuples of arrays, are compared entry by entry."
     if isinstance(one, np.ndarray) and isinstance(other, np.ndarray):
@@ -169,15 +169,11 @@ class Columns:
         topic, member = np.asarray(topic, np.int64), np.asarray(member, np.int64)
         group = np.zeros(1, np.int64) if self.groups == 1 else row_of(self.topic_offsets)[topic]
         inside = (member >= self.member_offsets[group]) & (member < self.member_offsets[group + 1])
-        if inside.all():
-            return self._subscribed_inside(topic, member)
-        inside[inside] = self._subscribed_inside(topic[inside], member[inside])
-        return inside
-
-    def _subscribed_inside(self, topic, member):
-        "`subscribed` for topics and members of the same group."
+        if not inside.all():
+            inside[inside] = self.subscribed(topic[inside], member[inside])
+            return inside
         if len(self.subscribers) == self.cell_offsets[-1]:          # every member subscribes to every topic
-            return np.ones(len(topic), bool)
+            return inside
         pairs = np.repeat(self.first_cell, self.subscriber_counts) + self.subscribers
         wanted = self.first_cell[topic] + member
         if self.cell_offsets[-1] <= LARGEST_CELL_TABLE:
@@ -205,13 +201,13 @@ class Columns:
         return inside
 
 # %% ../nbs/02_columns.ipynb #f71847cb
-def _joined(parts: Sequence[np.ndarray], shifts: Sequence[int], none: int = -1) -> np.ndarray:
+def _joined_numbers(parts: Sequence[np.ndarray], shifts: Sequence[int], none: int = -1) -> np.ndarray:
     "The columns of numbers back to back, each shifted, `none` left as it is."
     shifted = [np.where(part == none, none, part + shift).astype(part.dtype) for part, shift in zip(parts, shifts)]
     return np.concatenate(shifted) if shifted else np.zeros(0, np.int32)
 
 
-def _joined_at(parts: Sequence[np.ndarray]) -> np.ndarray:
+def _joined_offsets(parts: Sequence[np.ndarray]) -> np.ndarray:
     "Beginnings of rows that are laid back to back."
     return row_offsets(np.concatenate([np.diff(part) for part in parts]) if parts else np.zeros(0, np.int64))
 
@@ -232,24 +228,20 @@ def _joined_racks(parts: Sequence[Columns]) -> Racks | None:
     racks = [_no_racks(part) if part.racks is None else part.racks for part in parts]
     counts = [1 + max(r.member.max(initial=-1), r.replicas.max(initial=-1)) for r in racks]
     shifts = row_offsets(np.array(counts))
-    return Racks(_joined([r.member for r in racks], shifts), _joined_at([r.replica_offsets for r in racks]),
-                 _joined([r.replicas for r in racks], shifts))
+    return Racks(_joined_numbers([r.member for r in racks], shifts), _joined_offsets([r.replica_offsets for r in racks]),
+                 _joined_numbers([r.replicas for r in racks], shifts))
 
 # %% ../nbs/02_columns.ipynb #ed591530
 def side_by_side(parts: Sequence[Columns]) -> Columns:
     "The columns of several groups as those of one union, in the order given."
     members = row_offsets(np.array([part.member_count for part in parts], np.int64))
-    return Columns(
-        topic_offsets=_joined_at([part.topic_offsets for part in parts]),
-        member_offsets=_joined_at([part.member_offsets for part in parts]),
-        partitions=np.concatenate([np.zeros(0, np.int64), *(part.partitions for part in parts)]),
-        missing=np.concatenate([np.zeros(0, bool), *(part.missing for part in parts)]),
-        subscriber_offsets=_joined_at([part.subscriber_offsets for part in parts]),
-        subscribers=_joined([part.subscribers for part in parts], members),
-        turn=_joined([part.turn for part in parts], members),
-        previous=_joined([part.previous for part in parts], members),
-        lag=_joined_lag(parts), racks=_joined_racks(parts),
-        listed=_joined([part.listed for part in parts], members))
+    def each(name):
+        return [getattr(part, name) for part in parts]
+    offsets = {name: _joined_offsets(each(name)) for name in ("topic_offsets", "member_offsets", "subscriber_offsets")}
+    numbers = {name: _joined_numbers(each(name), members) for name in ("subscribers", "turn", "previous", "listed")}
+    return Columns(**offsets, **numbers, partitions=np.concatenate([np.zeros(0, np.int64), *each("partitions")]),
+                   missing=np.concatenate([np.zeros(0, bool), *each("missing")]),
+                   lag=_joined_lag(parts), racks=_joined_racks(parts))
 
 # %% ../nbs/02_columns.ipynb #4c48544e
 def _alone(part: np.ndarray, first: int) -> np.ndarray:

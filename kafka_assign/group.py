@@ -5,7 +5,7 @@
 # %% auto #0
 __all__ = ['SHOWN_MEMBERS', 'Group']
 
-# %% ../nbs/12_group.ipynb #6b68b6cd
+# %% ../nbs/12_group.ipynb #4cda9256
 import dataclasses
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, fields
@@ -25,7 +25,7 @@ from .members import (
 from .names import counted, html_table, quoted
 from .ragged import row_of
 
-# %% ../nbs/12_group.ipynb #0dadebff
+# %% ../nbs/12_group.ipynb #ec2cd634
 SHOWN_MEMBERS = 10
 
 

@@ -6,7 +6,7 @@
 __all__ = ['ABOUT', 'TYPES', 'CLAIMS_AT_ONCE', 'checked_about', 'checked_ids', 'places_of', 'column_by_topic', 'resized',
            'checked_counts', 'columns_by_name', 'take_by_topic', 'columns_from_arrays']
 
-# %% ../nbs/11_inputs.ipynb #5e277556
+# %% ../nbs/11_inputs.ipynb #b9517099
 from collections.abc import Mapping, Sequence
 from itertools import chain, islice, repeat
 from operator import itemgetter
@@ -20,7 +20,7 @@ from .members import Member, checked_generation, checked_name
 from .names import counted, did_you_mean, java_order, java_sorted, quoted, shown
 from .ragged import row_of, row_offsets, take_rows
 
-# %% ../nbs/11_inputs.ipynb #2ac79684
+# %% ../nbs/11_inputs.ipynb #177f0ee2
 ABOUT = {"name": "", "type": "", "state": "", "strategy": "", "generation": -1, "time": "", "cluster": "",
          "inferred": ""}
 TYPES = ("", "classic", "consumer", "share")
@@ -44,7 +44,7 @@ def checked_ids(ids: Mapping | None) -> dict:
     return {checked_name(topic, "a topic"): checked_name(topic_id, f"the id of topic {quoted(topic)}")
             for topic, topic_id in (ids or {}).items()}
 
-# %% ../nbs/11_inputs.ipynb #82011add
+# %% ../nbs/11_inputs.ipynb #6e13d4a4
 CLAIMS_AT_ONCE = 1 << 12          # so that they stay in the cache between the two passes
 
 
@@ -87,36 +87,25 @@ def _coded_claims(members, index):
     counts = [len(member.owned) for member in members]
     return Claims(np.repeat(np.arange(len(members), dtype=np.int32), counts), *map(np.concatenate, (topics, numbers)))
 
-# %% ../nbs/11_inputs.ipynb #a13f4da7
-def _distinct_subscriptions(members):
-    "The distinct subscriptions of members, and which of them each member has."
-    tuples = {id(member.topics): member.topics for member in members}
-    number = {topics: i for i, topics in enumerate(dict.fromkeys(tuples.values()))}
-    number_of_id = {key: number[topics] for key, topics in tuples.items()}
-    return list(number), [number_of_id[id(member.topics)] for member in members]
-
-
-def _subscriber_rows(distinct, which, index):
+# %% ../nbs/11_inputs.ipynb #8027ec8c
+def _subscriber_rows(members, index):
     "Ragged rows of the subscribers of each topic."
-    wanted = np.fromiter(map(index.__getitem__, chain.from_iterable(distinct)), np.int64)
-    if len(distinct) == 1:
-        counts = np.bincount(wanted, minlength=len(index)) * len(which)
-        return row_offsets(counts), np.tile(np.arange(len(which), dtype=np.int32), len(wanted))
-    lengths = np.array([len(topics) for topics in distinct], np.int64)
-    offsets, picked = take_rows(row_offsets(lengths), np.array(which, np.int64))
-    return subscriber_rows(wanted[picked], row_of(offsets), len(index), len(which))
+    distinct = {id(member.topics): member.topics for member in members}
+    coded = {key: np.array([index[topic] for topic in topics], np.int64) for key, topics in distinct.items()}
+    wanted = [coded[id(member.topics)] for member in members]
+    if len(coded) == 1:
+        counts = np.bincount(wanted[0], minlength=len(index)) * len(members)
+        return row_offsets(counts), np.tile(np.arange(len(members), dtype=np.int32), len(wanted[0]))
+    member = row_of(row_offsets(np.array([len(topics) for topics in wanted], np.int64)))
+    return subscriber_rows(np.concatenate([np.zeros(0, np.int64), *wanted]), member, len(index), len(members))
 
-# %% ../nbs/11_inputs.ipynb #14ee4bcc
-def _pair(key, what):
-    "A topic and a partition number, if `key` is that."
-    if not isinstance(key, tuple) or len(key) != 2 or not isinstance(key[0], str) or not _is_number(key[1]):
-        raise GroupError(f"{what} must be named by topic, or by (topic, partition) (got {key!r})")
-    return key
-
-
+# %% ../nbs/11_inputs.ipynb #2075545b
 def places_of(key: str | tuple[str, int], what: str, index: Mapping[str, int], start: np.ndarray) -> slice:
     "The positions of a topic's partitions, or of one partition (topic, number), in a column over partitions."
-    topic, number = (key, None) if isinstance(key, str) else _pair(key, what)
+    pair = isinstance(key, tuple) and len(key) == 2 and isinstance(key[0], str) and _is_number(key[1])
+    if not pair and not isinstance(key, str):
+        raise GroupError(f"{what} must be named by topic, or by (topic, partition) (got {key!r})")
+    topic, number = key if pair else (key, None)
     at = index.get(topic)
     count = 0 if at is None else int(start[at + 1] - start[at])
     if at is None or number is not None and not 0 <= number < count:
@@ -125,7 +114,7 @@ def places_of(key: str | tuple[str, int], what: str, index: Mapping[str, int], s
     first = int(start[at]) + (number or 0)
     return slice(first, first + (count if number is None else 1))
 
-# %% ../nbs/11_inputs.ipynb #2556e3bd
+# %% ../nbs/11_inputs.ipynb #089827a4
 def _whole_numbers(values, what):
     try:
         array = np.asarray(values)
@@ -151,7 +140,7 @@ def _per_partition(values, what, index, start):
         column[places] = given
     return column
 
-# %% ../nbs/11_inputs.ipynb #e88291ab
+# %% ../nbs/11_inputs.ipynb #497697e0
 def column_by_topic(column: np.ndarray, topics: Sequence[str], start: np.ndarray) -> dict[str, np.ndarray]:
     "The entries of each topic in a column over partitions; `start`: where the partitions of each topic begin."
     start = start.tolist()
@@ -163,7 +152,7 @@ def resized(by_topic: Mapping[str, np.ndarray], counts: Mapping[str, int]) -> di
     return {topic: np.append(had, np.full(max(counts[topic] - len(had), 0), -1))[:counts[topic]]
             for topic, had in by_topic.items() if topic in counts}
 
-# %% ../nbs/11_inputs.ipynb #1863ea04
+# %% ../nbs/11_inputs.ipynb #ae11e115
 def _lag_and_offsets(lag, offsets, reset, index, start):
     "The lag column and the `Offsets` that `build_columns` takes, from `offsets` by name; at most one of them is not None."
     given = any(column is not None for column in offsets.values())
@@ -174,7 +163,7 @@ def _lag_and_offsets(lag, offsets, reset, index, start):
         return None, Offsets(*columns, checked_name(reset, "reset"))
     return None if lag is None else _per_partition(lag, "lag", index, start), None
 
-# %% ../nbs/11_inputs.ipynb #082822da
+# %% ../nbs/11_inputs.ipynb #1e8d999e
 def _replica_racks(partition_racks, index, start):
     "The racks of each partition's replicas."
     rows = [()] * int(start[-1])
@@ -202,7 +191,7 @@ def _coded_racks(members, partition_racks, index, start):
     codes = np.array([code.get(rack, -1) for rack in names], np.int32)
     return Racks(codes[:len(members)], row_offsets(np.array([len(row) for row in rows], np.int64)), codes[len(members):])
 
-# %% ../nbs/11_inputs.ipynb #8f5e76aa
+# %% ../nbs/11_inputs.ipynb #6093a13a
 def checked_counts(topics: Mapping[str, int]) -> dict[str, int]:
     "Numbers of partitions by topic, as plain names and numbers."
     if not isinstance(topics, Mapping):
@@ -230,8 +219,8 @@ def columns_by_name(
 ) -> tuple[tuple[str, ...], Columns, Offsets | None]:
     "Sorted topics, columns and offsets from the arguments of `Group`; `members` by id, `listed` as in `Columns`."
     counts = checked_counts(topics)
-    distinct, which = _distinct_subscriptions(members)
-    names = tuple(java_sorted(set(counts).union(*distinct)))
+    distinct = {id(member.topics): member.topics for member in members}
+    names = tuple(java_sorted(set(counts).union(*distinct.values())))
     index = {name: i for i, name in enumerate(names)}
     partitions = np.array([counts.get(name, 0) for name in names], np.int64)
     topic_offsets, start = np.array([0, len(names)]), row_offsets(partitions)
@@ -239,14 +228,14 @@ def columns_by_name(
     offsets = {"committed": committed, "begin": begin, "end": end}
     lag, offsets = _lag_and_offsets(lag, offsets, reset, index, start)
     columns = build_columns(
-        topic_offsets, np.array([0, len(members)]), partitions, _subscriber_rows(distinct, which, index),
+        topic_offsets, np.array([0, len(members)]), partitions, _subscriber_rows(members, index),
         missing=np.array([name not in counts for name in names], bool), listed=listed,
         claims=_coded_claims(members, index), generation=np.array([member.generation for member in members], np.int64),
         instance=_instance_codes(members), lag=lag, offsets=offsets,
         racks=_coded_racks(members, partition_racks, index, start))
     return names, columns, offsets
 
-# %% ../nbs/11_inputs.ipynb #b06bc793
+# %% ../nbs/11_inputs.ipynb #f339b706
 def _sorted_names(names, what):
     "The sorted names, the position each comes from, and the rank of each name as given."
     kind = f"a {what}"
@@ -268,7 +257,7 @@ def take_by_topic(partitions: np.ndarray, order: np.ndarray) -> np.ndarray | sli
         return slice(None)
     return take_rows(row_offsets(partitions), order)[1]
 
-# %% ../nbs/11_inputs.ipynb #96c44007
+# %% ../nbs/11_inputs.ipynb #6310e386
 def _rows_of_pairs(indptr, indices, members, topics):
     "Ragged rows of the subscribers of each topic, from the compressed rows of the matrix members x topics."
     indptr, indices = (_whole_numbers(part, "subscriptions") for part in (indptr, indices))
@@ -296,7 +285,7 @@ def _rows_of_matrix(subscriptions, members, topics):
     first = np.arange(len(topics), dtype=np.int32) * np.int32(len(members))
     return row_offsets(counts), np.flatnonzero(by_topic).astype(np.int32) - np.repeat(first, counts)
 
-# %% ../nbs/11_inputs.ipynb #800b7b67
+# %% ../nbs/11_inputs.ipynb #e0a50df7
 def _column(values, what, size):
     column = _whole_numbers(values, what)
     if column.shape != (size,):

@@ -30,7 +30,7 @@ def checked_name(name: str, what: str) -> str:
         raise GroupError(f"{what} must be text that UTF-8 can encode (got {shown(name)})")
     return name if type(name) is str else str.__str__(name)
 
-# %% ../nbs/10_members.ipynb #5c3be88d
+# %% ../nbs/10_members.ipynb #8add880e
 def known_name(name: str, known: Collection[str], what: str, must: str) -> str:
     "`name`, if it is `known`; otherwise a `GroupError` with what it `must` be and the nearest name."
     if checked_name(name, what) in known:
@@ -40,7 +40,7 @@ def known_name(name: str, known: Collection[str], what: str, must: str) -> str:
     raise GroupError(f"{what} must {must} (got {quoted(name)}){near}")
 
 # %% ../nbs/10_members.ipynb #e5b43f44
-@lru_cache(maxsize=16)
+@lru_cache(maxsize=128)
 def _plain_topics(topics):
     "Each topic once, in the order given, as plain text; None if one of them needs a closer look."
     plain = set(map(type, topics)) <= {str} and "".join(topics).isascii()
@@ -100,7 +100,7 @@ def _checked_text(text, what, member):
         return text
     return checked_name(text, f"{what} of member {shown(member)}")
 
-# %% ../nbs/10_members.ipynb #f06ccf62
+# %% ../nbs/10_members.ipynb #79080476
 class TopicPartition(NamedTuple):
     "A partition of a topic; equal to the plain tuple."
     topic: str
@@ -174,7 +174,7 @@ def ordered_members(listed: Sequence[Member]) -> tuple[tuple[Member, ...], np.nd
             raise GroupError(f"member ids must differ (got {shown(one.id)} twice)")
     return members, np.argsort(order)
 
-# %% ../nbs/10_members.ipynb #dcb42c74
+# %% ../nbs/10_members.ipynb #5f975246
 def valid_claims(columns: Columns, topics: Sequence[str]) -> list[list[tuple[str, int]]]:
     "The partitions that each member validly owned, as pairs (topic, partition)."
     offsets, at = positions_by_number(columns.previous, columns.member_count)

@@ -1,4 +1,4 @@
-"""Strategies that are wrong in one way each, and one that is right; found by other processes as `broken:name`."""
+"""Strategies that are wrong in one way each, and one that is right; other processes find them as `broken:name`."""
 
 import numpy as np
 
@@ -7,7 +7,7 @@ from kafka_assign.assignors.registry import Strategy
 
 
 def right(group):
-    """Fair, and then nobody is left idle who could take something."""
+    """Fair, and then no member is left idle that could take a partition."""
     owner = fair_assign(group.columns).copy()
     columns = group.columns
     while True:
@@ -20,7 +20,7 @@ def right(group):
 
 
 def swapped(group, which=0):
-    """As right, but two partitions of a topic with different owners have changed places, where there are any."""
+    """As `right`, but two partitions of a topic with different owners are swapped, if there are any."""
     owner = right(group)
     topic_of = group.columns.topic_of
     pairs = [(one, other) for one in range(len(owner)) for other in range(one)

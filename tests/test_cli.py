@@ -432,7 +432,7 @@ def test_shell_completes_strategies():
 # --- fleet -------------------------------------------------------------------------------------------------------
 
 def test_fleet_without_its_extra(monkeypatch, tmp_path):
-    monkeypatch.setitem(sys.modules, "kafka_assign.fleet.jobs", None)
+    monkeypatch.setitem(sys.modules, "kafka_assign.fleet.job", None)
     done = run(f"fleet compare {SAMPLES} -o {tmp_path}")
     assert (done.code, done.out) == (1, "") and one_line(done.err) and "pip install 'kafka_assign[spark]'" in done.err
 

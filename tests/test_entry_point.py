@@ -54,7 +54,7 @@ def test_it_is_found_by_the_workers_of_a_fleet(installed, tmp_path):
     group = {"name": "g", "topics": {"t": 3}, "members": [{"id": "a", "topics": ["t"]}, {"id": "b", "topics": ["t"]}]}
     (tmp_path / "group.json").write_text(json.dumps(group))
     source, out = str(tmp_path / "group.json"), str(tmp_path / "runs")
-    code = ("from kafka_assign.fleet.jobs import compare_fleet;"
+    code = ("from kafka_assign.fleet.job import compare_fleet;"
             f"run = compare_fleet([{source!r}], {out!r}, strategies=['theirs']);"
             "print([row['assignment'][0]['owner'] for row in run.table('results').to_pylist()])")
     assert run(installed, code) == "[[-1, -1, -1], [1, 1, 1]]\n"

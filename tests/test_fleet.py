@@ -1,5 +1,7 @@
 """A fleet without Spark: rows to columns and back, and the kernel that makes rows of rows."""
 
+from collections import Counter
+
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -11,24 +13,27 @@ from typer.testing import CliRunner
 
 from kafka_assign import Group, Member, StrategyError, compare
 from kafka_assign.assignors.registry import Strategy, resolve
+from kafka_assign.build import MOST_PARTITIONS, GroupError
 from kafka_assign.cli import app
-from kafka_assign.columns import side_by_side
-from kafka_assign.fleet.decode import decode_rows
-from kafka_assign.fleet.jobs import compare_fleet
-from kafka_assign.fleet.kernel import compare_batch, compare_batches, pieces, portable
-from kafka_assign.fleet.rows import MOST_PARTITIONS, OFFSETS, group_from_row, row_from_group
-from kafka_assign.fleet.runs import Run
-from kafka_assign.fleet.sources import look_at, parquet_schema, rows_of_groups
-from kafka_assign.fleet.tables import COMPARED, READ, ROWS, FleetError
-from kafka_assign.build import GroupError
+from kafka_assign.columns import same_content, side_by_side
+from kafka_assign.fleet import kernel
+from kafka_assign.fleet.codec import decode_rows, group_from_row, row_from_group
+from kafka_assign.fleet.job import Run, compare_fleet
+from kafka_assign.fleet.kernel import compare_batch, compare_batches, importable_name, split_batch
+from kafka_assign.fleet.schemas import COMPARED_SCHEMA, GROUP_SCHEMA, NARROW_GROUP_SCHEMA, FleetError
+from kafka_assign.fleet.sources import open_inputs, parquet_schema, rows_of_groups
 
 STRATEGIES = ["range", "roundrobin", "fair", "lag"]
 HOSTILE = ["<script>alert(1)</script>", "[red]x[/b]", "\x1b[2J", "a\nb", "\u202eb", "n" * 249, "'; --", "\U0001F600",
            "\uff41", ""]
 
 
+COLUMNS = ["topic_offsets", "member_offsets", "partitions", "missing", "subscriber_offsets", "subscribers", "turn",
+           "previous", "listed"]
+
+
 def batch_of(rows):
-    return pa.RecordBatch.from_pylist(rows, READ)
+    return pa.RecordBatch.from_pylist(rows, NARROW_GROUP_SCHEMA)
 
 
 def table_of(fleet):
@@ -38,7 +43,7 @@ def table_of(fleet):
 def compared(rows, strategies=STRATEGIES, **options):
     """The kernel's rows, as Python has them, in the order of their positions."""
     chosen = [resolve(name) if isinstance(name, str) else name for name in strategies]
-    done = pa.Table.from_batches(compare_batch(rows, chosen, **options), COMPARED)
+    done = pa.Table.from_batches(compare_batch(rows, chosen, **options), COMPARED_SCHEMA)
     return done.sort_by("position").to_pylist()
 
 
@@ -49,7 +54,7 @@ def test_rows_decode_to_the_columns_of_their_groups(fleet):
     batch, rejects = decode_rows(table_of(fleet))
     ours, theirs = batch.columns, side_by_side([group.columns for group in fleet])
     assert not rejects
-    for name in ["topic_offsets", "member_offsets", "partitions", "missing", "subscriber_offsets", "subscribers", "turn", "previous"]:
+    for name in COLUMNS:
         assert getattr(ours, name).tolist() == getattr(theirs, name).tolist(), name
     unknown = np.full(ours.size, -1)
     assert [-1 if lag is None else lag for lag in (unknown if ours.lag is None else ours.lag).tolist()] == \
@@ -60,24 +65,18 @@ def test_rows_decode_to_the_columns_of_their_groups(fleet):
 
 @given(st.lists(groups(), min_size=1, max_size=4))
 def test_racks_decode_to_the_same_racks(fleet):
-    """Numbers of racks are arbitrary; who shares a rack with which replica is not."""
-    def shares(columns):
-        if columns.racks is None:
-            return []
-        member, at, replicas = columns.racks
-        group = np.searchsorted(columns.group_offsets, np.arange(columns.size), side="right") - 1
-        return [sorted((m - int(columns.member_offsets[group[p]]), r) for r, rack in enumerate(replicas[at[p]:at[p + 1]])
-                       for m in range(columns.member_offsets[group[p]], columns.member_offsets[group[p] + 1])
-                       if member[m] == rack >= 0) for p in range(columns.size)]
     ours, theirs = decode_rows(table_of(fleet))[0].columns, side_by_side([group.columns for group in fleet])
-    assert ([] if not any(shares(ours)) else shares(ours)) == ([] if not any(shares(theirs)) else shares(theirs))
+    assert same_content(ours.racks, theirs.racks)
 
 
 @given(groups())
 def test_a_group_survives_its_row(group):
     again = group_from_row(row_from_group(group))
     assert row_from_group(again) == row_from_group(group)
-    assert again.previous.tolist() == group.previous.tolist()
+    for name in [*COLUMNS, "racks", *(["lag"] if group.columns.size else [])]:
+        assert same_content(getattr(again.columns, name), getattr(group.columns, name)), name
+    assert [again.details[at].id for at in again.listed] == [group.details[at].id for at in group.listed]
+    assert decode_rows(table_of([group]))[0].group(0).replace(name="") == again.replace(name="")
 
 
 def lists_of(values):
@@ -91,7 +90,7 @@ LAG = NUMBER | st.sampled_from([2**61, 2**62, 2**63 - 1])
 TYPE = st.sampled_from([None, "", "classic", "Consumer", "SHARE", "clasic", " consumer"])
 MESSY_TOPIC = st.none() | st.fixed_dictionaries(
     {"topic": NAME, "partitions": st.integers(1, 2) | NUMBER},
-    optional={what: lists_of(LAG) for what in (*OFFSETS, "lag")} | {"racks": lists_of(lists_of(NAME))})
+    optional={what: lists_of(LAG) for what in ("begin", "end", "committed", "lag")} | {"racks": lists_of(lists_of(NAME))})
 MESSY_MEMBER = st.none() | st.fixed_dictionaries(
     {"id": NAME}, optional={
         "topics": lists_of(NAME), "generation": GENERATION, "instance_id": NAME, "rack": NAME,
@@ -114,12 +113,24 @@ def test_masks_and_words_agree_on_what_a_valid_row_is(rows):
         else:
             assert at not in rejects
     theirs = side_by_side([group.columns for group in good])
-    for name in ["topic_offsets", "member_offsets", "partitions", "missing", "subscriber_offsets", "subscribers", "turn", "previous"]:
+    for name in COLUMNS:
         assert getattr(batch.columns, name).tolist() == getattr(theirs, name).tolist(), name
     if batch.columns.lag is not None or theirs.lag is not None:
         unknown = np.full(theirs.size, -1)
         ours = unknown if batch.columns.lag is None else batch.columns.lag
         assert ours.tolist() == (unknown if theirs.lag is None else theirs.lag).tolist()
+
+
+@given(st.permutations(["a", "B", "c1", "c10"]), st.permutations(["z", "y", "x"]))
+def test_the_order_in_which_members_are_listed_is_kept(one, two):
+    fleet = [Group({"t": 1}, dict.fromkeys(ids, ["t"])) for ids in (one, two)]
+    rows = [row_from_group(group) for group in fleet]
+    assert [[member["id"] for member in row["members"]] for row in rows] == [one, two]
+    batch, _ = decode_rows(batch_of(rows))
+    ids = batch.members.to_pylist()
+    assert ids == sorted(one) + sorted(two) and [ids[at] for at in batch.columns.listed] == [*one, *two]
+    for at, group in enumerate(fleet):
+        assert batch.group(at) == group
 
 
 def test_offsets_follow_the_rule_and_lag_goes_first():
@@ -134,7 +145,7 @@ def test_too_many_partitions_are_a_reject_and_no_full_memory():
     rows = [{"group": "g", "topics": [{"topic": str(i), "partitions": 2**31 - 1} for i in range(3)]}, {"group": "h"}]
     batch, rejects = decode_rows(batch_of(rows))
     assert batch.columns.groups == 1
-    assert rejects == {0: f"a group must have at most {MOST_PARTITIONS} partitions (got {3 * (2**31 - 1)})"}
+    assert rejects == {0: f"a group must have at most {MOST_PARTITIONS:,} partitions (got {3 * (2**31 - 1):,})"}
 
 
 @pytest.mark.parametrize("lag", [{"lag": [2**62, 2**62]}, {"end": [2**62, 2**62], "committed": [0, 0]}])
@@ -183,10 +194,10 @@ def test_the_kernel_says_what_compare_says(fleet):
     done = compared(table_of(fleet))
     assert len(done) == len(fleet)
     for row, group in zip(done, fleet):
-        told = compare(group, STRATEGIES)
-        expected = [told.current.summary(), *told.rows]
+        comparison = compare(group, STRATEGIES)
+        expected = [comparison.current.summary(), *comparison.rows]
         assert summaries(row) == [{key: value for key, value in one.items() if key != "inferred"} for one in expected]
-        for result, assignment in zip(row["results"], [told.current, *told.assignments.values()]):
+        for result, assignment in zip(row["results"], [comparison.current, *comparison.assignments.values()]):
             assert [topic["topic"] for topic in result["assignment"]] == list(group.topics)
             assert [owner for topic in result["assignment"] for owner in topic["owner"]] == assignment.owner.tolist()
         assert row["members"] == list(group.members)
@@ -209,6 +220,9 @@ def fussy(columns):
     return np.full(columns.size, -1)
 
 
+fussy.strategy = Strategy("fussy", fussy, many=True)       # what workers find under `test_fleet:fussy`
+
+
 def wild(group):
     "Answers nonsense for groups named bad, each time another kind of it."
     if group.name.startswith("bad"):
@@ -223,11 +237,47 @@ def some_groups():
 
 
 def test_a_strategy_that_raises_costs_only_the_group():
-    done = compared(table_of(some_groups()), ["range", Strategy("fussy", fussy, many=True)])
+    done = compared(table_of(some_groups()), ["range", fussy.strategy])
     rejected = {row["position"]: row["reject"] for row in done if row["reject"]}
     assert list(rejected) == [4, 5]
     assert rejected[5] == "group three: strategy fussy must not raise (got RuntimeError: three)"
     assert [len(row["results"]) for row in done] == [3, 3, 3, 0, 0, 3, 3, 3]
+
+
+def retried(done):
+    """How many batches each strategy was asked group by group for, after it had raised."""
+    return Counter(label for row in done.to_pylist() for label in row["retried"])
+
+
+def test_a_strategy_that_raises_on_a_batch_is_logged_and_counted(caplog):
+    rows, fine = table_of(some_groups()), table_of([group for group in some_groups() if 3 not in group.partitions])
+    for batch, raises in ((rows, 1), (fine, 0)):
+        caplog.clear()
+        done = pa.Table.from_batches(compare_batch(batch, [resolve("range"), fussy.strategy]))
+        assert retried(done) == Counter({"fussy": raises}) and len(caplog.records) == raises
+    compared(rows, ["range", fussy.strategy])
+    [record] = caplog.records
+    assert record.levelname == "ERROR" and "strategy fussy raised for a batch of 8 groups" in record.getMessage()
+    assert "RuntimeError: three" in caplog.text and "Traceback" in caplog.text
+
+
+def test_every_raising_batch_counts_even_if_nothing_of_it_can_be_used(caplog):
+    def raises(columns):
+        raise ValueError("never")
+    rows = table_of(some_groups())
+    batches = [*compare_batch(rows, [Strategy("raises", raises, many=True)]), *compare_batch(rows, [fussy.strategy]),
+               *compare_batch(rows.slice(5, 1), [Strategy("raises", raises, many=True)])]
+    done = pa.Table.from_batches(batches)
+    assert retried(done) == {"raises": 2, "fussy": 1}
+    assert done.num_rows == 17 and len(caplog.records) == 3
+
+
+def test_a_strategy_is_not_blamed_for_a_batch_without_groups(caplog):
+    def raises(columns):
+        raise ValueError("nothing to do")
+    rows = batch_of([{"group": None}, {"group": "s", "type": "share"}])
+    done = pa.Table.from_batches(compare_batch(rows, [Strategy("raises", raises, many=True)]))
+    assert done.num_rows == 2 and not retried(done) and not caplog.records
 
 
 class Mute(Exception):
@@ -241,7 +291,7 @@ class Mute(Exception):
     (SystemExit(3), "SystemExit: 3"), (GeneratorExit(), "GeneratorExit: "), (Mute(), "Mute"),
     (ValueError("a\nb"), r"ValueError: a\nb")])
 @pytest.mark.parametrize("many", [True, False])
-def test_whatever_a_strategy_raises_is_a_reject(error, words, many):
+def test_any_error_of_a_strategy_is_a_reject(error, words, many):
     def raises(one):
         raise error
     done = compared(table_of(some_groups()), ["range", Strategy("raises", raises, many=many)])
@@ -297,7 +347,7 @@ def test_a_strategy_sees_in_a_fleet_the_group_that_assign_shows_it():
         seen.append(all_of(one))
         return one.previous
     watching = Strategy("watcher", watcher)
-    rows = pa.RecordBatch.from_pylist([row_from_group(Group({}, {}, name="f")), row_from_group(group)], ROWS)
+    rows = pa.RecordBatch.from_pylist([row_from_group(Group({}, {}, name="f")), row_from_group(group)], GROUP_SCHEMA)
     compared(rows, [watching])
     watching.run(group_from_row(rows.to_pylist()[1]))
     watching.run(group)
@@ -325,8 +375,8 @@ def test_groups_of_the_broker_get_figures_and_no_client_strategy():
 def test_share_groups_are_passed_over():
     rows = [{"group": "s", "type": "share"}, {"group": "S", "type": "Share"}, {"group": "g"}]
     done = compared(batch_of([row | {"position": at} for at, row in enumerate(rows)]))
-    told = [(row["group"], row["ignored"], len(row["results"])) for row in done]
-    assert told == [("s", "share group", 0), ("S", "share group", 0), ("g", "", 5)]
+    passed_over = [(row["group"], row["ignored"], len(row["results"])) for row in done]
+    assert passed_over == [("s", "share group", 0), ("S", "share group", 0), ("g", "", 5)]
 
 
 def test_the_type_of_a_group_counts_in_any_case():
@@ -360,8 +410,8 @@ def test_a_topic_is_in_one_join(tmp_path):
     with pytest.raises(FleetError, match=words):
         list(compare_batches([batch_of([])], ["range"], joins))
     line = ["fleet", "compare", "missing", "-o", str(tmp_path), "--joins", "a+b", "--joins", "a+c"]
-    told = CliRunner().invoke(app, line)
-    assert told.exit_code == 1 and "a topic must be in one join (got 'a' in two)" in told.stderr
+    done = CliRunner().invoke(app, line)
+    assert done.exit_code == 1 and "a topic must be in one join (got 'a' in two)" in done.stderr
     assert list(tmp_path.iterdir()) == []
 
 
@@ -377,19 +427,29 @@ def test_hostile_names_pass_through_unchanged():
 
 def test_large_batches_are_cut():
     rows = batch_of([{"group": "g", "topics": [{"topic": "t", "partitions": 900_000}]}] * 5 + [{"group": "h"}] * 2500)
-    assert sum(piece.num_rows for piece in pieces(rows)) == 2505
-    assert max(piece.num_rows for piece in pieces(rows)) <= 1000
-    assert [piece.num_rows for piece in pieces(rows)][:2] == [2, 2]
+    assert sum(piece.num_rows for piece in split_batch(rows)) == 2505
+    assert max(piece.num_rows for piece in split_batch(rows)) <= 1000
+    assert [piece.num_rows for piece in split_batch(rows)][:2] == [2, 2]
     assert sum(done.num_rows for done in compare_batches(iter([rows.slice(5, 2000)]), ["range"])) == 2000
 
 
+@pytest.mark.parametrize("rows, partitions", [(1, 2_000_000), (3, 2_000_000), (1_000, 1), (1_000_000, 10**12)])
+def test_results_do_not_depend_on_the_size_of_a_batch(monkeypatch, rows, partitions):
+    everything = table_of(some_groups())
+    expected = compared(everything)
+    monkeypatch.setattr(kernel, "ROWS_PER_BATCH", rows)
+    monkeypatch.setattr(kernel, "PARTITIONS_PER_BATCH", partitions)
+    done = pa.Table.from_batches(compare_batches([everything], STRATEGIES), COMPARED_SCHEMA)
+    assert done.sort_by("position").to_pylist() == expected
+
+
 def test_strategies_for_workers():
-    assert portable("LagBasedAssignor") == "lag"
-    assert portable(f"{__name__}:fussy") == f"{__name__}:fussy"
+    assert importable_name("LagBasedAssignor") == "lag"
+    assert importable_name(f"{__name__}:fussy") == f"{__name__}:fussy"
     with pytest.raises(StrategyError, match="workers can import"):
         def local(group):
             return group.previous
-        portable(local)
+        importable_name(local)
 
 
 # --- sources and runs ----------------------------------------------------------------------------------------------
@@ -405,14 +465,14 @@ def widened(kind):
 
 def test_parquet_of_other_writers(tmp_path):
     table, _ = rows_of_groups(some_groups(), "text")
-    types = pa.schema([column.with_type(widened(column.type)) for column in READ])
+    types = pa.schema([column.with_type(widened(column.type)) for column in NARROW_GROUP_SCHEMA])
     wide = pa.Table.from_pylist(table.to_pylist(), types)
     pq.write_table(wide, tmp_path / "wide.parquet")
     schema, rows = parquet_schema([str(tmp_path / "wide.parquet")])
     assert rows == len(some_groups()) and schema.field("topics").type.value_type.field("partitions").type == pa.int64()
     pq.write_table(table, tmp_path / "narrow.parquet")
     with pytest.raises(FleetError, match="all Parquet files must have the same types"):
-        look_at(tmp_path)
+        open_inputs(tmp_path)
 
 
 @pytest.mark.parametrize("content, words", [
@@ -422,17 +482,17 @@ def test_parquet_of_other_writers(tmp_path):
 def test_inputs_that_are_none(tmp_path, content, words):
     (tmp_path / "input").write_bytes(content)
     with pytest.raises(ValueError, match=words) as caught:
-        look_at(str(tmp_path / "input"))
+        open_inputs(str(tmp_path / "input"))
     assert "\n" not in str(caught.value)
 
 
 def test_other_tables_are_named(tmp_path):
     pq.write_table(pa.table({"a": [1]}), tmp_path / "a.parquet")
     with pytest.raises(FleetError, match=r"must have the columns group, members, topics \(got a\)"):
-        look_at(tmp_path)
+        open_inputs(tmp_path)
     pq.write_table(pa.table({"group": [1], "members": [[1]], "topics": [[1]]}), tmp_path / "a.parquet")
     with pytest.raises(FleetError, match=r"group must be string \(got int64\)"):
-        look_at(tmp_path)
+        open_inputs(tmp_path)
 
 
 def test_only_whole_runs_are_read(tmp_path):

@@ -17,8 +17,8 @@ import pytest
 from kafka_assign import Group, compare
 from kafka_assign.document import write_document
 from kafka_assign.fleet.kernel import compare_batches
+from kafka_assign.fleet.schemas import COMPARE_TABLES, NARROW_GROUP_SCHEMA, FleetError
 from kafka_assign.fleet.sources import rows_of_groups
-from kafka_assign.fleet.tables import READ, TABLES, FleetError
 
 pytestmark = pytest.mark.needs("spark", "java")
 
@@ -46,7 +46,7 @@ def spark():
 
 
 def run_of(*arguments, **options):
-    from kafka_assign.fleet.jobs import compare_fleet
+    from kafka_assign.fleet.job import compare_fleet
     return compare_fleet(*arguments, **{"strategies": STRATEGIES} | options)
 
 
@@ -73,7 +73,7 @@ def parquet_of(path, fleet, broken=()):
     rows = table.to_pylist()
     for at, row in broken:
         rows.insert(at, row)
-    pq.write_table(pa.Table.from_pylist(rows, READ), path, row_group_size=10)
+    pq.write_table(pa.Table.from_pylist(rows, NARROW_GROUP_SCHEMA), path, row_group_size=10)
     return str(path)
 
 
@@ -92,6 +92,7 @@ def test_spark_changes_nothing(spark, tmp_path):
     members = {(row["cluster"], row["group"]): row["members"] for row in run.table("groups").to_pylist()}
     assert members == {(group.cluster, group.name): list(group.members) for group in fleet}
     assert run.counts["groups"] == {"read": 40, "used": 40, "rejected": 0}
+    assert run.counts["batches_answered_one_by_one"] == {}
 
 
 def test_the_ranking(spark, tmp_path):
@@ -125,12 +126,12 @@ def test_all_inputs_at_once(spark, tmp_path):
     assert rejects["fleet.parquet", 13] == "a row without a name: a group must have a name (got none)"
     assert {("billing.txt", 5), ("groups.jsonl", 4)} < rejects.keys() and len(rejects) == 4
     assert run.table("results").num_rows == 24 * (1 + len(STRATEGIES))
-    for name, schema in TABLES.items():
+    for name, schema in COMPARE_TABLES.items():
         assert run.table(name).schema.equals(schema)
 
 
 def test_a_second_run_has_the_same_content(spark, tmp_path):
-    """Whatever the order of the rows and the files they lie in."""
+    """In any order of the rows, in one file or several."""
     fleet = a_fleet(60)
     first = run_of(parquet_of(tmp_path / "fleet.parquet", fleet), tmp_path / "runs", spark=spark)
     again = run_of(str(tmp_path / "fleet.parquet"), tmp_path / "runs", spark=spark)
@@ -172,13 +173,24 @@ def test_samples(spark, tmp_path):
 
 
 def test_every_strategy_is_picked_up(spark, tmp_path):
-    """One of one's own is named by its place, and does what it does alone."""
+    """A strategy of the caller is named by its module, and the others do what they do without it."""
     run = run_of(parquet_of(tmp_path / "fleet.parquet", a_fleet()), tmp_path / "runs", spark=spark,
                  strategies=["range", "test_fleet:wild"])
     results = run.table("results").to_pylist()
-    told = {result["group"]: result["moved"] for result in results if result["strategy"] == "range"}
-    assert told == {group.name: compare(group, ["range"]).rows[0]["moved"] for group in a_fleet()}
+    moved = {result["group"]: result["moved"] for result in results if result["strategy"] == "range"}
+    assert moved == {group.name: compare(group, ["range"]).rows[0]["moved"] for group in a_fleet()}
     assert run.manifest["strategies"] == ["range", "test_fleet:wild"]
+
+
+def test_batches_that_a_strategy_raises_on_are_counted_in_the_run(spark, tmp_path):
+    """`fussy` raises if a topic has three partitions: those groups are rejected, the others are not."""
+    path = parquet_of(tmp_path / "fleet.parquet", a_fleet())
+    said = []
+    run = run_of(path, tmp_path / "runs", spark=spark, strategies=["range", "test_fleet:fussy"], progress=said.append)
+    fit = [group.name for group in a_fleet() if 3 not in group.partitions]
+    assert sorted(row["group"] for row in run.table("groups").to_pylist()) == sorted(fit) != []
+    [(label, batches)] = run.counts["batches_answered_one_by_one"].items()
+    assert label == "fussy" and 1 <= batches <= 40 and any(line.startswith("strategy fussy raised") for line in said)
 
 
 # --- failure -------------------------------------------------------------------------------------------------------
@@ -216,7 +228,7 @@ def test_a_lost_worker_costs_a_retry_and_no_worker_the_run(spark, tmp_path, monk
 
 SLOW = """
 import sys, time
-from kafka_assign.fleet.jobs import compare_fleet
+from kafka_assign.fleet.job import compare_fleet
 
 def slow(group):
     open({marker!r}, "w").close()
@@ -298,8 +310,8 @@ def standalone_cluster(folder):
 
 ON_A_CLUSTER = """
 import json, sys
-from kafka_assign.fleet.jobs import compare_fleet
-run = compare_fleet(sys.argv[1], sys.argv[2], json.loads(sys.argv[3]), master=sys.argv[4])
+import kafka_assign.fleet.job
+run = kafka_assign.fleet.job.compare_fleet(sys.argv[1], sys.argv[2], json.loads(sys.argv[3]), master=sys.argv[4])
 print(run.path)
 """
 
@@ -312,7 +324,7 @@ def test_a_cluster_gives_the_same_content(spark, tmp_path):
             [sys.executable, "-c", ON_A_CLUSTER, path, str(tmp_path / "runs"), json.dumps(STRATEGIES), master],
             env=environment | {"JAVA_HOME": ""}, capture_output=True, text=True, timeout=240, cwd=tmp_path)
         assert there.returncode == 0, there.stderr
-    from kafka_assign.fleet.runs import Run
+    from kafka_assign.fleet.job import Run
     run = Run(there.stdout.strip())
     assert run.manifest["settings"]["master"] == master
     assert hashes(run) == hashes(here)

@@ -20,7 +20,7 @@ from .assignors.comparison import Comparison, columns_worth_showing
 from .group import Group
 from .members import TopicPartition
 from .names import shown
-from .proof import CHECKED, LEVEL, Proof, proof_document, proof_of
+from .certificate.words import CHECKED, LEVEL, Proof, proof_document, proof_of
 from .terminal import Line, as_json, block, csv_lines, json_list, prose, send, send_wrapped, table, width_of
 from .what_if import Change, as_object, in_words
 

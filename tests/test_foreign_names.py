@@ -19,7 +19,7 @@ from kafka_assign.document import group_to_document, read_document, write_docume
 from kafka_assign.group import Group
 from kafka_assign.members import Member
 from kafka_assign.names import quoted, shown
-from kafka_assign.proof import proof_of
+from kafka_assign.certificate.words import proof_of
 from kafka_assign.snapshot import read_groups
 from kafka_assign.views import show_assignment, show_comparisons, show_run
 

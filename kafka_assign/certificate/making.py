@@ -5,7 +5,7 @@
 # %% auto #0
 __all__ = ['least_levels', 'PriceRules', 'price_rules', 'lowered_prices', 'dual_prices', 'prove']
 
-# %% ../../nbs/16_certificate_making.ipynb #f507363c
+# %% ../../nbs/16_certificate_making.ipynb #58cf4482
 from typing import NamedTuple
 
 import numpy as np
@@ -15,7 +15,7 @@ from ..columns import Columns, read_only
 from ..metrics import loads, topic_owner_pairs
 from ..ragged import row_maxima, row_minima, row_of
 
-# %% ../../nbs/16_certificate_making.ipynb #06703043
+# %% ../../nbs/16_certificate_making.ipynb #3382c228
 def least_levels(columns: Columns, owner: np.ndarray) -> np.ndarray:
     "The least levels, int64, with which each partition is on a lowest level of its topic."
     pairs, level = topic_owner_pairs(columns, owner), loads(columns, owner)
@@ -28,7 +28,7 @@ def least_levels(columns: Columns, owner: np.ndarray) -> np.ndarray:
             return level
         level = raised
 
-# %% ../../nbs/16_certificate_making.ipynb #64557afe
+# %% ../../nbs/16_certificate_making.ipynb #31a0aa19
 class PriceRules(NamedTuple):
     "Upper bounds of prices."
     topic: np.ndarray
@@ -41,7 +41,7 @@ class PriceRules(NamedTuple):
     bar: np.ndarray
     "for `columns.subscribers`: 0 on the lowest level of the topic, else a very high price"
 
-# %% ../../nbs/16_certificate_making.ipynb #ad0a8180
+# %% ../../nbs/16_certificate_making.ipynb #f79709dc
 def _possible_returns(columns, owner, level):
     "New and previous owners of partitions that the previous owner could have kept."
     level_of = np.append(level, -1)
@@ -51,7 +51,7 @@ def _possible_returns(columns, owner, level):
     pairs = owner[moved].astype(np.int64) * count + columns.previous[moved]
     return np.divmod(np.unique(pairs), count)
 
-# %% ../../nbs/16_certificate_making.ipynb #b16773fc
+# %% ../../nbs/16_certificate_making.ipynb #c3d74e0d
 def price_rules(columns: Columns, owner: np.ndarray, level: np.ndarray) -> PriceRules:
     "The rules for prices that follow from an answer and its levels."
     owned = topic_owner_pairs(columns, owner)
@@ -65,7 +65,7 @@ def price_rules(columns: Columns, owner: np.ndarray, level: np.ndarray) -> Price
         *_possible_returns(columns, owner, level),
         np.where(level_of_pair == np.repeat(lowest, columns.subscriber_counts), 0, LARGEST))
 
-# %% ../../nbs/16_certificate_making.ipynb #cd33b265
+# %% ../../nbs/16_certificate_making.ipynb #4ab8d53b
 def lowered_prices(columns: Columns, rules: PriceRules, full: np.ndarray, price: np.ndarray,
                    base: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     "The price of each member and the base of each group after one round."
@@ -77,7 +77,7 @@ def lowered_prices(columns: Columns, rules: PriceRules, full: np.ndarray, price:
     lowest_full = row_minima(np.where(full, lower, LARGEST), columns.member_offsets)
     return lower, np.minimum(base, lowest_full)
 
-# %% ../../nbs/16_certificate_making.ipynb #66672cb0
+# %% ../../nbs/16_certificate_making.ipynb #9386577c
 def dual_prices(columns: Columns, owner: np.ndarray, level: np.ndarray) -> np.ndarray:
     "Prices that keep all rules, if no answer with these levels keeps more partitions."
     rules, full = price_rules(columns, owner, level), loads(columns, owner) == level
@@ -90,7 +90,7 @@ def dual_prices(columns: Columns, owner: np.ndarray, level: np.ndarray) -> np.nd
             break
     return price - base[row_of(columns.member_offsets)]
 
-# %% ../../nbs/16_certificate_making.ipynb #28b4f22e
+# %% ../../nbs/16_certificate_making.ipynb #4592402e
 def prove(columns: Columns, owner: np.ndarray) -> Certificate:
     "The certificate of an optimal owner column, of one group or many; else one that fails."
     level = least_levels(columns, owner)

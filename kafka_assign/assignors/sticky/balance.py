@@ -6,7 +6,7 @@
 __all__ = ['single_class_counts', 'Turn', 'turns', 'even_split', 'uneven_classes', 'fill_in_turns', 'ComponentFlow',
            'balanced_counts']
 
-# %% ../../../nbs/28_sticky_balance.ipynb #d6c64623
+# %% ../../../nbs/28_sticky_balance.ipynb #70c3c8f9
 from itertools import pairwise
 from typing import NamedTuple
 
@@ -19,7 +19,7 @@ from ...ragged import (
     fill_in_order, rank_in_run, row_lengths, row_maxima, row_minima, row_offsets, row_sums,
     take_rows, total_by_key, water_fill)
 
-# %% ../../../nbs/28_sticky_balance.ipynb #ca6955f0
+# %% ../../../nbs/28_sticky_balance.ipynb #6eed5a85
 def single_class_counts(classes: Classes, lower: np.ndarray) -> np.ndarray:
     "The best counts if each class is a component; `lower` is the bound of each pair."
     above = classes.owned > lower
@@ -28,7 +28,7 @@ def single_class_counts(classes: Classes, lower: np.ndarray) -> np.ndarray:
     return (lower + fill_in_order(above, classes.offsets, stay)
             + fill_in_order(~above, classes.offsets, extra - stay))
 
-# %% ../../../nbs/28_sticky_balance.ipynb #79d88bbe
+# %% ../../../nbs/28_sticky_balance.ipynb #fecfb6ed
 class Turn(NamedTuple):
     "Classes of different components, at most one of each."
     rows: slice | np.ndarray
@@ -38,7 +38,7 @@ class Turn(NamedTuple):
     offsets: np.ndarray
     "where the pairs of each class begin among these"
 
-# %% ../../../nbs/28_sticky_balance.ipynb #515b3d83
+# %% ../../../nbs/28_sticky_balance.ipynb #fdbe6d06
 def turns(offsets: np.ndarray, component: np.ndarray, rows: np.ndarray,
           priority: np.ndarray) -> list[Turn]:
     "The chosen rows in turns; those of a `component` in ascending order of `priority`."
@@ -56,7 +56,7 @@ def turns(offsets: np.ndarray, component: np.ndarray, rows: np.ndarray,
             found.append(Turn(order[a:b], pairs, ends))
     return found
 
-# %% ../../../nbs/28_sticky_balance.ipynb #031f1798
+# %% ../../../nbs/28_sticky_balance.ipynb #ca3b3f51
 def even_split(size: np.ndarray, offsets: np.ndarray) -> np.ndarray:
     "Each row's size split evenly among its pairs, the remainder at regular intervals."
     length = row_lengths(offsets)
@@ -72,14 +72,14 @@ def even_split(size: np.ndarray, offsets: np.ndarray) -> np.ndarray:
     split += share.repeat(length)
     return split.astype(np.int32, copy=False)
 
-# %% ../../../nbs/28_sticky_balance.ipynb #55758063
+# %% ../../../nbs/28_sticky_balance.ipynb #fb06d1ea
 def uneven_classes(classes: Classes, count: np.ndarray, load: np.ndarray) -> np.ndarray:
     "Classes of which a member could give a partition to one with two partitions less."
     loads = load[classes.member]
     highest = row_maxima(np.where(count > 0, loads, -1), classes.offsets)
     return np.flatnonzero(highest - row_minima(loads, classes.offsets) > 1)
 
-# %% ../../../nbs/28_sticky_balance.ipynb #0ecaabcb
+# %% ../../../nbs/28_sticky_balance.ipynb #3c508a7a
 def fill_in_turns(classes: Classes, component: np.ndarray, load: np.ndarray,
                   passes: int = 0) -> tuple[np.ndarray, np.ndarray]:
     """Counts per pair if all classes fill the smallest loads, and the loads then.
@@ -105,7 +105,7 @@ def fill_in_turns(classes: Classes, component: np.ndarray, load: np.ndarray,
             count[turn.pairs], load[member] = share, others + share
     return count, load
 
-# %% ../../../nbs/28_sticky_balance.ipynb #51fe1239
+# %% ../../../nbs/28_sticky_balance.ipynb #987e6842
 class ComponentFlow:
     "Counts of components of several classes: members shall have `lower` partitions or one more."
 
@@ -220,7 +220,7 @@ class ComponentFlow:
             self.count[part.pairs] = graph.count
         return failed
 
-# %% ../../../nbs/28_sticky_balance.ipynb #e6712c33
+# %% ../../../nbs/28_sticky_balance.ipynb #5b97457a
 def balanced_counts(classes: Classes, component: np.ndarray, lower: np.ndarray,
             trial: bool) -> tuple[np.ndarray, np.ndarray]:
     "The best counts per pair with the bounds, and the members of components that failed."

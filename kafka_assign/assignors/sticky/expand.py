@@ -5,7 +5,7 @@
 # %% auto #0
 __all__ = ['first_numbers', 'released_partitions', 'free_partitions', 'owners_from_counts']
 
-# %% ../../../nbs/30_sticky_expand.ipynb #6fdc7802
+# %% ../../../nbs/30_sticky_expand.ipynb #f00b239e
 import numpy as np
 
 from .classes import Compressed, Tuning
@@ -13,7 +13,7 @@ from ...columns import Columns
 from ...ragged import (
     deal_shares, row_offsets, row_ranges, stable_order, take_rows)
 
-# %% ../../../nbs/30_sticky_expand.ipynb #a2081796
+# %% ../../../nbs/30_sticky_expand.ipynb #2568e525
 def first_numbers(partitions: np.ndarray, row: np.ndarray, share: np.ndarray) -> np.ndarray:
     "For each class the highest number from which on it has a `share` of its partitions."
     low, high = np.zeros(len(share), int), np.zeros(len(share), int)
@@ -27,7 +27,7 @@ def first_numbers(partitions: np.ndarray, row: np.ndarray, share: np.ndarray) ->
         low, high = np.where(enough, middle, low), np.where(enough, high, middle)
     return low
 
-# %% ../../../nbs/30_sticky_expand.ipynb #3b64c41d
+# %% ../../../nbs/30_sticky_expand.ipynb #d5788e90
 def released_partitions(columns: Columns, compressed: Compressed,
                         count: np.ndarray) -> np.ndarray:
     "Partitions that leave their owners: the last ones of a pair by (partition, topic)."
@@ -57,7 +57,7 @@ def released_partitions(columns: Columns, compressed: Compressed,
     last = row_ranges(row_offsets(found)[1:] - gone, gone)[1]
     return places[mine[order[last]]]
 
-# %% ../../../nbs/30_sticky_expand.ipynb #b6e9bbb3
+# %% ../../../nbs/30_sticky_expand.ipynb #5b1692ee
 def free_partitions(columns: Columns, class_of: np.ndarray, owner: np.ndarray) -> np.ndarray:
     "Partitions without owner that shall have one, class by class, by (topic, partition)."
     free = np.flatnonzero(owner < 0)
@@ -66,7 +66,7 @@ def free_partitions(columns: Columns, class_of: np.ndarray, owner: np.ndarray) -
         return free
     return free[take_rows(np.searchsorted(free, columns.start), topics)[1]]
 
-# %% ../../../nbs/30_sticky_expand.ipynb #771076ca
+# %% ../../../nbs/30_sticky_expand.ipynb #1c167fc7
 def owners_from_counts(columns: Columns, compressed: Compressed, count: np.ndarray) -> np.ndarray:
     "The owner column with `count` partitions per pair, of which the most are kept."
     classes, owner = compressed.classes, columns.previous.copy()

@@ -5,7 +5,7 @@
 # %% auto #0
 __all__ = ['bits', 'mask_of', 'arc_sets', 'ResidualGraph', 'layers_from', 'send_from', 'push', 'push_cheapest']
 
-# %% ../../../nbs/27_sticky_flow.ipynb #194427ed
+# %% ../../../nbs/27_sticky_flow.ipynb #4feec58f
 from collections.abc import Iterator
 from bisect import bisect_left
 from itertools import pairwise
@@ -14,7 +14,7 @@ import numpy as np
 
 from ...ragged import row_of
 
-# %% ../../../nbs/27_sticky_flow.ipynb #b75e9a3a
+# %% ../../../nbs/27_sticky_flow.ipynb #668213fc
 def bits(nodes: int) -> Iterator[int]:
     "The nodes of a set, ascending."
     while nodes:
@@ -22,12 +22,12 @@ def bits(nodes: int) -> Iterator[int]:
         yield lowest.bit_length() - 1
         nodes ^= lowest
 
-# %% ../../../nbs/27_sticky_flow.ipynb #520e0a7f
+# %% ../../../nbs/27_sticky_flow.ipynb #86d39cf5
 def mask_of(chosen: np.ndarray) -> int:
     "The set of all chosen nodes."
     return int.from_bytes(np.packbits(chosen, bitorder="little").tobytes(), "little")
 
-# %% ../../../nbs/27_sticky_flow.ipynb #c3643a16
+# %% ../../../nbs/27_sticky_flow.ipynb #0e840c0c
 def arc_sets(offsets: np.ndarray, member: np.ndarray, members: int, code: np.ndarray,
              by_class: list[int], by_member: list[int]) -> list[list[int]]:
     """Sets of the pairs that have a bit in their `code`, uint8.
@@ -44,7 +44,7 @@ def arc_sets(offsets: np.ndarray, member: np.ndarray, members: int, code: np.nda
             sets.append([int.from_bytes(row, "little") for row in packed])
     return sets
 
-# %% ../../../nbs/27_sticky_flow.ipynb #0501d247
+# %% ../../../nbs/27_sticky_flow.ipynb #3e09d650
 class ResidualGraph:
     """Flow from classes to members, with cost 1 for each unit that its member did not own.
 
@@ -133,7 +133,7 @@ class ResidualGraph:
                 for node in bits(raised):
                     self.potential[node] = potential + 1
 
-# %% ../../../nbs/27_sticky_flow.ipynb #32c86514
+# %% ../../../nbs/27_sticky_flow.ipynb #9a2e0ee8
 def layers_from(graph: ResidualGraph, start: int, goal: int,
                 closed: int) -> tuple[list[int] | None, int]:
     "Sets of nodes by distance from `start` to the first in `goal`, and all reached nodes."
@@ -150,7 +150,7 @@ def layers_from(graph: ResidualGraph, start: int, goal: int,
     layers[-1] &= goal
     return layers, seen & ~closed
 
-# %% ../../../nbs/27_sticky_flow.ipynb #b0a31aeb
+# %% ../../../nbs/27_sticky_flow.ipynb #c255249a
 def send_from(graph: ResidualGraph, node: int, layers: list[int]) -> bool:
     "Augment along one path from a node through the layers, if there is one."
     path = [node]
@@ -167,7 +167,7 @@ def send_from(graph: ResidualGraph, node: int, layers: list[int]) -> bool:
             layers[depth] &= ~(1 << path.pop())
     return False
 
-# %% ../../../nbs/27_sticky_flow.ipynb #33dc3d3c
+# %% ../../../nbs/27_sticky_flow.ipynb #182496f2
 def push(graph: ResidualGraph, closed: int = 0) -> int:
     "Send units along admissible arcs until none can move; the nodes that the rest reaches."
     start, goal = mask_of(graph.excess > 0), mask_of(graph.deficit > 0)
@@ -183,7 +183,7 @@ def push(graph: ResidualGraph, closed: int = 0) -> int:
                 start &= ~(1 << node)
         goal |= layers[-1]
 
-# %% ../../../nbs/27_sticky_flow.ipynb #74fe3d9e
+# %% ../../../nbs/27_sticky_flow.ipynb #4482856b
 def push_cheapest(graph: ResidualGraph, raises: int) -> np.ndarray:
     "Send units along cheapest paths; mask of nodes whose units remain after so many raises."
     for _ in range(raises + 1):

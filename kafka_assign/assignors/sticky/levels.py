@@ -6,7 +6,7 @@
 __all__ = ['highest_sources', 'decompose', 'Flattest', 'flattest', 'finishing_order', 'strongly_connected_components',
            'on_cycles', 'undecided']
 
-# %% ../../../nbs/29_sticky_levels.ipynb #4c913456
+# %% ../../../nbs/29_sticky_levels.ipynb #37ac948b
 from typing import NamedTuple
 
 import numpy as np
@@ -19,7 +19,7 @@ from .flow import (
 from ...ragged import (
     row_lengths, row_maxima, row_minima, row_of, row_sums, total_by_key)
 
-# %% ../../../nbs/29_sticky_levels.ipynb #582041cc
+# %% ../../../nbs/29_sticky_levels.ipynb #ab88be86
 def highest_sources(classes: Classes, count: np.ndarray, load: np.ndarray) -> np.ndarray:
     "For each member the highest load from which a way leads to it."
     level, length = load.copy(), row_lengths(classes.offsets)
@@ -32,7 +32,7 @@ def highest_sources(classes: Classes, count: np.ndarray, load: np.ndarray) -> np
             return level
         level = raised
 
-# %% ../../../nbs/29_sticky_levels.ipynb #d9447ca2
+# %% ../../../nbs/29_sticky_levels.ipynb #877956c2
 def decompose(graph: ResidualGraph, load: np.ndarray, level: np.ndarray,
               parts: list[int]) -> None:
     "Make the loads of sets of nodes as flat as possible, in place, and set their levels."
@@ -54,7 +54,7 @@ def decompose(graph: ResidualGraph, load: np.ndarray, level: np.ndarray,
                 break
         level[inside] = load[inside].max()
 
-# %% ../../../nbs/29_sticky_levels.ipynb #24ba03ef
+# %% ../../../nbs/29_sticky_levels.ipynb #25d100e6
 class Flattest(NamedTuple):
     "Flattest loads of all components."
 
@@ -65,7 +65,7 @@ class Flattest(NamedTuple):
     level: np.ndarray
     "the level of each member: its load, or one more"
 
-# %% ../../../nbs/29_sticky_levels.ipynb #a36fd211
+# %% ../../../nbs/29_sticky_levels.ipynb #131a9cfe
 def flattest(classes: Classes, component: np.ndarray, base: np.ndarray) -> Flattest:
     "The flattest loads if the classes are added to the loads in `base`."
     count, load = fill_in_turns(classes, component, base, Tuning.fill_passes)
@@ -85,7 +85,7 @@ def flattest(classes: Classes, component: np.ndarray, base: np.ndarray) -> Flatt
         level[part.members] = levels
     return Flattest(count, load, level)
 
-# %% ../../../nbs/29_sticky_levels.ipynb #af2c9fe5
+# %% ../../../nbs/29_sticky_levels.ipynb #1c1210f4
 def finishing_order(forward: list[int]) -> list[int]:
     "All nodes in the order in which a depth-first search leaves them."
     unseen, order = (1 << len(forward)) - 1, []
@@ -101,7 +101,7 @@ def finishing_order(forward: list[int]) -> list[int]:
                 order.append(path.pop())
     return order
 
-# %% ../../../nbs/29_sticky_levels.ipynb #98538b24
+# %% ../../../nbs/29_sticky_levels.ipynb #8b3658e2
 def strongly_connected_components(forward: list[int], backward: list[int]) -> np.ndarray:
     "A number for each node, equal for nodes between which ways lead in both directions."
     unseen, component = (1 << len(forward)) - 1, np.zeros(len(forward), np.int64)
@@ -116,7 +116,7 @@ def strongly_connected_components(forward: list[int], backward: list[int]) -> np
             layer = reached & unseen
     return component
 
-# %% ../../../nbs/29_sticky_levels.ipynb #a0dab175
+# %% ../../../nbs/29_sticky_levels.ipynb #d4ccdc22
 def on_cycles(part: LocalRows, lowest: np.ndarray, count: np.ndarray, full: np.ndarray,
               level: np.ndarray) -> np.ndarray:
     """Mask of pairs whose ends are in one strongly connected component.
@@ -138,7 +138,7 @@ def on_cycles(part: LocalRows, lowest: np.ndarray, count: np.ndarray, full: np.n
     component = strongly_connected_components(forward, backward)
     return component[members + row_of(part.offsets)] == component[part.member]
 
-# %% ../../../nbs/29_sticky_levels.ipynb #2158ec09
+# %% ../../../nbs/29_sticky_levels.ipynb #15f8b620
 def undecided(classes: Classes, component: np.ndarray, flat: Flattest) -> np.ndarray:
     "Mask of pairs whose count may differ between assignments with the flattest loads."
     length, level = row_lengths(classes.offsets), flat.level[classes.member]

@@ -5,7 +5,7 @@
 # %% auto #0
 __all__ = ['surely_uneven', 'balance_levels', 'best_counts', 'sticky_assign', 'fairness_only_assign', 'sticky_yet_fair_assign']
 
-# %% ../../../nbs/31_sticky_solve.ipynb #3c795dfe
+# %% ../../../nbs/31_sticky_solve.ipynb #2e4eda66
 from dataclasses import replace
 
 import numpy as np
@@ -19,7 +19,7 @@ from ...certificate.making import prove
 from ...columns import Columns
 from ...ragged import row_lengths, row_sums, total_by_key
 
-# %% ../../../nbs/31_sticky_solve.ipynb #42558361
+# %% ../../../nbs/31_sticky_solve.ipynb #9429228a
 def surely_uneven(classes: Classes, component: np.ndarray, lower: np.ndarray) -> np.ndarray:
     "Mask of members whose component is not worth a trial."
     key, length, members = classes.key_of_class(component), row_lengths(classes.offsets), len(lower)
@@ -28,7 +28,7 @@ def surely_uneven(classes: Classes, component: np.ndarray, lower: np.ndarray) ->
     skip[key[classes.size > (classes.key_of_class(lower) + 1) * length]] = True
     return skip[component]
 
-# %% ../../../nbs/31_sticky_solve.ipynb #1ad90116
+# %% ../../../nbs/31_sticky_solve.ipynb #0d5fdbd3
 def balance_levels(classes: Classes, component: np.ndarray) -> np.ndarray:
     "The best counts per pair of components that cannot be balanced perfectly."
     members = len(component)
@@ -43,7 +43,7 @@ def balance_levels(classes: Classes, component: np.ndarray) -> np.ndarray:
             raise RuntimeError(f"levels must balance (got {failed.sum()} members out of balance)")
     return count
 
-# %% ../../../nbs/31_sticky_solve.ipynb #62a5440c
+# %% ../../../nbs/31_sticky_solve.ipynb #e916c2de
 def best_counts(classes: Classes, members: int) -> np.ndarray:
     "Counts per pair: the flattest loads, then the most partitions kept."
     component = components(classes, members)
@@ -59,20 +59,20 @@ def best_counts(classes: Classes, members: int) -> np.ndarray:
         count[pair] = balance_levels(part, component)
     return count
 
-# %% ../../../nbs/31_sticky_solve.ipynb #d4047b9d
+# %% ../../../nbs/31_sticky_solve.ipynb #5e05bc96
 @strategy("sticky", kafka="StickyAssignor", many=True, claims="sticky", prove=prove)
 def sticky_assign(columns: Columns) -> np.ndarray:
     "The flattest loads, then the most partitions kept, then topics spread as far as it costs nothing."
     compressed = compress(columns)
     return owners_from_counts(columns, compressed, best_counts(compressed.classes, columns.member_count))
 
-# %% ../../../nbs/31_sticky_solve.ipynb #4eb383b1
+# %% ../../../nbs/31_sticky_solve.ipynb #99ee688d
 @strategy("fairness-only", many=True, usual=False)
 def fairness_only_assign(columns: Columns) -> np.ndarray:
     "`sticky` as if no partition had a previous owner."
     return sticky_assign(replace(columns, previous=np.full(columns.size, -1, np.int32)))
 
-# %% ../../../nbs/31_sticky_solve.ipynb #099c0e9b
+# %% ../../../nbs/31_sticky_solve.ipynb #c496a1c0
 @strategy("sticky-yet-fair", many=True, claims="sticky", without=["nobody-idle"], usual=False)
 def sticky_yet_fair_assign(columns: Columns) -> np.ndarray:
     "All valid ownership is kept; the free partitions make the loads as flat as that allows."

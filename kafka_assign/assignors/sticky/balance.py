@@ -6,7 +6,7 @@
 __all__ = ['single_class_counts', 'Turn', 'turns', 'even_split', 'uneven_classes', 'fill_in_turns', 'ComponentFlow',
            'balanced_counts']
 
-# %% ../../../nbs/28_sticky_balance.ipynb #70c3c8f9
+# %% ../../../nbs/28_sticky_balance.ipynb #e8c9fd10
 from itertools import pairwise
 from typing import NamedTuple
 
@@ -19,7 +19,7 @@ from ...ragged import (
     fill_in_order, rank_in_run, row_lengths, row_maxima, row_minima, row_offsets, row_sums,
     take_rows, total_by_key, water_fill)
 
-# %% ../../../nbs/28_sticky_balance.ipynb #6eed5a85
+# %% ../../../nbs/28_sticky_balance.ipynb #8f690324
 def single_class_counts(classes: Classes, lower: np.ndarray) -> np.ndarray:
     "The best counts if each class is a component; `lower` is the bound of each pair."
     above = classes.owned > lower
@@ -28,7 +28,7 @@ def single_class_counts(classes: Classes, lower: np.ndarray) -> np.ndarray:
     return (lower + fill_in_order(above, classes.offsets, stay)
             + fill_in_order(~above, classes.offsets, extra - stay))
 
-# %% ../../../nbs/28_sticky_balance.ipynb #fecfb6ed
+# %% ../../../nbs/28_sticky_balance.ipynb #cd0ead99
 class Turn(NamedTuple):
     "Classes of different components, at most one of each."
     rows: slice | np.ndarray
@@ -38,7 +38,7 @@ class Turn(NamedTuple):
     offsets: np.ndarray
     "where the pairs of each class begin among these"
 
-# %% ../../../nbs/28_sticky_balance.ipynb #fdbe6d06
+# %% ../../../nbs/28_sticky_balance.ipynb #56d2dad6
 def turns(offsets: np.ndarray, component: np.ndarray, rows: np.ndarray,
           priority: np.ndarray) -> list[Turn]:
     "The chosen rows in turns; those of a `component` in ascending order of `priority`."
@@ -56,7 +56,7 @@ def turns(offsets: np.ndarray, component: np.ndarray, rows: np.ndarray,
             found.append(Turn(order[a:b], pairs, ends))
     return found
 
-# %% ../../../nbs/28_sticky_balance.ipynb #ca3b3f51
+# %% ../../../nbs/28_sticky_balance.ipynb #8bb2e4e7
 def even_split(size: np.ndarray, offsets: np.ndarray) -> np.ndarray:
     "Each row's size split evenly among its pairs, the remainder at regular intervals."
     length = row_lengths(offsets)
@@ -72,14 +72,14 @@ def even_split(size: np.ndarray, offsets: np.ndarray) -> np.ndarray:
     split += share.repeat(length)
     return split.astype(np.int32, copy=False)
 
-# %% ../../../nbs/28_sticky_balance.ipynb #fb06d1ea
+# %% ../../../nbs/28_sticky_balance.ipynb #ecedb73f
 def uneven_classes(classes: Classes, count: np.ndarray, load: np.ndarray) -> np.ndarray:
     "Classes of which a member could give a partition to one with two partitions less."
     loads = load[classes.member]
     highest = row_maxima(np.where(count > 0, loads, -1), classes.offsets)
     return np.flatnonzero(highest - row_minima(loads, classes.offsets) > 1)
 
-# %% ../../../nbs/28_sticky_balance.ipynb #3c508a7a
+# %% ../../../nbs/28_sticky_balance.ipynb #62bac906
 def fill_in_turns(classes: Classes, component: np.ndarray, load: np.ndarray,
                   passes: int = 0) -> tuple[np.ndarray, np.ndarray]:
     """Counts per pair if all classes fill the smallest loads, and the loads then.
@@ -105,7 +105,7 @@ def fill_in_turns(classes: Classes, component: np.ndarray, load: np.ndarray,
             count[turn.pairs], load[member] = share, others + share
     return count, load
 
-# %% ../../../nbs/28_sticky_balance.ipynb #987e6842
+# %% ../../../nbs/28_sticky_balance.ipynb #3f2b4988
 class ComponentFlow:
     "Counts of components of several classes: members shall have `lower` partitions or one more."
 
@@ -178,12 +178,12 @@ class ComponentFlow:
         offsets, chosen = self.classes.offsets, self.remaining()[self.key] > 0
         rows, slack = np.flatnonzero(chosen[:self.real]), np.flatnonzero(chosen[self.real:])
         for turn in turns(offsets, self.key, rows, row_lengths(offsets)):
-            self._exchange(turn, 1 << 40)
+            self._exchange(turn, 1)
         ends, pairs = take_rows(offsets, self.real + slack)
         self._exchange(Turn(self.real + slack, pairs, ends), 0)
 
     def _exchange(self, turn, new):
-        "One turn along admissible arcs; `new` is how many units more than owned fit a pair."
+        "One turn along admissible arcs; `new` is 0 if no member may have more than it owned."
         member, free = self.classes.member[turn.pairs], self.free[turn.rows]
         excess, count = self.excess[member], self.count[turn.pairs]
         if not np.count_nonzero(excess < 0) or not (
@@ -192,7 +192,7 @@ class ComponentFlow:
         owned, length = self.classes.owned[turn.pairs], row_lengths(turn.offsets)
         equal = self.potential[member] == self.class_potential[turn.rows].repeat(length)
         gives = np.minimum(np.where(equal, count, count - owned), excess)
-        takes = np.minimum(np.where(equal, owned - count, new), -excess)
+        takes = np.minimum(np.where(equal, owned - count, -excess * new), -excess)
         gives, takes = np.maximum(gives, 0), np.maximum(takes, 0)
         heads = turn.offsets[:-1]
         units = np.minimum(free + np.add.reduceat(gives, heads), np.add.reduceat(takes, heads))
@@ -220,7 +220,7 @@ class ComponentFlow:
             self.count[part.pairs] = graph.count
         return failed
 
-# %% ../../../nbs/28_sticky_balance.ipynb #5b97457a
+# %% ../../../nbs/28_sticky_balance.ipynb #4ee72ce2
 def balanced_counts(classes: Classes, component: np.ndarray, lower: np.ndarray,
             trial: bool) -> tuple[np.ndarray, np.ndarray]:
     "The best counts per pair with the bounds, and the members of components that failed."

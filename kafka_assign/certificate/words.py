@@ -184,7 +184,7 @@ OPEN = " A partition is open to the subscribers on the lowest level of its topic
 SHOWN_LINES = 12
 LEVEL = ("level", "members", "carry", "partitions", "topics")
 
-# %% ../../nbs/17_certificate_words.ipynb #59e0cbc0
+# %% ../../nbs/17_certificate_words.ipynb #900bc553
 @dataclass(frozen=True, repr=False)
 class Proof:
     "Why an assignment is optimal, in words; made by `proof_of`."
@@ -286,7 +286,7 @@ class Proof:
         return (html_table(f"{self.head}. {self.balance}", LEVEL, rows)
                 + html_table(self.moves, ["why"], reasons) + f"<p>{CHECKED}</p>")
 
-# %% ../../nbs/17_certificate_words.ipynb #1f9cee99
+# %% ../../nbs/17_certificate_words.ipynb #a55c54ba
 def proof_of(assignment: Assignment) -> Proof:
     """The proof of an answer of a strategy that proves its answers.
 

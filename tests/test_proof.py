@@ -12,7 +12,8 @@ from kafka_assign import Assignment, AssignmentError, Group, assign
 from kafka_assign.certificate.making import prove
 from kafka_assign.certificate import CertificateError
 from kafka_assign.certificate.words import SHOWN_LINES, proof_document, proof_of, shortage_words
-from kafka_assign.views import demo_group, print_proof, proof_rows
+from kafka_assign.cli.arguments import demo_group
+from kafka_assign.cli.output import print_proof, proof_rows
 
 tiny = groups(max_topics=3, max_members=4, max_partitions=3)
 

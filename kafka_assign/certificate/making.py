@@ -21,7 +21,7 @@ def least_levels(columns: Columns, owner: np.ndarray) -> np.ndarray:
     pairs, level = topic_owner_pairs(columns, owner), loads(columns, owner)
     while True:
         raised = level.copy()
-        highest_owner = row_maxima(level[pairs.member], pairs.at)
+        highest_owner = row_maxima(level[pairs.member], pairs.offsets)
         np.maximum.at(raised, columns.subscribers,
                       np.repeat(highest_owner, columns.subscriber_counts))
         if np.array_equal(raised, level):
@@ -60,7 +60,7 @@ def price_rules(columns: Columns, owner: np.ndarray, level: np.ndarray) -> Price
     lowest = np.repeat(row_minima(level_of_pair, columns.subscriber_offsets),
                        columns.subscriber_counts)
     return PriceRules(
-        np.concatenate([row_of(owned.at), row_of(new.at)]),
+        np.concatenate([row_of(owned.offsets), row_of(new.offsets)]),
         np.concatenate([owned.member, new.member]),
         np.repeat([1, 0], [len(owned.member), len(new.member)]),
         *_possible_returns(columns, owner, level),

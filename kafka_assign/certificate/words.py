@@ -22,7 +22,8 @@ from ..columns import Columns
 from ..ragged import row_minima
 from ..group import Group
 from ..metrics import loads
-from ..names import counted, html_table, shown
+from ..names import counted, shown
+from ..tables import Table
 
 # %% ../../nbs/17_certificate_words.ipynb #0822e4ea
 class Level(NamedTuple):
@@ -266,25 +267,21 @@ class Proof:
         words = f"{sum(more):,} more, for {counted(len(more), 'reason')} of this kind"
         return lines + ([words] if more else [])
 
-    def _cells(self):
-        return [[f"{value:,}" if isinstance(value, int) else value or "-"
-                 for value in row.values()] for row in self.level_rows]
+    def _table(self, caption=""):
+        rows = [list(row.values()) for row in self.level_rows]
+        return Table(LEVEL, rows + [[line] for line in self.more_levels], caption)
 
     def __repr__(self) -> str:
-        rows = [LEVEL, *self._cells()]
-        widths = [max(map(len, column)) for column in zip(*rows)]
-        table = ["  " + "  ".join(map(str.ljust, row, widths)).rstrip() for row in rows]
         lines = partial(wrap, width=100, break_on_hyphens=False)
         reasons = [lines(reason, initial_indent="  ", subsequent_indent="    ")
                    for reason in self.reasons]
-        return "\n".join([f"<{self.head}>", *lines(self.balance), *table, *self.more_levels,
+        return "\n".join([f"<{self.head}>", *lines(self.balance), self._table().text(indent=2),
                           *lines(self.moves), *chain(*reasons), CHECKED])
 
     def _repr_html_(self):
-        rows = self._cells() + [[line, "", "", "", ""] for line in self.more_levels]
-        reasons = [[reason] for reason in self.reasons]
-        return (html_table(f"{self.head}. {self.balance}", LEVEL, rows)
-                + html_table(self.moves, ["why"], reasons) + f"<p>{CHECKED}</p>")
+        reasons = Table(["why"], [[reason] for reason in self.reasons], self.moves)
+        return (self._table(f"{self.head}. {self.balance}").html() + reasons.html()
+                + f"<p>{CHECKED}</p>")
 
 # %% ../../nbs/17_certificate_words.ipynb #a55c54ba
 def proof_of(assignment: Assignment) -> Proof:

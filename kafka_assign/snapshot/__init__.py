@@ -81,9 +81,8 @@ def no_group_error(source: object, found: list[Origin],
             reason = f"no group here ({entry.kind}): {entry.reason}"
         where = f"line {line}: " if line else ""
         return SnapshotError(f"{shown(name)}: {where}{reason}")
-    what = f"{len(found)} sources"
-    if isinstance(source, (str, os.PathLike)):
-        what = shown(os.fspath(source))
+    is_path = isinstance(source, (str, os.PathLike))
+    what = shown(os.fspath(source)) if is_path else f"{len(found)} sources"
     if not found:
         return SnapshotError(f"{what}: no files")
     kinds = Counter(entry.kind for entry in ignored)

@@ -91,12 +91,13 @@ class TableLayout(NamedTuple):
     group: str = ""
     "the group of all rows, if there is no column `GROUP`"
 
-    def lines_up(self, line: str) -> bool:
-        "Whether each column of `line` begins where its header says, after a blank."
+    def aligned(self, line: str) -> Sequence[str] | None:
+        "The cells of `line` if each column begins where its header says, after a blank; else None."
         if len(line) < self.width or line[:self.starts[0]].strip():
-            return False
-        before = _cutters(self.starts)[0](line)
-        return before.count(" ") == len(before)
+            return None
+        before_columns, of_columns = _cutters(self.starts)
+        before = before_columns(line)
+        return [cell.strip() for cell in of_columns(line)] if before.count(" ") == len(before) else None
 
     def squeezed(self, line: str) -> Sequence[str] | None:
         "The words of `line` if they are its cells: blanks were squeezed, or a long name shifted them; else None."
@@ -119,15 +120,11 @@ class TableLayout(NamedTuple):
             if len(cells) != len(self.columns):
                 raise ValueError(f"a row must have {len(self.columns)} cells, as its header (got {excerpt(line)})")
             return cells
-        if self.lines_up(line):
-            return [cell.strip() for cell in _cutters(self.starts)[1](line)]
-        filled = re.sub("([\U00010000-\U0010ffff])", "\\1" + FILLER, line)
-        if self.lines_up(filled):
-            return [cell.strip().replace(FILLER, "") for cell in _cutters(self.starts)[1](filled)]
-        words = self.squeezed(line)
-        if words is None:
+        filled = line if line.isascii() else re.sub("([\U00010000-\U0010ffff])", "\\1" + FILLER, line)
+        cells = self.aligned(line) or self.aligned(filled) or self.squeezed(line)
+        if not cells:
             raise ValueError(f"a row must line up with its header up to {self.columns[-1]} (got {excerpt(line)})")
-        return words
+        return [cell.replace(FILLER, "") for cell in cells]
 
     def cells(self, line: str) -> dict[str, str]:
         "The cells of a row by column, without the blanks around them. Raises `ValueError` if the row cannot be cut."

@@ -69,7 +69,7 @@ def _one_description(tables, rows, account):
     descriptions = list(tables.descriptions)
     keys = [description[:2] for description in descriptions]
     member_of = _numbers(keys, _ordered(set(keys)))
-    records = np.array([record[1:] for record in tables.members], np.int64).reshape(-1, 2).T
+    records = np.array([(number, at) for number, _, at in tables.members], np.int64).reshape(-1, 2).T
     first, count = np.full(len(keys) + 1, np.iinfo(np.int64).max), np.zeros(len(keys), np.int64)
     for number, position in (rows.member, rows.position), records:
         np.minimum.at(first, member_of[number], position)
@@ -86,7 +86,7 @@ def _one_description(tables, rows, account):
     listed = np.lexsort((first[:len(members)], np.array([group for group, *_ in members], np.int64)))
     rows = rows if best.all() else rows.take(best[rows.member])
     return members, listed, rows._replace(member=member_of[rows.member]), [
-        (int(member_of[number]), row, position) for row, number, position in tables.members if best[number]]
+        (int(member_of[number]), row, position) for number, row, position in tables.members if best[number]]
 
 # %% ../../nbs/33_snapshot_merge.ipynb #33a1f0d1
 def _partition_name(topics, row):
@@ -115,27 +115,17 @@ def _one_state(rows, topics, account):
 NOT_SHOWN = (None, "", -1)
 
 
-def _combined(one, other):
-    "Two rows about the same member or group in one. Raises `ValueError` where they disagree."
-    values = []
-    for column, mine, its in zip(one._fields, one, other, strict=True):
-        if mine != its and mine not in NOT_SHOWN and its not in NOT_SHOWN:
-            raise ValueError(f"{column.replace('_', ' ')} must be the same in all rows about one member or group")
-        values.append(its if mine in NOT_SHOWN else mine)
-    return type(one)(*values)
-
-
 def _one_record(rows, account):
     "By key: all rows of the key in one, and the positions of those that add something."
     kept = {}
     for key, row, position in rows:
         record, positions = kept.setdefault(key, (row, []))
-        try:
-            both = _combined(record, row)
-        except ValueError as error:
-            account.reject(position, str(error), positions[0])
-            continue
-        if positions and both == record:
+        both = type(row)(*(other if one in NOT_SHOWN else one for one, other in zip(record, row)))
+        differ = [column for column, one, other in zip(row._fields, both, row) if one != other not in NOT_SHOWN]
+        if differ:
+            column = differ[0].replace("_", " ")
+            account.reject(position, f"{column} must be the same in all rows about one member or group", positions[0])
+        elif positions and both == record:
             account.repeated += 1
         else:
             account.used += 1
@@ -212,15 +202,13 @@ def merge_tables(tables: ParsedTables, account: Account) -> Facts:
     "What `tables` show, without contradictions. `tables` has no rows of offsets afterwards."
     members, listed, rows, member_rows = _one_description(tables, tables.take_offsets(), account)
     records = _one_record(member_rows, account)
-    for record, _ in records.values():
-        for topic, _ in record.named:
-            tables.topic(record.group, topic)
-    topics = _ordered(tables.topics)
+    named = {(tables.groups[record.group], topic) for record, _ in records.values() for topic, _ in record.named}
+    topics = _ordered({*tables.topics, *named})
     rows = _one_state(rows._replace(topic=_numbers(tables.topics, topics)[rows.topic]), topics, account)
     rows = _in_assignments(rows, records, members, topics, account)
     account.used += len(rows.topic)
     rows = rows.take(rows.topic >= 0) if (rows.topic < 0).any() else rows
-    states = _one_record(((tables.groups[row.group], row, at) for row, at in tables.states), account)
+    states = _one_record(tables.states, account)
     rows, records = _within_limits(rows, _owned(rows, records, members, topics), records, members, topics,
                                    len(tables.groups), account)
     owned = _owned(rows, records, members, topics)

@@ -9,7 +9,8 @@ __all__ = ['COLUMN_TYPES', 'WORD_MASKS', 'HEADER_WORDS', 'NUMBER_COLUMNS', 'HASH
 
 # %% ../../nbs/32_snapshot_parse.ipynb #23a1f0c4
 from array import array
-from itertools import chain, pairwise
+from collections import defaultdict
+from itertools import chain, count, pairwise
 from typing import NamedTuple
 
 import numpy as np
@@ -40,32 +41,29 @@ class OffsetsTable(NamedTuple):
 COLUMN_TYPES = np.int32, np.int32, np.int64, np.int64, np.int32, np.int64
 
 # %% ../../nbs/32_snapshot_parse.ipynb #23a1e0a1
+def _numbering():
+    "A dict that numbers its keys when they are first looked up."
+    return defaultdict(count().__next__)
+
+
 class ParsedTables:
     "The rows of tables that belong together: they show one cluster at one time."
 
     def __init__(self):
-        self.groups: dict[str, int] = {}
-        self.topics: dict[tuple[int, str], int] = {}                       # by group and name
-        self.descriptions: dict[tuple[int, str, str, str], int] = {}       # by group, member id, host, client id
-        self.members: list[tuple[MemberRow, int, int]] = []                # row, description, position
-        self.states: list[tuple[StateRow, int]] = []                       # row, position
+        self.groups: dict[str, int] = _numbering()
+        self.topics: dict[tuple[int, str], int] = _numbering()             # by group and name
+        self.descriptions: dict[tuple, int] = _numbering()                 # by group, member id, host, client id
+        self.members: list[tuple[int, MemberRow, int]] = []                # description, row, position
+        self.states: list[tuple[int, StateRow, int]] = []                  # group, row, position
         self.notes: dict[str, list[str]] = {}                              # by group: what was inferred
         self.blocks: list[OffsetsTable] = []                               # many rows each
         self._single = array("q")                                          # rows in the order of `OffsetsTable`
 
-    def topic(self, group: str, name: str) -> int:
-        "The number of a topic."
-        return self.topics.setdefault((self.groups.setdefault(group, len(self.groups)), name), len(self.topics))
-
-    def description(self, group: str, *described: str) -> int:
-        "The number of a description: member id, host, client id."
-        key = self.groups.setdefault(group, len(self.groups)), *described
-        return self.descriptions.setdefault(key, len(self.descriptions))
-
     def codes(self, row: OffsetsRow) -> tuple[int, int]:
         "The numbers of topic and description of a row, -1 = none."
-        topic = -1 if row.topic is None else self.topic(row.group, row.topic)
-        return topic, -1 if row.member is None else self.description(row.group, *row.member)
+        group = self.groups[row.group]
+        topic = -1 if row.topic is None else self.topics[group, row.topic]
+        return topic, -1 if row.member is None else self.descriptions[group, *row.member]
 
     def note(self, group: str, words: str) -> None:
         "Remember once what was inferred about a group."
@@ -78,11 +76,10 @@ class ParsedTables:
             topic, member = self.codes(row)
             self._single.extend((topic, row.partition, row.committed, row.end, member, position))
         elif isinstance(row, MemberRow):
-            description = self.description(row.group, row.id, row.host, row.client_id)
-            self.members.append((row, description, position))
+            description = self.groups[row.group], row.id, row.host, row.client_id
+            self.members.append((self.descriptions[description], row, position))
         else:
-            self.groups.setdefault(row.group, len(self.groups))
-            self.states.append((row, position))
+            self.states.append((self.groups[row.group], row, position))
 
     def take_offsets(self) -> OffsetsTable:
         "All rows of offsets in the order of their positions. They are removed, so that memory holds them once."
@@ -150,17 +147,15 @@ def plan_of(layout: TableLayout | None) -> list[int]:
     """The least length of a row; where topic, partition and consumer begin; start and width of each number; starts of
     all columns (the last one repeated). All zeros: rows of this layout are parsed line by line."""
     no_plan = [0] * (4 + 2 * len(NUMBER_COLUMNS) + MOST_COLUMNS)
-    if layout is None or layout.kind != "offsets" or "OWNER" in layout.columns or layout.starts[0]:
+    if layout is None or layout.kind != "offsets" or {"GROUP", "OWNER"} & {*layout.columns[1:]} or layout.starts[0]:
         return no_plan
     starts, index = layout.starts, layout.columns.index
     numbers = [(starts[at], starts[at + 1] - starts[at]) for at in map(index, NUMBER_COLUMNS)]
-    missing = MOST_COLUMNS - len(starts)
     topic, partition, consumer = (starts[index(name)] for name in ("TOPIC", "PARTITION", "CONSUMER-ID"))
-    too_wide = max(width for _, width in numbers) > 17 or partition > LONGEST_NAMES
-    if "GROUP" in layout.columns[1:] or missing < 0 or too_wide:
+    if max(width for _, width in numbers) > 17 or partition > LONGEST_NAMES or len(starts) > MOST_COLUMNS:
         return no_plan
-    return [layout.width, topic, partition, consumer, *(n for pair in numbers for n in pair),
-            *starts, *[starts[-1]] * missing]
+    return [layout.width, topic, partition, consumer, *chain.from_iterable(numbers),
+            *starts, *[starts[-1]] * (MOST_COLUMNS - len(starts))]
 
 # %% ../../nbs/32_snapshot_parse.ipynb #23a1f0d4
 def rows_that_line_up(lines: Lines, plans: np.ndarray, header: np.ndarray) -> np.ndarray:

@@ -124,16 +124,13 @@ def clusters_of(found: list[Origin], cluster: str | None) -> dict[str, str]:
     return {folder: name if count[name] == 1 else folder for folder, name in names.items()}
 
 # %% ../../nbs/31_snapshot_sources.ipynb #13a1f0d2
-FILE_ENDING = re.compile(r"\.(?:txt|log|out|text|csv|tsv|dat)$"
-                         r"|[._-](?:describe|offsets|members|state|verbose|output)$", re.I)
+FILE_ENDING = re.compile(r"(?<=.)(?:\.(?:txt|log|out|text|csv|tsv|dat)"
+                         r"|[._-](?:describe|offsets|members|state|verbose|output))+$", re.I | re.S)
 
 
 def group_in_file_name(name: str) -> str:
     "The group after which a file is named."
-    name = os.path.basename(name)
-    while (shorter := FILE_ENDING.sub("", name)) != name and shorter:
-        name = shorter
-    return name
+    return FILE_ENDING.sub("", os.path.basename(name))
 
 # %% ../../nbs/31_snapshot_sources.ipynb #13a1f0d5
 class Reject(NamedTuple):

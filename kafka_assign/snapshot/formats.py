@@ -117,7 +117,7 @@ class TableLayout(NamedTuple):
         cells = self.aligned(line) or self.aligned(filled) or self.squeezed(line)
         if not cells:
             raise ValueError(f"a row must line up with its header up to {self.columns[-1]} (got {excerpt(line)})")
-        return [cell.replace(FILLER, "") for cell in cells]
+        return cells if filled is line else [cell.replace(FILLER, "") for cell in cells]
 
     def cells(self, line: str) -> dict[str, str]:
         "The cells of a row by column, without the blanks around them. Raises `ValueError` if the row cannot be cut."

@@ -44,7 +44,8 @@ class Facts(NamedTuple):
 # %% ../../nbs/33_snapshot_merge.ipynb #33a1f0ca
 def _ordered(keys):
     "Pairs of group and name by group, then by name as Java orders names."
-    return sorted(keys, key=lambda key: (key[0], java_key(key[1])))
+    ascii_only = "".join(name for _, name in keys).isascii()
+    return sorted(keys, key=None if ascii_only else lambda key: (key[0], java_key(key[1])))
 
 
 def _numbers(keys, ordered):
@@ -156,8 +157,9 @@ def _owned(rows, records, members, topics):
     "Who owns which partition: by the records of members, else by the rows of offsets."
     assignments = {member: record.owned for member, (record, _) in records.items() if record.owned is not None}
     in_rows = (rows.member >= 0) & ~np.isin(rows.member, list(assignments))
-    shown_by_rows = rows.member[in_rows], rows.topic[in_rows], rows.partition[in_rows]
-    return Claims(*map(np.concatenate, zip(shown_by_rows, _claims(assignments, members, topics))))
+    rows = rows if in_rows.all() else rows.take(in_rows)
+    claims = _claims(assignments, members, topics)
+    return Claims(*map(np.concatenate, zip((rows.member, rows.topic, rows.partition), claims)))
 
 # %% ../../nbs/33_snapshot_merge.ipynb #33a1f0da
 def _partition_counts(rows, owned, topics):
@@ -183,10 +185,9 @@ def _within_limits(rows, owned, records, members, topics, groups, account):
     too_late = (lag > largest_lag[of_topic[rows.topic]]) & ~too_high
     bad = {member for member, (record, _) in records.items()
            for _, numbers in record.owned or () if max(numbers) >= most[members[member][0]]}
-    size = f"at most {MOST_PARTITIONS:,} partitions"
-    for positions, limit in ((rows.position[too_high].tolist(), size),
-                             (rows.position[too_late].tolist(), "a lag of less than 2**63 records"),
-                             ([position for member in bad for position in records[member][1]], size)):
+    sizes = [*rows.position[too_high].tolist(), *(position for member in bad for position in records[member][1])]
+    for positions, limit in ((sizes, f"at most {MOST_PARTITIONS:,} partitions"),
+                             (rows.position[too_late].tolist(), "a lag of less than 2**63 records")):
         for position in positions:
             account.reject(position, f"a group must have {limit}, and this row asks for too many")
         account.used -= len(positions)

@@ -41,10 +41,9 @@ def table_kind(columns: Sequence[str]) -> str:
     "The kind of the table that has these columns; `truncated` if a header that we parse begins so; else `other`."
     kind = next((kind for kind, needed in TABLE_KINDS
                  if [column for column in columns if column in needed] == list(needed)), "other")
-    *whole, last = columns
-    beginning = " ".join([*(column for column in whole if column not in ("GROUP", "GROUP-INSTANCE-ID")), last])
-    headers = [" ".join(needed).removeprefix("GROUP ") for kind, needed in TABLE_KINDS if kind in PARSED_KINDS]
-    truncated = kind not in PARSED_KINDS and any(header.startswith(beginning) for header in headers)
+    known = [column for column in columns[:-1] if column not in ("GROUP", "GROUP-INSTANCE-ID")]
+    headers = (" ".join(needed).removeprefix("GROUP ") for kind, needed in TABLE_KINDS if kind in PARSED_KINDS)
+    truncated = kind not in PARSED_KINDS and any(header.startswith(" ".join([*known, columns[-1]])) for header in headers)
     return "truncated" if truncated else kind
 
 # %% ../../nbs/30_snapshot_formats.ipynb #03a1f0cf

@@ -156,10 +156,10 @@ def _in_assignments(rows, records, members, topics, account):
 def _owned(rows, records, members, topics):
     "Who owns which partition: by the records of members, else by the rows of offsets."
     assignments = {member: record.owned for member, (record, _) in records.items() if record.owned is not None}
-    in_rows = (rows.member >= 0) & ~np.isin(rows.member, list(assignments))
-    rows = rows if in_rows.all() else rows.take(in_rows)
-    claims = _claims(assignments, members, topics)
-    return Claims(*map(np.concatenate, zip((rows.member, rows.topic, rows.partition), claims)))
+    others = (rows.member >= 0) & ~np.isin(rows.member, list(assignments))
+    rows = rows if others.all() else rows.take(others)
+    pairs = zip((rows.member, rows.topic, rows.partition), _claims(assignments, members, topics))
+    return Claims(*map(np.concatenate, pairs))
 
 # %% ../../nbs/33_snapshot_merge.ipynb #33a1f0da
 def _partition_counts(rows, owned, topics):

@@ -52,9 +52,9 @@ class Origin(NamedTuple):
 
     def blocks(self) -> Iterator[bytes]:
         "The text in blocks of whole lines, as UTF-8. Raises `NoText`."
-        begun, is_path = [], isinstance(self.content, str)
+        begun = []
         try:
-            with open(self.content, "rb") if is_path else nullcontext(self.content) as stream:
+            with open(self.content, "rb") if isinstance(self.content, str) else nullcontext(self.content) as stream:
                 for part in _utf8_parts(getattr(stream, "buffer", stream)):
                     whole = part.rfind(b"\n") + 1
                     if whole:

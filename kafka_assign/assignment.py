@@ -9,7 +9,7 @@ __all__ = ['SUMMARY_KEYS', 'KNOWN_OR_NONE', 'NAMED_AT_ONCE', 'summary_of', 'Assi
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from itertools import pairwise, repeat
+from itertools import pairwise
 
 import numpy as np
 
@@ -18,8 +18,7 @@ from .columns import positions_by_number, read_only
 from .group import SHOWN_MEMBERS, Group
 from .inputs import take_by_topic
 from .members import TopicPartition
-from .names import counted, foreign_code, quoted, shown
-from .tables import Table
+from .names import counted, html_table, quoted, shown, told
 
 # %% ../nbs/13_assignment.ipynb #bd608214
 SUMMARY_KEYS = (
@@ -31,7 +30,7 @@ KNOWN_OR_NONE = ("in_rack", "lag_max", "lag_min", "lag_total", "lag_unknown")
 
 
 def summary_of(
-        figures: Mapping[str, np.ndarray],  # by key, an entry per group: `metrics.measure`
+        figures: Mapping[str, np.ndarray],  # `metrics.measure`: an entry per group
         group: int,                         # number of the group
         strategy: str,                      # name of the strategy
         inferred: str,                      # what was inferred about the group
@@ -44,19 +43,19 @@ def summary_of(
 
 # %% ../nbs/13_assignment.ipynb #13ae4f8b
 class AssignmentError(ValueError):
-    "An assignment that cannot exist: the message names the partition and the member at fault."
+    "An assignment that cannot exist; the message names the partition and the member."
 
-# %% ../nbs/13_assignment.ipynb #16b95644
-NAMED_AT_ONCE = 1 << 14       # partitions named at a time by `to_dict`, to stay in the cache
+# %% ../nbs/13_assignment.ipynb #b67aca12
+NAMED_AT_ONCE = 1 << 14      # partitions; what `to_dict` makes of them fits in a cache
 
-
+# %% ../nbs/13_assignment.ipynb #2057f340
 @dataclass(frozen=True, eq=False, repr=False)
 class Assignment(Mapping):
-    """Who owns which partition of a group: a read-only mapping from member id to partitions.
+    """Who owns which partition of a group: a mapping from member id to partitions.
 
     `owner` has one entry per partition, topic by topic: the owner's index in
-    `group.members`, or -1. Raises `AssignmentError` if it does not fit the group; `check`
-    also looks at subscriptions. `prove(columns, owner)` makes the certificate.
+    `group.members`, or -1. Raises `AssignmentError` if it does not fit the group;
+    `check` looks at subscriptions, too. `prove(columns, owner)` makes the certificate.
     """
 
     group: Group
@@ -65,29 +64,29 @@ class Assignment(Mapping):
     prove: Callable | None = None
 
     def __post_init__(self):
-        column, count = np.asarray(self.owner), len(self.group.members)
+        column = np.asarray(self.owner)
+        size, members = self.group.columns.size, len(self.group.members)
         if column.size == 0:
             column = column.astype(np.int32)
-        if column.dtype.kind not in "iu" or column.shape != (self.group.columns.size,):
+        if column.dtype.kind not in "iu" or column.shape != (size,):
             raise AssignmentError(
-                f"owner must be whole numbers, one for each of {self.group.columns.size} "
-                f"partitions (got {column.dtype} of shape {column.shape})")
-        if column.size and not -1 <= int(column.min()) <= int(column.max()) < count:
-            raise AssignmentError(f"owner must be -1 or the place of one of {count} members "
-                                  f"(got {column.min()} to {column.max()})")
+                f"owner must be whole numbers, one for each of {size} partitions "
+                f"(got {column.dtype} of shape {column.shape})")
+        if size and not -1 <= int(column.min()) <= int(column.max()) < members:
+            raise AssignmentError(
+                f"owner must be -1 or the place of one of {members} members "
+                f"(got {column.min()} to {column.max()})")
         object.__setattr__(self, "owner", read_only(column.astype(np.int32)))
 
     def check(self) -> "Assignment":
-        "Itself; `AssignmentError` names the first partition whose owner does not subscribe."
+        "Itself; `AssignmentError` names a partition whose owner does not subscribe."
         wrong = (self.owner >= 0) & ~self.group.columns.owners_subscribed(self.owner)
         if wrong.any():
-            topic, partition = self.group.at(int(np.argmax(wrong)))
+            topic, number = self.group.at(int(np.argmax(wrong)))
             member = self.group.members[self.owner[np.argmax(wrong)]]
             raise AssignmentError(f"an owner must subscribe to the topic "
-                                  f"(got {shown(topic)}-{partition} on {shown(member)})")
+                                  f"(got {shown(topic)}-{number} on {shown(member)})")
         return self
-
-    # --- by name -----------------------------------------------------------------------
 
     @cached_property
     def _rows(self):
@@ -105,15 +104,15 @@ class Assignment(Mapping):
         "Topics and numbers of the partitions at these `positions` of the column."
         columns = self.group.columns
         topic = columns.topic_of.take(positions).astype(np.intp)    # it indexes twice
-        return self._topic_names.take(topic).tolist(), positions - columns.start.take(topic)
+        names = self._topic_names.take(topic).tolist()
+        return names, (positions - columns.start.take(topic)).tolist()
 
     def __getitem__(self, member: str) -> list[TopicPartition]:
         i, (offsets, positions) = self._member_index[member], self._rows
-        topics, numbers = self._named(positions[offsets[i]:offsets[i + 1]])
-        pairs = zip(topics, numbers.tolist())
-        return list(map(tuple.__new__, repeat(TopicPartition), pairs))  # half the time of a call
+        pairs = zip(*self._named(positions[offsets[i]:offsets[i + 1]]))
+        return list(map(TopicPartition._make, pairs))
 
-    def __contains__(self, member: object) -> bool:         # `Mapping` would make the list
+    def __contains__(self, member: object) -> bool:     # that of `Mapping` makes a list
         return member in self._member_index
 
     def __iter__(self) -> Iterator[str]:
@@ -123,32 +122,31 @@ class Assignment(Mapping):
         return len(self.group.members)
 
     def to_dict(self) -> dict[str, list[tuple[str, int]]]:
-        "Member id to a list of plain tuples: equal to `dict(a)`, in less than half the time."
+        "Member id to a list of plain tuples; equal to `dict(a)`, in half the time."
         members, (offsets, positions), lists = self.group.members, self._rows, {}
         cuts = np.arange(NAMED_AT_ONCE, offsets[-1], NAMED_AT_ONCE)
-        for one, end in pairwise([0, *np.searchsorted(offsets, cuts).tolist(), len(members)]):
-            topics, numbers = self._named(positions[offsets[one]:offsets[end]])
-            pairs = list(zip(topics, numbers.tolist()))
-            ends = (offsets[one:end + 1] - offsets[one]).tolist()
-            lists |= {member: pairs[i:j] for member, (i, j) in zip(members[one:end], pairwise(ends))}
+        cuts = [0, *np.searchsorted(offsets, cuts).tolist(), len(members)]
+        for one, end in pairwise(cuts):
+            pairs = list(zip(*self._named(positions[offsets[one]:offsets[end]])))
+            rows = pairwise((offsets[one:end + 1] - offsets[one]).tolist())
+            lists |= {name: pairs[i:j] for name, (i, j) in zip(members[one:end], rows)}
         return lists
 
     def owner_for(self, topics: Sequence[str], members: Sequence[str]) -> np.ndarray:
-        "The owner column for `topics` and `members` in the caller's order; -1 = no owner."
+        "The owner column with `topics` and `members` in the caller's order."
         order = np.array([self.group.index[name] for name in topics], np.int64)
         place = np.full(len(self.group.members) + 1, -1, np.int32)
         place[[self._member_index[name] for name in members]] = np.arange(len(members))
         return place[self.owner[take_by_topic(self.group.partitions, order)]]
 
     def to_frame(self):
-        "A pandas frame with a row per partition: topic, partition, member or None, previous."
+        "A pandas frame: a row per partition with topic, number, member and previous."
         import pandas as pd
-        columns, names = self.group.columns, np.array([*self.group.members, None], object)
+        columns = self.group.columns
+        names = np.array([*self.group.members, None], object)
         return pd.DataFrame({
             "topic": self._topic_names[columns.topic_of], "partition": columns.number,
             "member": names[self.owner], "previous": names[columns.previous]})
-
-    # --- what became of each partition -------------------------------------------------
 
     @property
     def kept(self) -> np.ndarray:
@@ -171,8 +169,6 @@ class Assignment(Mapping):
         "Mask over partitions: has no owner."
         return self.owner < 0
 
-    # --- figures -----------------------------------------------------------------------
-
     @cached_property
     def loads(self) -> np.ndarray:
         "How many partitions each member owns, int64."
@@ -188,11 +184,12 @@ class Assignment(Mapping):
         "How many of the partitions that each member owns have an unknown lag, int64."
         if (lag := self.group.lag) is None:
             return self.loads
-        return read_only(metrics.loads(self.group.columns, np.where(lag < 0, self.owner, -1)))
+        unknown = np.where(lag < 0, self.owner, -1)
+        return read_only(metrics.loads(self.group.columns, unknown))
 
     @property
     def balance_score(self) -> int:
-        "KIP-54's balance score: load differences over all pairs of members; 0 is perfect."
+        "KIP-54's balance score: load differences over all pairs of members."
         return int(metrics.balance_score(self.group.columns, self.loads)[0])
 
     def summary(self) -> dict:
@@ -202,41 +199,51 @@ class Assignment(Mapping):
 
     @cached_property
     def certificate(self):
-        "What `certificate.check` checks; `AssignmentError` if the strategy proves nothing."
+        "The proof for `certificate.check`; `AssignmentError` if the strategy has none."
         if self.prove is None:
-            raise AssignmentError(f"a certificate must come from a strategy that proves its "
-                                  f"answers (got {quoted(self.strategy or 'none')})")
-        with foreign_code(f"the proof of strategy {quoted(self.strategy)}", AssignmentError):
+            raise AssignmentError(
+                f"a certificate must come from a strategy that proves its answers "
+                f"(got {quoted(self.strategy or 'none')})")
+        try:
             return self.prove(self.group.columns, self.owner)
-
-    # --- equality, copies, display -----------------------------------------------------
+        except ValueError:
+            raise
+        except Exception as error:
+            raise AssignmentError(
+                f"the proof of strategy {quoted(self.strategy)} must not raise "
+                f"(got {told(error)})") from error
 
     def __eq__(self, other) -> bool:
         if not isinstance(other, Assignment):
             return Mapping.__eq__(self, other)
-        return (self.strategy == other.strategy and np.array_equal(self.owner, other.owner)
-                and self.group == other.group)
+        return (self.strategy == other.strategy and self.group == other.group
+                and np.array_equal(self.owner, other.owner))
 
     def __reduce__(self):
         return Assignment, (self.group, self.owner, self.strategy, self.prove)
 
-    def _table(self):
-        "A line of figures, and the first partitions of the first members."
-        s, rows = self.summary(), []
-        caption = (f"{s['strategy'] or 'assignment'}: {counted(s['members'], 'member')}, "
-                   f"{counted(s['partitions'], 'partition')}, loads {s['min_load']} to "
-                   f"{s['max_load']}, score {s['balance_score']}, kept {s['kept']}, "
-                   f"moved {s['moved']}, unassigned {s['unassigned']}")
+    def _head(self):
+        s, name = self.summary(), shown(self.strategy or "assignment")
+        sizes = [counted(s["members"], "member"), counted(s["partitions"], "partition")]
+        loads = f"loads {s['min_load']} to {s['max_load']}, score {s['balance_score']}"
+        moves = f"kept {s['kept']}, moved {s['moved']}, unassigned {s['unassigned']}"
+        return f"{name}: {', '.join(sizes)}, {loads}, {moves}"
+
+    def _lines(self):
+        "A pair of texts for each of the first members: id, and first partitions."
+        lines = []
         for member in self.group.members[:SHOWN_MEMBERS]:
-            names = [f"{topic}-{number}" for topic, number in self[member]]
+            names = [f"{shown(topic)}-{number}" for topic, number in self[member]]
             more = f" and {len(names) - 8} more" if len(names) > 8 else ""
-            rows.append([member, " ".join(names[:8]) + more])
-        if len(self) > SHOWN_MEMBERS:
-            rows.append([f"and {len(self) - SHOWN_MEMBERS} more members"])
-        return Table(["member", "partitions"], rows, caption, ["left", "left"])
+            lines.append((shown(member), " ".join(names[:8]) + more))
+        more = len(self) - SHOWN_MEMBERS
+        return lines + ([(f"and {more} more members", "")] if more > 0 else [])
 
     def __repr__(self) -> str:
-        return self._table().text(heads=False, indent=2)
+        lines = self._lines()
+        width = max((len(name) for name, _ in lines), default=0)
+        lines = [f"  {name:{width}}  {owned}".rstrip() for name, owned in lines]
+        return "\n".join([f"<{self._head()}>", *lines])
 
     def _repr_html_(self):
-        return self._table().html()
+        return html_table(self._head(), ["member", "partitions"], self._lines())

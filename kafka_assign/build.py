@@ -6,7 +6,7 @@
 __all__ = ['MOST_PARTITIONS', 'GroupError', 'oversized_groups', 'check_sizes', 'overflowing_groups', 'subscriber_rows', 'Claims',
            'Offsets', 'build_columns']
 
-# %% ../nbs/10_build.ipynb #4e5c6781
+# %% ../nbs/10_build.ipynb #ab826719
 from itertools import pairwise
 from typing import NamedTuple
 
@@ -17,11 +17,11 @@ from .metrics import partition_lag
 from .ownership import previous_owners
 from .ragged import row_of, row_offsets, row_sums
 
-# %% ../nbs/10_build.ipynb #b7c277da
+# %% ../nbs/10_build.ipynb #00c7c3c0
 class GroupError(ValueError):
-    "A group that cannot exist: the message names the member, topic or partition, the requirement, and what was given."
+    "A group that cannot exist: the message names what is wrong, what is required, what was given."
 
-# %% ../nbs/10_build.ipynb #f586e246
+# %% ../nbs/10_build.ipynb #d3d227c2
 MOST_PARTITIONS = 1 << 24          # per group
 
 
@@ -29,25 +29,27 @@ def oversized_groups(partitions: np.ndarray, topic_offsets: np.ndarray) -> np.nd
     "Mask over groups: those with more than `MOST_PARTITIONS` partitions."
     return row_sums(np.minimum(partitions, MOST_PARTITIONS + 1), topic_offsets) > MOST_PARTITIONS
 
-
+# %% ../nbs/10_build.ipynb #767925a4
 def check_sizes(partitions: np.ndarray, topic_offsets: np.ndarray) -> None:
-    "Raise `GroupError` for the first oversized group; call it before allocating anything per partition."
+    "Raise `GroupError` for the first oversized group, before anything is allocated per partition."
     if partitions.sum(dtype=float) > MOST_PARTITIONS:
         for first, end in pairwise(topic_offsets.tolist()):
             if (total := sum(partitions[first:end].tolist())) > MOST_PARTITIONS:
-                raise GroupError(f"a group must have at most {MOST_PARTITIONS:,} partitions (got {total:,})")
+                raise GroupError(
+                    f"a group must have at most {MOST_PARTITIONS:,} partitions (got {total:,})")
 
-# %% ../nbs/10_build.ipynb #98a61c43
+# %% ../nbs/10_build.ipynb #80b56de7
 def overflowing_groups(lag: np.ndarray, group_offsets: np.ndarray) -> np.ndarray:
-    "Mask over groups: a known lag of 2**63 or more; `group_offsets`: where their partitions begin."
+    "Mask over groups: those whose known lags add up to 2**63 or more."
     if int(lag.max(initial=0)) * len(lag) < 2**63:
         return np.zeros(len(group_offsets) - 1, bool)
-    totals = [sum(lag[first:end].clip(0).tolist()) for first, end in pairwise(group_offsets.tolist())]
-    return np.array([total >= 2**63 for total in totals])
+    groups = pairwise(group_offsets.tolist())
+    return np.array([sum(lag[first:end].clip(0).tolist()) >= 2**63 for first, end in groups])
 
-# %% ../nbs/10_build.ipynb #d641360a
-def subscriber_rows(topic: np.ndarray, member: np.ndarray, topics: int, members: int) -> tuple[np.ndarray, np.ndarray]:
-    "Ragged rows (offsets, subscribers) of `topics` topics from pairs in any order; a repeated pair counts once."
+# %% ../nbs/10_build.ipynb #5a2836a7
+def subscriber_rows(topic: np.ndarray, member: np.ndarray, topics: int,
+                    members: int) -> tuple[np.ndarray, np.ndarray]:
+    "Ragged rows of the subscribers of each topic, from pairs in any order, repeated ones included."
     bits = members.bit_length()
     pair = topic.astype(np.int64) << bits
     pair |= member
@@ -57,7 +59,7 @@ def subscriber_rows(topic: np.ndarray, member: np.ndarray, topics: int, members:
         topic, member = pair >> bits, pair & ((1 << bits) - 1)
     return row_offsets(np.bincount(topic, minlength=topics)), member.astype(np.int32)
 
-# %% ../nbs/10_build.ipynb #4d43a0d5
+# %% ../nbs/10_build.ipynb #990a7758
 def _turns(instance, member_offsets):
     "The place of each member in the order of Kafka's range and round robin."
     turn = np.arange(member_offsets[-1], dtype=np.int32)
@@ -65,7 +67,7 @@ def _turns(instance, member_offsets):
         turn[np.lexsort((instance, instance < 0, row_of(member_offsets)))] = turn.copy()
     return turn
 
-# %% ../nbs/10_build.ipynb #32c289e5
+# %% ../nbs/10_build.ipynb #36579436
 class Claims(NamedTuple):
     "What members claim to have owned: three integer arrays of equal length."
     member: np.ndarray
@@ -75,7 +77,7 @@ class Claims(NamedTuple):
     partition: np.ndarray
     "the number of the partition within its topic; a number that the topic does not have is allowed"
 
-
+# %% ../nbs/10_build.ipynb #5bc88e2a
 def _previous(columns, claims, generation):
     "The valid previous owner of each partition, from `Claims` or from a ready column."
     if not isinstance(claims, Claims):
@@ -87,16 +89,17 @@ def _previous(columns, claims, generation):
     if not exists.all():
         member, topic, partition = member[exists], topic[exists], partition[exists]
     made_in = np.full(len(member), -1) if generation is None else generation[member]
-    return previous_owners(columns.start[topic] + partition, member, made_in, columns.subscribed(topic, member),
-                           columns.size)
+    position, may_own = columns.start[topic] + partition, columns.subscribed(topic, member)
+    return previous_owners(position, member, made_in, may_own, columns.size)
 
-# %% ../nbs/10_build.ipynb #02f66fbf
+# %% ../nbs/10_build.ipynb #56423490
 class Offsets(NamedTuple):
-    "Offsets of each partition, int64 columns, -1 = none or not known, and the reset rule where nothing is committed."
+    "Offsets of each partition, int64; -1 = none or unknown."
     committed: np.ndarray
     begin: np.ndarray
     end: np.ndarray
     reset: str = "latest"
+    "the rule where nothing is committed, as `auto.offset.reset` names it"
 
 
 def _lag_column(lag, offsets, group_offsets):
@@ -113,7 +116,7 @@ def _lag_column(lag, offsets, group_offsets):
         raise GroupError(f"the lag of a group must add up to less than 2**63 (got {total})")
     return lag
 
-# %% ../nbs/10_build.ipynb #9d427894
+# %% ../nbs/10_build.ipynb #f44a18fc
 def _dense_racks(racks, member_offsets, group_offsets):
     "Racks numbered by (group, name) without gaps; None where no rack is known."
     if racks is None:
@@ -126,31 +129,35 @@ def _dense_racks(racks, member_offsets, group_offsets):
     dense[known] = np.unique(group[known] * (code.max() + 1) + code[known], return_inverse=True)[1]
     return Racks(dense[:len(racks.member)], racks.replica_offsets, dense[len(racks.member):])
 
-# %% ../nbs/10_build.ipynb #4d181e65
-def build_columns(topic_offsets: np.ndarray, member_offsets: np.ndarray, partitions: np.ndarray,
-          subscriptions: tuple[np.ndarray, np.ndarray], *, missing: np.ndarray | None = None,
-          listed: np.ndarray | None = None, claims: Claims | np.ndarray | None = None,
-          generation: np.ndarray | None = None, instance: np.ndarray | None = None, lag: np.ndarray | None = None,
-          offsets: Offsets | None = None, racks: Racks | None = None) -> Columns:
+# %% ../nbs/10_build.ipynb #e010016b
+def build_columns(
+        topic_offsets: np.ndarray, member_offsets: np.ndarray, partitions: np.ndarray,
+        subscriptions: tuple[np.ndarray, np.ndarray], *, missing: np.ndarray | None = None,
+        listed: np.ndarray | None = None, claims: Claims | np.ndarray | None = None,
+        generation: np.ndarray | None = None, instance: np.ndarray | None = None,
+        lag: np.ndarray | None = None, offsets: Offsets | None = None,
+        racks: Racks | None = None) -> Columns:
     """The columns of one group, or of many side by side; raises `GroupError`.
 
-    Topics are numbered by (group, name), members by (group, id), as in `Columns`. `subscriptions` are ragged rows, as
-    `subscriber_rows` makes them; `missing` marks topics without metadata (default: none); `listed` are members in the
-    order in which each group lists them (default: by id); `claims` are `Claims`, or previous owners as a column (-1 =
-    none), `generation` (default -1) and `instance` belong to members: `instance` ranks the instance ids of a group in
-    Java's order, -1 = dynamic member. `lag` and `offsets` are columns over partitions, `racks` has codes that are in
-    the order of the names within a group.
+    Topics are numbered by (group, name), members by (group, id). `subscriptions` are ragged rows,
+    as `subscriber_rows` makes them. `missing` marks topics without metadata (default: none), and
+    `listed` holds the members in the order in which each group lists them (default: by id).
+    `claims` are `Claims`, or a column of previous owners (-1 = none). `generation` (default -1) and
+    `instance` have an entry per member; `instance` is the rank of its instance id in Java's order,
+    -1 = dynamic member. `lag` and `offsets` are columns over partitions. The codes in `racks` are
+    in the order of the racks' names within each group.
     """
     check_sizes(partitions, topic_offsets)
     previous = np.full(int(partitions.sum()), -1, np.int32)
     group_offsets = row_offsets(partitions)[topic_offsets]
     columns = Columns(
-        topic_offsets=topic_offsets.astype(np.int64), member_offsets=member_offsets.astype(np.int64),
-        partitions=partitions.astype(np.int64), missing=np.zeros(len(partitions), bool) if missing is None else missing,
-        subscriber_offsets=subscriptions[0].astype(np.int64), subscribers=subscriptions[1].astype(np.int32, copy=False),
-        turn=_turns(instance, member_offsets), previous=previous, lag=_lag_column(lag, offsets, group_offsets),
-        racks=_dense_racks(racks, member_offsets, group_offsets),
-        listed=None if listed is None else listed.astype(np.int32))
-    if claims is not None:                   # the one column that depends on the others, so it is filled in last
+        topic_offsets.astype(np.int64), member_offsets.astype(np.int64),
+        partitions.astype(np.int64),
+        np.zeros(len(partitions), bool) if missing is None else missing,
+        subscriptions[0].astype(np.int64), subscriptions[1].astype(np.int32, copy=False),
+        _turns(instance, member_offsets), previous, _lag_column(lag, offsets, group_offsets),
+        _dense_racks(racks, member_offsets, group_offsets),
+        None if listed is None else listed.astype(np.int32))
+    if claims is not None:                   # whether a claim counts depends on the other columns
         previous[:] = _previous(columns, claims, generation)
     return columns

@@ -43,11 +43,14 @@ def group_to_document(group: Group, offsets: bool = True) -> dict:
 
     `offsets=False` writes the lag in place of the offsets from which it follows.
     """
-    document = {"format": 1} | {name: getattr(group, name) for name in ABOUT if getattr(group, name) != ABOUT[name]}
-    document |= {"topics": group.topic_counts, "members": [_member_document(group.details[i]) for i in group.listed]}
+    about = {name: getattr(group, name) for name in ABOUT}
+    document = {"format": 1} | {name: value for name, value in about.items() if value != ABOUT[name]}
+    document["topics"] = group.topic_counts
+    document["members"] = [_member_document(group.details[i]) for i in group.listed]
     if offsets and group.offsets is not None:
-        parts = {name: _column_document(group, getattr(group.offsets, name)) for name in ("begin", "end", "committed")}
-        document["offsets"] = {topic: {name: part[topic] for name, part in parts.items()} for topic in parts["end"]}
+        committed, begin, end = (_column_document(group, column) for column in group.offsets[:3])
+        document["offsets"] = {topic: {"begin": begin[topic], "end": end[topic],
+                                       "committed": committed[topic]} for topic in end}
         document["reset"] = group.offsets.reset
     elif group.lag is not None:
         document["lag"] = _column_document(group, group.lag)
@@ -63,7 +66,8 @@ JSON_KINDS = {dict: "an object", list: "a list", str: "text", int: "a whole numb
 def _expect(value, kind, what):
     "`value`, if it is of this kind of `JSON_KINDS`."
     if not isinstance(value, kind) or isinstance(value, bool):
-        raise GroupError(f"{what} must be {JSON_KINDS[kind]} (got {json.dumps(value, default=repr)[:60]})")
+        found = json.dumps(value, default=repr)[:60]
+        raise GroupError(f"{what} must be {JSON_KINDS[kind]} (got {found})")
     return value
 
 
@@ -84,11 +88,11 @@ def _member(document, what):
         known["user_data"] = _hex(document["user_data"], f"{what}.user_data")
     if document.get("generation") is not None:
         known["generation"] = _expect(document["generation"], int, f"{what}.generation")
+    name = _expect(document.get("id"), str, f"{what}.id")
     topics = _expect(document.get("topics"), list, f"{what}.topics")
     owned = _expect(document.get("owned") or [], list, f"{what}.owned")
-    return Member(
-        _expect(document.get("id"), str, f"{what}.id"), [_expect(topic, str, f"{what}.topics") for topic in topics],
-        owned=[tuple(_expect(claim, list, f"{what}.owned")) for claim in owned], **known)
+    return Member(name, [_expect(topic, str, f"{what}.topics") for topic in topics],
+                  owned=[tuple(_expect(claim, list, f"{what}.owned")) for claim in owned], **known)
 
 # %% ../nbs/14_document.ipynb #9029a568
 def _lag_arguments(document):
@@ -107,12 +111,12 @@ def _lag_arguments(document):
 
 
 def _known(values):
-    "A list with -1 in place of null."
-    return [-1 if value is None else value for value in values] if isinstance(values, list) else values
+    "A list with -1 in place of null; anything else as it is."
+    return [-1 if x is None else x for x in values] if isinstance(values, list) else values
 
 # %% ../nbs/14_document.ipynb #c0e024b2
 def is_group_document(document: object) -> bool:
-    "Whether a parsed JSON value looks like a group: an object with `topics` (an object) and `members` (a list)."
+    "Whether a parsed JSON value looks like a group: an object with `topics` and `members`."
     return (isinstance(document, Mapping) and isinstance(document.get("topics"), dict)
             and isinstance(document.get("members"), list))
 
@@ -124,10 +128,12 @@ def group_from_document(document: Mapping) -> Group:
         raise GroupError(f"format must be 1 (got {document['format']!r})")
     topics = _expect(document.get("topics"), dict, "topics")
     members = _expect(document.get("members"), list, "members")
-    known = {name: _expect(document[name], type(ABOUT[name]), name) for name in ABOUT if document.get(name) is not None}
-    known |= {name: _expect(document[name], dict, name) for name in ("partition_racks", "topic_ids") if document.get(name)}
-    return Group(topics, [_member(member, f"members[{at}]") for at, member in enumerate(members)],
-                 **_lag_arguments(document), **known)
+    members = [_member(member, f"members[{at}]") for at, member in enumerate(members)]
+    kinds = {name: type(value) for name, value in ABOUT.items()}
+    kinds |= {"partition_racks": dict, "topic_ids": dict}
+    known = {name: _expect(document[name], kind, name)
+             for name, kind in kinds.items() if document.get(name) is not None}
+    return Group(topics, members, **_lag_arguments(document), **known)
 
 # %% ../nbs/14_document.ipynb #2ecc8d30
 def read_document(text: str) -> Group:
@@ -143,7 +149,7 @@ def read_document(text: str) -> Group:
         raise GroupError("a group must be JSON (got brackets nested too deeply)") from None
     return group_from_document(document)
 
-
+# %% ../nbs/14_document.ipynb #91c6d95d
 def write_document(group: Group) -> str:
     "A group as one line of JSON."
     return json.dumps(group_to_document(group), ensure_ascii=False)

@@ -5,7 +5,7 @@
 # %% auto #0
 __all__ = ['SHOWN_MEMBERS', 'Group']
 
-# %% ../nbs/12_group.ipynb #4cda9256
+# %% ../nbs/12_group.ipynb #4d2cd3fa
 import dataclasses
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, fields
@@ -20,26 +20,24 @@ from .inputs import (
     ABOUT, checked_about, checked_counts, checked_ids, column_by_topic, columns_by_name,
     columns_from_arrays, places_of, resized)
 from .members import (
-    Member, TopicPartition, checked_name, known_name, listed_members, members_from_columns,
-    ordered_members, valid_claims)
-from .names import counted, quoted
-from .tables import Table
+    Member, TopicPartition, checked_name, known_name, listed_members,
+    members_from_columns, ordered_members, valid_claims)
+from .names import counted, html_table, quoted
 from .ragged import row_of
 
-# %% ../nbs/12_group.ipynb #ec2cd634
-SHOWN_MEMBERS = 10
+# %% ../nbs/12_group.ipynb #ed575ead
+SHOWN_MEMBERS = 10              # a notebook shows as many members of a group
 
-
+# %% ../nbs/12_group.ipynb #ffd21ffd
 @dataclass(frozen=True, eq=False, init=False, repr=False)
 class Group:
-    """A consumer group: topics, members, their claims, lag. It never changes.
+    """A consumer group: topics, members, their claims, lag. Raises `GroupError`.
 
     `topics` maps names to numbers of partitions. `members` maps ids to topics, or is an
     iterable of `Member`. `owned` maps ids to claimed partitions. `lag` (records) maps
-    topics to arrays, or pairs (topic, partition) to numbers. `committed`, `begin` and `end`
-    are offsets in the same form, from which lag follows with `reset` (KAFKA-5337).
-    `partition_racks` maps topics to the racks of each partition's replicas, `topic_ids`
-    topics to ids. The rest is what is known besides. Raises `GroupError`.
+    topics to arrays, or pairs (topic, partition) to numbers; so do `committed`, `begin`
+    and `end`, offsets from which lag follows with `reset` (KAFKA-5337). `topic_ids`
+    maps topics to ids, `partition_racks` to the racks of each partition's replicas.
     """
 
     columns: Columns
@@ -67,8 +65,8 @@ class Group:
             committed: Mapping | None = None, begin: Mapping | None = None,
             end: Mapping | None = None, reset: str = "latest",
             partition_racks: Mapping | None = None, topic_ids: Mapping | None = None,
-            name: str = "", type: str = "", state: str = "", strategy: str = "",
-            generation: int = -1, time: str = "", cluster: str = "", inferred: str = ""):
+            name: str = "", type: str = "", state: str = "", generation: int = -1,
+            strategy: str = "", time: str = "", cluster: str = "", inferred: str = ""):
         details, listed = ordered_members(listed_members(members, owned))
         names, columns, offsets = columns_by_name(
             topics, details, listed, lag=lag, committed=committed, begin=begin, end=end,
@@ -79,32 +77,30 @@ class Group:
             state=state, strategy=strategy, generation=generation, time=time,
             cluster=cluster, inferred=inferred)
 
-    def _store(self, columns, topics, members, offsets=None, *, details=None, known=None,
+    def _store(self, columns, topics, members, offsets=None, *, known={}, details=None,
                partition_racks=None, topic_ids=None, **about):
         "Set all fields; the way around `__setattr__`, which raises."
-        racks = {topic: tuple(map(tuple, rows)) for topic, rows in (partition_racks or {}).items()}
         if offsets is not None:
             offsets = Offsets(*map(read_only, offsets[:3]), offsets.reset)
         vars(self).update(
-            columns=columns, topics=tuple(topics), members=tuple(members), offsets=offsets,
-            partition_racks=MappingProxyType(racks),
+            checked_about(about), columns=columns, offsets=offsets,
+            topics=tuple(topics), members=tuple(members),
             topic_ids=MappingProxyType(checked_ids(topic_ids)),
-            **checked_about(about),
-            _known={name: tuple(values) for name, values in (known or {}).items()})
+            partition_racks=MappingProxyType({
+                topic: tuple(map(tuple, rows))
+                for topic, rows in (partition_racks or {}).items()}),
+            _known={name: tuple(values) for name, values in known.items()})
         if details is not None:                     # else they are made when asked for
             vars(self)["details"] = details
         return self
 
     @classmethod
-    def from_columns(cls, columns: Columns, topics: Iterable[str], members: Iterable[str],
-                     offsets: Offsets | None = None, known: Mapping | None = None,
-                     **about) -> "Group":
-        """A group of ready columns and the names in their order.
-
-        `known` maps fields of `Member` to a value per member, such as `{"host": [...]}`;
-        `about` is what is known about the group besides.
-        """
-        return cls.__new__(cls)._store(columns, topics, members, offsets, known=known, **about)
+    def from_columns(cls, columns: Columns, topics: Iterable[str],
+                     members: Iterable[str], offsets: Offsets | None = None,
+                     known: Mapping = {}, **about) -> "Group":
+        "A group of columns; `known` maps fields of `Member` to a value per member."
+        group = cls.__new__(cls)
+        return group._store(columns, topics, members, offsets, known=known, **about)
 
     @classmethod
     def from_arrays(cls, topics, partitions, members, subscriptions,
@@ -113,56 +109,48 @@ class Group:
 
         `topics`, `members`: names. `partitions`: int array beside `topics`.
         `subscriptions`: bool matrix members x topics, or its compressed rows (indptr,
-        indices). `previous` (index into `members`, -1 = none) and `lag` (records): arrays
+        indices). `previous` (index into `members`, -1 = none), `lag` (records): arrays
         over partitions, topic-major, topics in the order given. Raises `GroupError`.
         """
         return cls.from_columns(*columns_from_arrays(
             topics, partitions, members, subscriptions, previous, lag))
 
-    @property
-    def partitions(self) -> np.ndarray:
-        "Number of partitions of each topic, int64."
-        return self.columns.partitions
-
-    @property
-    def previous(self) -> np.ndarray:
-        "The valid previous owner of each partition, an index into `members`; -1 = none."
-        return self.columns.previous
-
-    @property
-    def lag(self) -> np.ndarray | None:
-        "The lag of each partition in records, int64; -1 = unknown; None = unknown for all."
-        return self.columns.lag
-
-    @property
-    def listed(self) -> np.ndarray:
-        "The members in the order in which they were listed, as indices into `members`."
-        return self.columns.listed
+    partitions = property(
+        lambda self: self.columns.partitions, doc="Number of partitions of each topic.")
+    previous = property(
+        lambda self: self.columns.previous,
+        doc="The valid previous owner of each partition, in `members`; -1 = none.")
+    lag = property(
+        lambda self: self.columns.lag,
+        doc="The lag of each partition in records, -1 = unknown; None = none is known.")
+    listed = property(
+        lambda self: self.columns.listed,
+        doc="The members in the order in which they were listed, as indices.")
 
     @cached_property
     def subscribed(self) -> np.ndarray:
         "Which member subscribes to which topic, a bool matrix members x topics."
         matrix = np.zeros((len(self.members), len(self.topics)), bool)
-        topic = row_of(self.columns.subscriber_offsets)
-        matrix[self.columns.subscribers, topic] = True
+        matrix[self.columns.subscribers, row_of(self.columns.subscriber_offsets)] = True
         return read_only(matrix)
 
     @cached_property
     def details(self) -> tuple[Member, ...]:
         "The members with all that is known of them, by id."
-        return members_from_columns(self.columns, self.topics, self.members, self._known)
+        return members_from_columns(
+            self.columns, self.topics, self.members, self._known)
 
     @property
     def has_user_data(self) -> bool:
         "Whether a member sent user data, in which some assignors put their claims."
-        known = [member.user_data for member in vars(self).get("details", ())]
-        return any(data is not None for data in known or self._known.get("user_data", ()))
+        sent = [member.user_data for member in vars(self).get("details", ())]
+        return {None, *sent, *self._known.get("user_data", ())} != {None}
 
     @property
     def topic_counts(self) -> dict[str, int]:
         "Number of partitions of each topic that has metadata."
-        counts, missing = self.partitions.tolist(), self.columns.missing.tolist()
-        return {topic: count for topic, count, gone in zip(self.topics, counts, missing) if not gone}
+        known = np.flatnonzero(~self.columns.missing)
+        return {self.topics[i]: int(self.partitions[i]) for i in known}
 
     @cached_property
     def index(self) -> Mapping[str, int]:
@@ -176,7 +164,8 @@ class Group:
 
     def position(self, topic: str, partition: int) -> int:
         "The position of a partition in every column over partitions."
-        return places_of((topic, partition), "position", self.index, self.columns.start).start
+        start = self.columns.start
+        return places_of((topic, partition), "position", self.index, start).start
 
     def at(self, position: int) -> TopicPartition:
         "The partition at `position` of every column."
@@ -184,7 +173,7 @@ class Group:
         return TopicPartition(topic, int(self.columns.number[position]))
 
     def replace(self, **changes) -> "Group":
-        "A copy with `changes`, named as in `Group`; it keeps what is known of the rest."
+        "A copy with `changes`, named as in `Group`; it keeps all that is not named."
         if changes.keys() <= ABOUT.keys():
             return Group.__new__(Group)._store(**self.__getstate__() | changes)
         if isinstance(members := changes.get("members"), Mapping):
@@ -196,32 +185,32 @@ class Group:
 
     def _arguments(self, changes):
         "The arguments of `Group` that make this group, as far as `changes` leave it."
-        topics = checked_counts(changes["topics"]) if "topics" in changes else self.topic_counts
+        topics = checked_counts(changes.get("topics", self.topic_counts))
         racks = {topic: ([*rows] + [[]] * topics[topic])[:topics[topic]]
                  for topic, rows in self.partition_racks.items() if topic in topics}
-        kept = {name: getattr(self, name) for name in ABOUT} | {
-            "topics": topics, "members": [self.details[i] for i in self.listed],
-            "partition_racks": racks, "topic_ids": self.topic_ids}
-        if "lag" in changes or self.lag is None:
-            return kept
-        if self.offsets is None:
-            replaced = changes.keys() & {"committed", "begin", "end"}
-            known = {} if replaced else {"lag": self.lag}
-        else:
+        kept = {name: getattr(self, name) for name in (*ABOUT, "topic_ids")}
+        kept |= {"topics": topics, "partition_racks": racks,
+                 "members": [self.details[i] for i in self.listed]}
+        known = {} if self.lag is None or "lag" in changes else {"lag": self.lag}
+        if known and self.offsets is not None:
             known = self.offsets._asdict()
             kept["reset"] = known.pop("reset")
-        return kept | {name: resized(column_by_topic(column, self.topics, self.columns.start), topics)
-                       for name, column in known.items()}
+        elif changes.keys() & {"committed", "begin", "end"}:
+            known = {}
+        by_topic = {name: column_by_topic(column, self.topics, self.columns.start)
+                    for name, column in known.items()}
+        return kept | {name: resized(parts, topics) for name, parts in by_topic.items()}
 
     def leave(self, *member_ids: str) -> "Group":
-        "The group without these members; what they owned has no owner. Raises `GroupError`."
+        "The group without these members; what they owned has no owner."
         for name in member_ids:
-            known_name(name, self.members, "a member that leaves", "belong to the group")
+            known_name(
+                name, self.members, "a member that leaves", "belong to the group")
         stay = [member for member in self._settled() if member.id not in member_ids]
         return self.replace(members=stay)
 
     def join(self, member_id: str, topics: Iterable[str]) -> "Group":
-        "The group with a new member that owns nothing. Raises `GroupError`."
+        "The group with a new member that owns nothing."
         if checked_name(member_id, "a member that joins") in self.members:
             raise GroupError(f"a member that joins must not be in the group already "
                              f"(got {quoted(member_id)})")
@@ -229,8 +218,9 @@ class Group:
         return self.replace(members=[*self._settled(), member])
 
     def subscribe(self, member_id: str, topics: Iterable[str]) -> "Group":
-        "The group in which this member subscribes to `topics` only. Raises `GroupError`."
-        known_name(member_id, self.members, "a member that subscribes", "belong to the group")
+        "The group in which this member subscribes to `topics` and to no others."
+        known_name(
+            member_id, self.members, "a member that subscribes", "belong to the group")
         return self.replace(members=[
             self._with_known_topics(dataclasses.replace(member, topics=topics))
             if member.id == member_id else member for member in self._settled()])
@@ -249,9 +239,11 @@ class Group:
     def _settled(self):
         "The members as listed, each with its valid claims and no others."
         members = self.details
-        if sum(len(member.owned) for member in members) != np.count_nonzero(self.previous >= 0):
+        claims = sum(len(member.owned) for member in members)
+        if claims != np.count_nonzero(self.previous >= 0):
             claims = valid_claims(self.columns, self.topics)
-            members = [dataclasses.replace(member, owned=owned) for member, owned in zip(members, claims)]
+            members = [dataclasses.replace(member, owned=owned)
+                       for member, owned in zip(members, claims)]
         return [members[i] for i in self.listed]
 
     def __eq__(self, other) -> bool:
@@ -259,8 +251,8 @@ class Group:
             return NotImplemented
         same = all(same_content(getattr(self, field.name), getattr(other, field.name))
                    for field in fields(Group))
-        derived = "details" not in vars(self) | vars(other) and self._known == other._known
-        return same and (derived or self.details == other.details)
+        made = "details" in vars(self) | vars(other) or self._known != other._known
+        return same and (not made or self.details == other.details)
 
     def __getstate__(self):
         state = {field.name: getattr(self, field.name) for field in fields(Group)}
@@ -278,9 +270,9 @@ class Group:
         return f"<Group{name}: {', '.join(counted(*size) for size in sizes)}>"
 
     def _repr_html_(self):
-        owned = np.bincount(self.previous + 1, minlength=len(self.members) + 1)[1:].tolist()
-        rows = [[member.id, ", ".join(member.topics), count]
-                for member, count in zip(self.details[:SHOWN_MEMBERS], owned)]
+        owned = np.bincount(self.previous + 1, minlength=len(self.members) + 1)[1:]
+        rows = [(member.id, ", ".join(member.topics), count) for member, count in zip(
+            self.details[:SHOWN_MEMBERS], owned.tolist())]
         if len(self.members) > SHOWN_MEMBERS:
-            rows.append([f"and {len(self.members) - SHOWN_MEMBERS} more"])
-        return Table(["member", "subscription", "owned"], rows, repr(self)[1:-1]).html()
+            rows.append((f"and {len(self.members) - SHOWN_MEMBERS} more", "", ""))
+        return html_table(repr(self)[1:-1], ["member", "subscription", "owned"], rows)

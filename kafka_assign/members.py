@@ -30,9 +30,9 @@ def checked_name(name: str, what: str) -> str:
         raise GroupError(f"{what} must be text that UTF-8 can encode (got {shown(name)})")
     return name if type(name) is str else str.__str__(name)
 
-# %% ../nbs/10_members.ipynb #8add880e
+# %% ../nbs/10_members.ipynb #fae60685
 def known_name(name: str, known: Collection[str], what: str, must: str) -> str:
-    "`name`, if it is `known`; otherwise a `GroupError` with what it `must` be and the nearest name."
+    "`name`, if it is `known`; otherwise `GroupError` with what it `must` be and the nearest name."
     if checked_name(name, what) in known:
         return name
     longer = java_sorted(other for other in known if name and other.startswith(name))
@@ -90,7 +90,8 @@ def checked_generation(generation: int, member: str | None = None) -> int:
         number = 2**31
     if not -2**31 <= number < 2**31:
         whose = "" if member is None else f" of member {shown(member)}"
-        raise GroupError(f"generation{whose} must be a whole number of 32 bits (got {generation!r})")
+        raise GroupError(
+            f"generation{whose} must be a whole number of 32 bits (got {generation!r})")
     return number
 
 
@@ -100,7 +101,7 @@ def _checked_text(text, what, member):
         return text
     return checked_name(text, f"{what} of member {shown(member)}")
 
-# %% ../nbs/10_members.ipynb #79080476
+# %% ../nbs/10_members.ipynb #17d513e9
 class TopicPartition(NamedTuple):
     "A partition of a topic; equal to the plain tuple."
     topic: str
@@ -138,19 +139,21 @@ class Member:
             raise GroupError(f"user_data of member {shown(id)} must be bytes (got {user_data!r})")
         vars(self).update(                             # frozen: no attribute can be assigned
             id=id, topics=_checked_topics(topics, id), owned=_checked_claims(owned, id),
-            generation=checked_generation(generation, id),
+            generation=checked_generation(generation, id), user_data=user_data,
             instance_id=_checked_text(instance_id, "instance_id", id) or None,      # empty = none
-            client_id=_checked_text(client_id, "client_id", id), host=_checked_text(host, "host", id),
-            rack=_checked_text(rack, "rack", id) or None, user_data=user_data)
+            rack=_checked_text(rack, "rack", id) or None,
+            client_id=_checked_text(client_id, "client_id", id),
+            host=_checked_text(host, "host", id))
 
 # %% ../nbs/10_members.ipynb #b2f7bfe3
-def listed_members(members: Mapping | Iterable[Member], owned: Mapping | None = None) -> list[Member]:
-    """`Member`s in the order given, from a mapping of id to topics or from an iterable of `Member`.
+def listed_members(members: Mapping | Iterable, owned: Mapping | None = None) -> list[Member]:
+    """`Member`s in the order given, from a mapping of id to topics or an iterable of `Member`.
 
-    `owned` maps member ids to claims, which replace the members' own; ids of other members are ignored.
+    `owned` maps member ids to claims, which replace the members' own.
     """
+    must = "members must be a mapping of id to topics, or Members"
     if not isinstance(members, Iterable):
-        raise GroupError(f"members must be a mapping of id to topics, or Members (got {members!r})")
+        raise GroupError(f"{must} (got {members!r})")
     if not (owned is None or isinstance(owned, Mapping)):
         raise GroupError(f"owned must be a mapping of member ids to partitions (got {owned!r})")
     owned, made = owned or {}, []
@@ -161,10 +164,10 @@ def listed_members(members: Mapping | Iterable[Member], owned: Mapping | None = 
             name = checked_name(given[0], "a member id")
             made.append(Member(name, given[1], owned=owned[name] if name in owned else ()))
         else:
-            raise GroupError(f"members must be a mapping of id to topics, or Members (got {given!r})")
+            raise GroupError(f"{must} (got {given!r})")
     return made
 
-
+# %% ../nbs/10_members.ipynb #3db537d7
 def ordered_members(listed: Sequence[Member]) -> tuple[tuple[Member, ...], np.ndarray]:
     "The members in order of their ids, and for each of the `listed` ones its place in that order."
     order = java_order(member.id for member in listed)
@@ -174,7 +177,7 @@ def ordered_members(listed: Sequence[Member]) -> tuple[tuple[Member, ...], np.nd
             raise GroupError(f"member ids must differ (got {shown(one.id)} twice)")
     return members, np.argsort(order)
 
-# %% ../nbs/10_members.ipynb #5f975246
+# %% ../nbs/10_members.ipynb #863c1260
 def valid_claims(columns: Columns, topics: Sequence[str]) -> list[list[tuple[str, int]]]:
     "The partitions that each member validly owned, as pairs (topic, partition)."
     offsets, at = positions_by_number(columns.previous, columns.member_count)
@@ -182,13 +185,13 @@ def valid_claims(columns: Columns, topics: Sequence[str]) -> list[list[tuple[str
     pairs = list(zip(names, columns.number[at].tolist()))
     return [pairs[first:end] for first, end in pairwise(offsets.tolist())]
 
-
+# %% ../nbs/10_members.ipynb #63bc3529
 def members_from_columns(columns: Columns, topics: Sequence[str], members: Sequence[str],
                          known: Mapping[str, Sequence]) -> tuple[Member, ...]:
-    "The members of one group, by id; `known` maps further fields of `Member` to a value for each member."
+    "The members of one group, by id; `known` maps fields of `Member` to a value per member."
     offsets, at = positions_by_number(columns.subscribers, len(members))
     wanted = np.array(topics, object)[row_of(columns.subscriber_offsets)[at]].tolist()
+    owned, rows = valid_claims(columns, topics), pairwise(offsets.tolist())
     more = [dict(zip(known, values)) for values in zip(*known.values())] or [{}] * len(members)
-    return tuple(
-        Member(name, wanted[first:end], owned=claims, **fields) for name, (first, end), claims, fields in zip(
-            members, pairwise(offsets.tolist()), valid_claims(columns, topics), more))
+    return tuple(Member(name, wanted[first:end], owned=claims, **fields)
+                 for name, (first, end), claims, fields in zip(members, rows, owned, more))

@@ -5,7 +5,7 @@
 # %% auto #0
 __all__ = ['bits', 'mask_of', 'arc_sets', 'ResidualGraph', 'layers_from', 'send_from', 'push', 'push_cheapest']
 
-# %% ../../../nbs/27_sticky_flow.ipynb #ae977a25
+# %% ../../../nbs/27_sticky_flow.ipynb #3417e1f7
 from collections.abc import Iterator
 from bisect import bisect_left
 from itertools import pairwise
@@ -14,7 +14,7 @@ import numpy as np
 
 from ...ragged import row_of
 
-# %% ../../../nbs/27_sticky_flow.ipynb #58e9527d
+# %% ../../../nbs/27_sticky_flow.ipynb #107a70ac
 def bits(nodes: int) -> Iterator[int]:
     "The nodes of a set, ascending."
     while nodes:
@@ -22,12 +22,12 @@ def bits(nodes: int) -> Iterator[int]:
         yield lowest.bit_length() - 1
         nodes ^= lowest
 
-# %% ../../../nbs/27_sticky_flow.ipynb #e0a5778a
+# %% ../../../nbs/27_sticky_flow.ipynb #b8b02f2d
 def mask_of(chosen: np.ndarray) -> int:
     "The set of all chosen nodes."
     return int.from_bytes(np.packbits(chosen, bitorder="little").tobytes(), "little")
 
-# %% ../../../nbs/27_sticky_flow.ipynb #38d90bc9
+# %% ../../../nbs/27_sticky_flow.ipynb #46254cbb
 def arc_sets(offsets: np.ndarray, member: np.ndarray, members: int, code: np.ndarray,
              by_class: list[int], by_member: list[int]) -> list[list[int]]:
     """Sets of the pairs that have a bit in their `code`, uint8.
@@ -44,7 +44,7 @@ def arc_sets(offsets: np.ndarray, member: np.ndarray, members: int, code: np.nda
             sets.append([int.from_bytes(row, "little") for row in packed])
     return sets
 
-# %% ../../../nbs/27_sticky_flow.ipynb #94202c2d
+# %% ../../../nbs/27_sticky_flow.ipynb #2818c117
 class ResidualGraph:
     """Flow from classes to members, at cost 1 for each unit not owned by its member.
 
@@ -134,7 +134,7 @@ class ResidualGraph:
                 for node in bits(raised):
                     self.potential[node] = potential + 1
 
-# %% ../../../nbs/27_sticky_flow.ipynb #89e0b13f
+# %% ../../../nbs/27_sticky_flow.ipynb #addac4bb
 def layers_from(graph: ResidualGraph, start: int, goal: int,
                 closed: int) -> tuple[list[int] | None, int]:
     "Sets of nodes by distance from `start` to the first in `goal`, and all reached."
@@ -151,7 +151,7 @@ def layers_from(graph: ResidualGraph, start: int, goal: int,
     layers[-1] &= goal
     return layers, seen & ~closed
 
-# %% ../../../nbs/27_sticky_flow.ipynb #9927478f
+# %% ../../../nbs/27_sticky_flow.ipynb #d80c7c84
 def send_from(graph: ResidualGraph, node: int, layers: list[int]) -> bool:
     "Augment along one path from a node through the layers, if there is one."
     path = [node]
@@ -168,7 +168,7 @@ def send_from(graph: ResidualGraph, node: int, layers: list[int]) -> bool:
             layers[depth] &= ~(1 << path.pop())
     return False
 
-# %% ../../../nbs/27_sticky_flow.ipynb #752f6eb9
+# %% ../../../nbs/27_sticky_flow.ipynb #7ef67fbd
 def push(graph: ResidualGraph, closed: int = 0) -> int:
     "Send units along admissible arcs until none can move; the nodes still reached."
     start, goal = mask_of(graph.excess > 0), mask_of(graph.deficit > 0)
@@ -184,7 +184,7 @@ def push(graph: ResidualGraph, closed: int = 0) -> int:
                 start &= ~(1 << node)
         goal |= layers[-1]
 
-# %% ../../../nbs/27_sticky_flow.ipynb #4c9e6cb4
+# %% ../../../nbs/27_sticky_flow.ipynb #2bbafc7f
 def push_cheapest(graph: ResidualGraph, raises: int) -> np.ndarray:
     "Send units along cheapest paths; mask of nodes with units left at the end."
     for _ in range(raises + 1):

@@ -298,6 +298,8 @@ d = { 'settings': {'branch': 'main', 'doc_baseurl': '', 'doc_host': '', 'git_url
                                                                                                                      'kafka_assign/assignors/sticky/flow.py'),
                                                     'kafka_assign.assignors.sticky.flow.ResidualGraph.augment': ( 'sticky_flow.html#residualgraph.augment',
                                                                                                                   'kafka_assign/assignors/sticky/flow.py'),
+                                                    'kafka_assign.assignors.sticky.flow.ResidualGraph.is_closed': ( 'sticky_flow.html#residualgraph.is_closed',
+                                                                                                                    'kafka_assign/assignors/sticky/flow.py'),
                                                     'kafka_assign.assignors.sticky.flow.ResidualGraph.raise_potentials': ( 'sticky_flow.html#residualgraph.raise_potentials',
                                                                                                                            'kafka_assign/assignors/sticky/flow.py'),
                                                     'kafka_assign.assignors.sticky.flow.ResidualGraph.supply': ( 'sticky_flow.html#residualgraph.supply',

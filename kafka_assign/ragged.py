@@ -13,7 +13,7 @@ from itertools import pairwise
 
 import numpy as np
 
-# %% ../nbs/01_ragged.ipynb #cce2fd78
+# %% ../nbs/01_ragged.ipynb #2f1ff2fe
 LONG_ROW = 200        # mean length from which rows are sorted one by one: 1.3 x on lag
 FEW_DEALT = 300       # members and partitions below which dealing with a heap is faster
 FEW_FILLED = 60       # members below which lists are filled faster: 1.3 x on small groups
@@ -21,7 +21,7 @@ LONG_DEAL = 6_000     # mean partitions from which rows are dealt one by one: 2 
 
 # %% ../nbs/01_ragged.ipynb #cd72aa07
 def row_offsets(lengths: np.ndarray) -> np.ndarray:
-    "Where rows of these `lengths` begin when stored back to back, int64; the last entry is the end."
+    "Where rows of these `lengths` begin when stored back to back, int64, and the end."
     offsets = np.zeros(len(lengths) + 1, np.int64)
     lengths.cumsum(out=offsets[1:])
     return offsets
@@ -66,7 +66,7 @@ def row_ranges(first: np.ndarray, lengths: np.ndarray) -> tuple[np.ndarray, np.n
     "Rows of consecutive numbers, each starting at its `first`: their offsets, and the numbers."
     offsets = row_offsets(lengths)
     numbers = (first - offsets[:-1]).repeat(lengths)
-    numbers += np.arange(offsets[-1])     # in place: with a million partitions, memory is what costs
+    numbers += np.arange(offsets[-1])     # in place: with a million partitions, memory costs most
     return offsets, numbers
 
 
@@ -74,7 +74,7 @@ def take_rows(offsets: np.ndarray, rows: np.ndarray) -> tuple[np.ndarray, np.nda
     "The selected `rows` in the order given: their offsets, and the positions of their values."
     return row_ranges(offsets[rows], row_lengths(offsets)[rows])
 
-# %% ../nbs/01_ragged.ipynb #fb66d74d
+# %% ../nbs/01_ragged.ipynb #fb409829
 def total_by_key(values: np.ndarray, key: np.ndarray, keys: int) -> np.ndarray:
     "The sum of the values for each key from 0 to `keys` - 1, int64; exact up to 2**53."
     return np.bincount(key, values, keys).astype(np.int64)
@@ -149,7 +149,7 @@ def deal_one_by_one(load: list[int], count: int) -> list[int]:
         owners.append(member)
     return owners
 
-# %% ../nbs/01_ragged.ipynb #53b49c19
+# %% ../nbs/01_ragged.ipynb #720b8ef0
 def fill_in_order(room: np.ndarray, offsets: np.ndarray, count: np.ndarray) -> np.ndarray:
     "What each taker gets of its row's `count` if all are served in order, each up to its `room`."
     before = row_offsets(room)
@@ -205,7 +205,7 @@ def water_fill(load: np.ndarray, offsets: np.ndarray, count: np.ndarray) -> np.n
         return _fill_sorted(load, int(count[0]))
     return _fill_rows(load, offsets, count)
 
-# %% ../nbs/01_ragged.ipynb #5a0a3c62
+# %% ../nbs/01_ragged.ipynb #5058467c
 def _deal_sorted(load, share, offsets):
     end = row_offsets(share)
     member = np.arange(len(load)).repeat(share)
@@ -235,8 +235,8 @@ def deal_shares(load: np.ndarray, share: np.ndarray, offsets: np.ndarray) -> np.
 def deal(load: np.ndarray, offsets: np.ndarray, count: np.ndarray) -> np.ndarray:
     """The owners of the next `count` partitions of each row, back to back, as positions in `load`.
 
-    Within a row, each partition goes to the member with the smallest load so far, ties to the lowest
-    position. A row without members must have a count of 0.
+    Within a row, each partition goes to the member with the smallest load so far, ties to the
+    lowest position. A row without members must have a count of 0.
     """
     if len(load) + int(count.sum()) < FEW_DEALT:
         dealt = [a + place for (a, b), n in zip(pairwise(offsets.tolist()), count.tolist())

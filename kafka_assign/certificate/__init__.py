@@ -19,18 +19,19 @@ from ..names import shown
 
 # %% ../../nbs/15_certificate.ipynb #c8c1743e
 class Certificate(NamedTuple):
-    "Why an owner column is best: two whole numbers for each member, in the order of the group's members."
+    "Why an owner column is optimal: two whole numbers for each member."
+
     level: np.ndarray
     "the member carries that many partitions, or one less"
     price: np.ndarray
     "what one partition more on this member would cost, in partitions kept"
 
 # %% ../../nbs/15_certificate.ipynb #bb40afcd
-LARGEST = 1 << 40          # of a level or price: no sum here overflows int64
+LARGEST = 1 << 40  # of a level or price: no sum here overflows int64
 
 
 class CertificateError(ValueError):
-    "A certificate that does not prove the answer; the message names the condition that fails, and where."
+    "A certificate that does not prove the answer; the message says what fails where."
 
 
 def _numbers(certificate, columns):
@@ -38,13 +39,20 @@ def _numbers(certificate, columns):
     try:
         level, price = map(np.array, certificate)
     except (TypeError, ValueError) as error:
-        raise CertificateError("condition 0: a certificate must be a column of levels and one of prices "
-                               f"(got {type(certificate).__name__})") from error
+        raise CertificateError(
+            "condition 0: a certificate must be a column of levels and one of prices "
+            f"(got {type(certificate).__name__})"
+        ) from error
     for part in (level, price):
-        whole = part.shape == (columns.member_count,) and (part.dtype.kind == "i" or not part.size)
+        whole = part.shape == (columns.member_count,) and (
+            part.dtype.kind == "i" or not part.size
+        )
         if not whole or ((part > LARGEST) | (part < -LARGEST)).any():
-            raise CertificateError("condition 0: levels and prices must be whole numbers of at most 2**40, one for "
-                                   f"each of {columns.member_count} members (got {part.dtype} of shape {part.shape})")
+            raise CertificateError(
+                "condition 0: levels and prices must be whole numbers of at most "
+                f"2**40, one for each of {columns.member_count} members "
+                f"(got {part.dtype} of shape {part.shape})"
+            )
     return level.astype(np.int64), price.astype(np.int64)
 
 # %% ../../nbs/15_certificate.ipynb #e370f4fa
@@ -71,17 +79,26 @@ def _lowest(columns, level):
 
 def _on_lowest(columns, owner, level):
     "Condition 3, over partitions."
-    return (owner == -1) | (np.append(level, 0)[owner] == np.repeat(_lowest(columns, level), columns.partitions))
+    return (owner == -1) | (
+        np.append(level, 0)[owner]
+        == np.repeat(_lowest(columns, level), columns.partitions)
+    )
 
 # %% ../../nbs/15_certificate.ipynb #6d1231e6
 def _least_offer(columns, level, price):
     "The least offer for each partition."
     lowest, previous = _lowest(columns, level), columns.previous
     may = level[columns.subscribers] == np.repeat(lowest, columns.subscriber_counts)
-    least = row_minima(np.where(may, price[columns.subscribers], LARGEST), columns.subscriber_offsets)
+    least = row_minima(
+        np.where(may, price[columns.subscribers], LARGEST), columns.subscriber_offsets
+    )
     strangers = np.repeat(least + 1, columns.partitions)
-    may_stay = (previous >= 0) & (np.append(level, 0)[previous] == np.repeat(lowest, columns.partitions))
-    return np.where(may_stay, np.minimum(np.append(price, 0)[previous], strangers), strangers)
+    may_stay = (previous >= 0) & (
+        np.append(level, 0)[previous] == np.repeat(lowest, columns.partitions)
+    )
+    return np.where(
+        may_stay, np.minimum(np.append(price, 0)[previous], strangers), strangers
+    )
 
 
 def _cheapest(columns, owner, level, price):
@@ -98,31 +115,43 @@ def _signed(load, level, price):
 def _require(number, holds, words, where):
     "Raise `CertificateError` if a condition fails anywhere, naming the first place."
     if not holds.all():
-        raise CertificateError(f"condition {number}: {words} (not so for {where(int(np.argmin(holds)))})")
+        raise CertificateError(
+            f"condition {number}: {words} (not so for {where(int(np.argmin(holds)))})"
+        )
 
 # %% ../../nbs/15_certificate.ipynb #6f3edf8c
 def check_columns(columns: Columns, owner: np.ndarray, certificate: Certificate,
-                  partition: Callable = "partition {}".format, member: Callable = "member {}".format) -> None:
-    """Raise `CertificateError` unless the certificate proves the owner column best, for one group or many side by side.
+                  partition: Callable = "partition {}".format,
+                  member: Callable = "member {}".format) -> None:
+    """Raise `CertificateError` unless the certificate proves the owner column optimal.
 
-    Best: no assignment is flatter, and none as flat keeps more. `partition` and `member` name a place in messages.
+    It may be that of one group or of many side by side. Optimal: no assignment is
+    flatter, and none as flat keeps more. `partition` and `member` name a place in
+    messages.
     """
     level, price = _numbers(certificate, columns)
     owner = np.array(owner)
     if owner.shape != (columns.size,) or owner.dtype.kind != "i":
-        raise CertificateError(f"condition 1: owner must be whole numbers, one for each of {columns.size} partitions "
-                               f"(got {owner.dtype} of shape {owner.shape})")
-    _require(1, _owned(columns, owner), "a partition must be owned by a subscriber, if there is one", partition)
+        raise CertificateError(
+            f"condition 1: owner must be whole numbers, one for each of {columns.size} "
+            f"partitions (got {owner.dtype} of shape {owner.shape})")
     load = _loads(columns, owner)
+    _require(1, _owned(columns, owner),
+             "a partition must be owned by a subscriber, if there is one", partition)
     _require(2, _at_level(load, level), "a load must be the level or one less", member)
-    _require(3, _on_lowest(columns, owner, level), "an owner must be of the lowest level", partition)
-    _require(4, _cheapest(columns, owner, level, price), "an owner must make the least offer", partition)
-    _require(5, _signed(load, level, price), "a price must be 0 or more if full, else 0 or less", member)
+    _require(3, _on_lowest(columns, owner, level),
+             "an owner must be of the lowest level", partition)
+    _require(4, _cheapest(columns, owner, level, price),
+             "an owner must make the least offer", partition)
+    _require(5, _signed(load, level, price),
+             "a price must be 0 or more if full, else 0 or less", member)
 
 # %% ../../nbs/15_certificate.ipynb #73d54417
 def check(group: Group, assignment: Assignment, certificate: Certificate) -> None:
-    "Raise `CertificateError` unless the certificate proves that no assignment is flatter, and none as flat keeps more."
+    "Raise `CertificateError` unless the certificate proves the assignment optimal."
+
     def partition(place):
         topic, number = group.at(place)
         return f"{shown(topic)}-{number}"
-    check_columns(group.columns, assignment.owner, certificate, partition, lambda place: shown(group.members[place]))
+    check_columns(group.columns, assignment.owner, certificate, partition,
+                  lambda place: shown(group.members[place]))

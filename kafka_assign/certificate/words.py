@@ -48,20 +48,21 @@ def levels_of(columns: Columns, owner: np.ndarray, certificate: Certificate) -> 
     "The levels of a certificate, highest first."
     load, found, topic_level = loads(columns, owner), [], level_of_topics(columns, certificate)
     for level in np.unique(certificate.level)[::-1].tolist():
-        members, topics = np.flatnonzero(certificate.level == level), np.flatnonzero(topic_level == level)
+        members = np.flatnonzero(certificate.level == level)
+        topics = np.flatnonzero(topic_level == level)
         found.append(Level(level, members, int(load[members].min()), int(load[members].max()),
                            int(columns.partitions[topics].sum()), topics))
     return found
 
 # %% ../../nbs/17_certificate_words.ipynb #25c8a95e
 class Shortage(NamedTuple):
-    "Partitions that lay with dearer members, which cheaper ones on the same level may take; room is not for all."
+    "Partitions of dearer members that cheaper ones on the same level may take; not all can stay."
     level: int
     places: np.ndarray
     "the partitions"
     dearer: np.ndarray
     takers: np.ndarray
-    "the dearest of the cheaper members; these partitions are open to some of them, and to nobody cheaper still"
+    "the dearest of the cheaper members; the partitions are open to some of them, to none cheaper"
     cheaper: np.ndarray
     from_above: bool
     "room is told by what the dearer members can carry; else by what the cheaper ones must"
@@ -98,30 +99,33 @@ def _ranks(columns, certificate):
     "All ranks that a group and its certificate give."
     pairs, member = np.unique(np.column_stack(certificate), axis=0, return_inverse=True)
     member = member.reshape(-1)
-    cheapest = row_minima(member[columns.subscribers], columns.subscriber_offsets, -1)[columns.topic_of]
-    return _Ranks(*pairs.T, member, cheapest, np.append(member, -1)[columns.previous])
+    cheapest = row_minima(member[columns.subscribers], columns.subscriber_offsets, -1)
+    before = np.append(member, -1)[columns.previous]
+    return _Ranks(*pairs.T, member, cheapest[columns.topic_of], before)
 
 # %% ../../nbs/17_certificate_words.ipynb #53b2fed9
 def _shortage(ranks, at, places, count):
-    "The shortage at the cut just above rank `at`; `count`: partitions by the rank of their cheapest subscriber."
+    "The shortage at the cut just above rank `at`; `count`: partitions by their cheapest rank."
     same = ranks.level == ranks.level[at]
     above, below = same & (np.arange(len(same)) > at), same & (np.arange(len(same)) <= at)
     dearer, cheaper = np.flatnonzero(above[ranks.member]), np.flatnonzero(below[ranks.member])
     level, full = int(ranks.level[at]), bool(ranks.price[at + 1] > 0)
     carry, less = ((level * len(dearer), count[above].sum()) if full
                    else (count[below].sum(), (level - 1) * len(cheaper)))
-    return Shortage(level, places, dearer, np.flatnonzero(ranks.member == at), cheaper, full, int(carry), int(less))
+    takers = np.flatnonzero(ranks.member == at)
+    return Shortage(level, places, dearer, takers, cheaper, full, int(carry), int(less))
 
 
 def shortages(columns: Columns, certificate: Certificate) -> list[Shortage]:
-    "Where partitions must move for want of room, by a certificate that holds; highest levels first."
+    "Where partitions must move because room is short; highest levels first."
     ranks = _ranks(columns, certificate)
     count = np.bincount(ranks.cheapest[ranks.cheapest >= 0], minlength=len(ranks.level))
     dear = np.flatnonzero((ranks.before > ranks.cheapest) & (ranks.before >= 0))
     dear = dear[ranks.level[ranks.before[dear]] == ranks.level[ranks.cheapest[dear]]]
     dear = dear[np.argsort(ranks.cheapest[dear], kind="stable")]
     cuts, first = np.unique(ranks.cheapest[dear], return_index=True)
-    all_cuts = [_shortage(ranks, at, places, count) for at, places in zip(cuts.tolist(), np.split(dear, first[1:]))]
+    all_cuts = [_shortage(ranks, at, places, count)
+                for at, places in zip(cuts.tolist(), np.split(dear, first[1:]))]
     return [one for one in all_cuts[::-1] if one.must_move]
 
 # %% ../../nbs/17_certificate_words.ipynb #3267fb10
@@ -131,7 +135,8 @@ LETTERS = 60
 
 def some(names: Sequence[str], noun: str, last: str = "and") -> str:
     "A few names as `A, B and C`; if there are many, how many."
-    if len(names) != 1 and (len(names) not in range(1, NAMED + 1) or sum(map(len, names)) > LETTERS):
+    many = len(names) not in range(1, NAMED + 1) or sum(map(len, names)) > LETTERS
+    if len(names) != 1 and many:
         return counted(len(names), noun)
     *most, final = map(shown, names)
     return f"{', '.join(most)} {last} {final}" if most else final
@@ -158,10 +163,12 @@ def _room_words(group, short):
     dearer, cheaper = _members(group, short.dearer), _members(group, short.cheaper)
     if short.from_above:
         words = f"{dearer} can carry {short.carry:,}"
-        words += f", and {short.less:,} of that is for what is open to nobody cheaper" if short.less else ""
+        taken = f", and {short.less:,} of that is for what is open to nobody cheaper"
+        words += taken if short.less else ""
     else:
         whom = "it" if len(short.cheaper) == 1 else "them"
-        words = f"{cheaper} must carry at least {short.less:,} of the {short.carry:,} open to {whom}"
+        words = (f"{cheaper} must carry at least {short.less:,} of the {short.carry:,} "
+                 f"open to {whom}")
     return f"{words}, so {f'{short.room:,}' if short.room else 'none'} can stay"
 
 

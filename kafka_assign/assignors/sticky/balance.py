@@ -6,7 +6,7 @@
 __all__ = ['single_class_counts', 'Turn', 'turns', 'even_split', 'uneven_classes', 'fill_in_turns', 'ComponentFlow',
            'balanced_counts']
 
-# %% ../../../nbs/28_sticky_balance.ipynb #cd2a3bbd
+# %% ../../../nbs/28_sticky_balance.ipynb #068e2343
 from itertools import pairwise
 from typing import NamedTuple
 
@@ -19,7 +19,7 @@ from ...ragged import (
     fill_in_order, rank_in_run, row_lengths, row_maxima, row_minima, row_offsets,
     row_sums, take_rows, total_by_key, water_fill)
 
-# %% ../../../nbs/28_sticky_balance.ipynb #9e14946e
+# %% ../../../nbs/28_sticky_balance.ipynb #de7a4180
 def single_class_counts(classes: Classes, lower: np.ndarray) -> np.ndarray:
     "The best counts if each class is a component; `lower` is the bound of each pair."
     above = classes.owned > lower
@@ -28,7 +28,7 @@ def single_class_counts(classes: Classes, lower: np.ndarray) -> np.ndarray:
     return (lower + fill_in_order(above, classes.offsets, stay)
             + fill_in_order(~above, classes.offsets, extra - stay))
 
-# %% ../../../nbs/28_sticky_balance.ipynb #d60a3206
+# %% ../../../nbs/28_sticky_balance.ipynb #50ae22ab
 class Turn(NamedTuple):
     "Classes of different components, at most one of each."
     rows: slice | np.ndarray
@@ -38,7 +38,7 @@ class Turn(NamedTuple):
     offsets: np.ndarray
     "where the pairs of each class begin among these"
 
-# %% ../../../nbs/28_sticky_balance.ipynb #d15d6c6b
+# %% ../../../nbs/28_sticky_balance.ipynb #9f561a5c
 def turns(offsets: np.ndarray, component: np.ndarray, rows: np.ndarray,
           priority: np.ndarray) -> list[Turn]:
     "The chosen rows in turns; those of a `component` in ascending order of `priority`."
@@ -56,11 +56,12 @@ def turns(offsets: np.ndarray, component: np.ndarray, rows: np.ndarray,
             found.append(Turn(order[a:b], pairs, ends))
     return found
 
-# %% ../../../nbs/28_sticky_balance.ipynb #2477fd28
+# %% ../../../nbs/28_sticky_balance.ipynb #0acd5c79
 def even_split(size: np.ndarray, offsets: np.ndarray) -> np.ndarray:
     "Each row's size split evenly among its pairs, the remainder at regular intervals."
     length = row_lengths(offsets)
-    kind = np.int32 if length.max(initial=0) < 1 << 15 else np.int64
+    short = length.max(initial=0) <= np.iinfo(np.int16).max
+    kind = np.int32 if short else np.int64            # products of lengths must fit
     share, rest = (part.astype(kind) for part in np.divmod(size, length))
     upto = np.arange(1, offsets[-1] + 1, dtype=kind)
     upto -= offsets[:-1].astype(kind).repeat(length)
@@ -72,14 +73,14 @@ def even_split(size: np.ndarray, offsets: np.ndarray) -> np.ndarray:
     split += share.repeat(length)
     return split.astype(np.int32, copy=False)
 
-# %% ../../../nbs/28_sticky_balance.ipynb #cfe9bbd1
+# %% ../../../nbs/28_sticky_balance.ipynb #4a1252cd
 def uneven_classes(classes: Classes, count: np.ndarray, load: np.ndarray) -> np.ndarray:
     "Classes of which a member could give a partition to one with two partitions less."
     loads = load[classes.member]
     highest = row_maxima(np.where(count > 0, loads, -1), classes.offsets)
     return np.flatnonzero(highest - row_minima(loads, classes.offsets) > 1)
 
-# %% ../../../nbs/28_sticky_balance.ipynb #d80cf0d0
+# %% ../../../nbs/28_sticky_balance.ipynb #2faeaa3f
 def fill_in_turns(classes: Classes, component: np.ndarray, load: np.ndarray,
                   passes: int = 0) -> tuple[np.ndarray, np.ndarray]:
     """Counts per pair if all classes fill the smallest loads, and the loads then.
@@ -105,7 +106,7 @@ def fill_in_turns(classes: Classes, component: np.ndarray, load: np.ndarray,
             count[turn.pairs], load[member] = share, others + share
     return count, load
 
-# %% ../../../nbs/28_sticky_balance.ipynb #3ffc6b7b
+# %% ../../../nbs/28_sticky_balance.ipynb #7fd61b92
 class ComponentFlow:
     "Counts of components on their way to loads of `lower` partitions or one more."
 
@@ -227,7 +228,7 @@ class ComponentFlow:
             self.count[part.pairs] = graph.count
         return failed
 
-# %% ../../../nbs/28_sticky_balance.ipynb #ee19b8d6
+# %% ../../../nbs/28_sticky_balance.ipynb #62b0bdd7
 def balanced_counts(classes: Classes, component: np.ndarray, lower: np.ndarray,
             trial: bool) -> tuple[np.ndarray, np.ndarray]:
     "The best counts per pair, and a mask of the members of components that failed."

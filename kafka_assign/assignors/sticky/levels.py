@@ -6,7 +6,7 @@
 __all__ = ['highest_sources', 'decompose', 'Flattest', 'flattest', 'finishing_order', 'strongly_connected_components',
            'on_cycles', 'undecided']
 
-# %% ../../../nbs/29_sticky_levels.ipynb #74d7936c
+# %% ../../../nbs/29_sticky_levels.ipynb #9234b80a
 from typing import NamedTuple
 
 import numpy as np
@@ -19,7 +19,7 @@ from .flow import (
 from ...ragged import (
     row_lengths, row_maxima, row_minima, row_of, row_sums, total_by_key)
 
-# %% ../../../nbs/29_sticky_levels.ipynb #2d0c3828
+# %% ../../../nbs/29_sticky_levels.ipynb #dd6e37a5
 def highest_sources(classes: Classes, count: np.ndarray,
                     load: np.ndarray) -> np.ndarray:
     "For each member the highest load from which a way leads to it."
@@ -33,7 +33,7 @@ def highest_sources(classes: Classes, count: np.ndarray,
             return level
         level = raised
 
-# %% ../../../nbs/29_sticky_levels.ipynb #9d351282
+# %% ../../../nbs/29_sticky_levels.ipynb #fbee1cab
 def decompose(graph: ResidualGraph, load: np.ndarray, level: np.ndarray,
               parts: list[int]) -> None:
     "Make the loads of sets of nodes the flattest, in place, and set their levels."
@@ -55,7 +55,7 @@ def decompose(graph: ResidualGraph, load: np.ndarray, level: np.ndarray,
                 break
         level[inside] = load[inside].max()
 
-# %% ../../../nbs/29_sticky_levels.ipynb #f3188505
+# %% ../../../nbs/29_sticky_levels.ipynb #8dcfa802
 class Flattest(NamedTuple):
     "Flattest loads of all components."
 
@@ -66,7 +66,7 @@ class Flattest(NamedTuple):
     level: np.ndarray
     "the level of each member: its load, or one more"
 
-# %% ../../../nbs/29_sticky_levels.ipynb #c5312ffc
+# %% ../../../nbs/29_sticky_levels.ipynb #cba83f19
 def flattest(classes: Classes, component: np.ndarray, base: np.ndarray) -> Flattest:
     "The flattest loads if the classes are added to the loads in `base`."
     count, load = fill_in_turns(classes, component, base, Tuning.fill_passes)
@@ -87,7 +87,7 @@ def flattest(classes: Classes, component: np.ndarray, base: np.ndarray) -> Flatt
         level[part.members] = levels
     return Flattest(count, load, level)
 
-# %% ../../../nbs/29_sticky_levels.ipynb #c5b1b29c
+# %% ../../../nbs/29_sticky_levels.ipynb #dd0fbf99
 def finishing_order(forward: list[int]) -> list[int]:
     "All nodes in the order in which a depth-first search leaves them."
     unseen, order = (1 << len(forward)) - 1, []
@@ -103,7 +103,7 @@ def finishing_order(forward: list[int]) -> list[int]:
                 order.append(path.pop())
     return order
 
-# %% ../../../nbs/29_sticky_levels.ipynb #11dbbde8
+# %% ../../../nbs/29_sticky_levels.ipynb #47e12998
 def strongly_connected_components(forward: list[int],
                                   backward: list[int]) -> np.ndarray:
     "A number for each node, equal for nodes that are connected in both directions."
@@ -119,7 +119,7 @@ def strongly_connected_components(forward: list[int],
             layer = reached & unseen
     return component
 
-# %% ../../../nbs/29_sticky_levels.ipynb #19c2f4ff
+# %% ../../../nbs/29_sticky_levels.ipynb #93cf108e
 def on_cycles(part: LocalRows, lowest: np.ndarray, count: np.ndarray, full: np.ndarray,
               level: np.ndarray) -> np.ndarray:
     """Mask of pairs whose ends are in one strongly connected component.
@@ -143,7 +143,7 @@ def on_cycles(part: LocalRows, lowest: np.ndarray, count: np.ndarray, full: np.n
     component = strongly_connected_components(forward, backward)
     return component[members + row_of(part.offsets)] == component[part.member]
 
-# %% ../../../nbs/29_sticky_levels.ipynb #e2159f92
+# %% ../../../nbs/29_sticky_levels.ipynb #c9cfa1fb
 def undecided(classes: Classes, component: np.ndarray, flat: Flattest) -> np.ndarray:
     "Mask of pairs whose count may differ between assignments with the flattest loads."
     length, level = row_lengths(classes.offsets), flat.level[classes.member]

@@ -6,7 +6,7 @@
 __all__ = ['sticky_by_rule', 'ClassNode', 'MemberNode', 'residual_graph', 'bellman_ford', 'cheapest_path', 'augment',
            'owners_from_flow']
 
-# %% ../../nbs/25_sticky_rule.ipynb #a6e30b81
+# %% ../../nbs/25_sticky_rule.ipynb #faa26e8d
 from collections import Counter, defaultdict, deque
 from math import inf
 
@@ -14,7 +14,7 @@ import numpy as np
 
 from ..columns import Columns
 
-# %% ../../nbs/25_sticky_rule.ipynb #40c9ea9f
+# %% ../../nbs/25_sticky_rule.ipynb #67bda90d
 def sticky_by_rule(columns: Columns) -> np.ndarray:
     "The owner column with the flattest loads that keeps the most partitions."
     classes, members = residual_graph(columns)
@@ -25,7 +25,7 @@ def sticky_by_rule(columns: Columns) -> np.ndarray:
             augment(path)
     return owners_from_flow(columns, classes)
 
-# %% ../../nbs/25_sticky_rule.ipynb #f7f9a671
+# %% ../../nbs/25_sticky_rule.ipynb #8ef47b88
 class ClassNode:
     "The topics with one set of subscribers, as a node of the graph."
 
@@ -40,7 +40,7 @@ class ClassNode:
         return [(member, 0 if flow < self.owned[member] else 1)
                 for member, flow in self.flow.items()]
 
-# %% ../../nbs/25_sticky_rule.ipynb #6e411ba0
+# %% ../../nbs/25_sticky_rule.ipynb #73e0182b
 class MemberNode:
     "A member as a node of the graph."
 
@@ -54,7 +54,7 @@ class MemberNode:
         return [(node, -1 if node.flow[self] > node.owned[self] else 0)
                 for node in self.classes if node.flow[self]]
 
-# %% ../../nbs/25_sticky_rule.ipynb #0fedd02c
+# %% ../../nbs/25_sticky_rule.ipynb #079b09f7
 def residual_graph(columns: Columns) -> tuple[list[ClassNode], list[MemberNode]]:
     "The classes and members of a group, or of several side by side, before any flow."
     topics_of = defaultdict(list)
@@ -71,7 +71,7 @@ def residual_graph(columns: Columns) -> tuple[list[ClassNode], list[MemberNode]]
             member.classes.append(node)
     return classes, members
 
-# %% ../../nbs/25_sticky_rule.ipynb #bf63abdf
+# %% ../../nbs/25_sticky_rule.ipynb #0f4729f5
 def bellman_ford(sources: list) -> tuple[dict, dict]:
     "Each node within reach of the sources: its distance, and the node before it."
     distance, before = dict.fromkeys(sources, 0), dict.fromkeys(sources)
@@ -84,7 +84,7 @@ def bellman_ford(sources: list) -> tuple[dict, dict]:
                 queue.append(other)
     return distance, before
 
-# %% ../../nbs/25_sticky_rule.ipynb #14651114
+# %% ../../nbs/25_sticky_rule.ipynb #5fa2ff2f
 def cheapest_path(classes: list[ClassNode], members: list[MemberNode],
                   level: int) -> list:
     "The nodes of a cheapest path to a member below the level; [] if there is none."
@@ -95,7 +95,7 @@ def cheapest_path(classes: list[ClassNode], members: list[MemberNode],
         path.append(before[path[-1]])
     return path[::-1]
 
-# %% ../../nbs/25_sticky_rule.ipynb #004db05e
+# %% ../../nbs/25_sticky_rule.ipynb #7acbb20c
 def augment(path: list) -> None:
     "Send one partition along a path of nodes: class, member, class, ..., member."
     for node, member in zip(path[::2], path[1::2]):
@@ -105,7 +105,7 @@ def augment(path: list) -> None:
     path[0].left -= 1
     path[-1].load += 1
 
-# %% ../../nbs/25_sticky_rule.ipynb #790a8bdd
+# %% ../../nbs/25_sticky_rule.ipynb #b99b5478
 def owners_from_flow(columns: Columns, classes: list[ClassNode]) -> np.ndarray:
     "The owner column that gives each member its counts and keeps all it can."
     owner = np.full(columns.size, -1, np.int32)

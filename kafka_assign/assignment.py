@@ -18,7 +18,8 @@ from .columns import positions_by_number, read_only
 from .group import SHOWN_MEMBERS, Group
 from .inputs import take_by_topic
 from .members import TopicPartition
-from .names import counted, html_table, quoted, shown, told
+from .names import counted, foreign_code, quoted, shown
+from .tables import Table
 
 # %% ../nbs/13_assignment.ipynb #bd608214
 SUMMARY_KEYS = (
@@ -204,14 +205,8 @@ class Assignment(Mapping):
             raise AssignmentError(
                 f"a certificate must come from a strategy that proves its answers "
                 f"(got {quoted(self.strategy or 'none')})")
-        try:
+        with foreign_code(f"the proof of strategy {quoted(self.strategy)}", AssignmentError):
             return self.prove(self.group.columns, self.owner)
-        except ValueError:
-            raise
-        except Exception as error:
-            raise AssignmentError(
-                f"the proof of strategy {quoted(self.strategy)} must not raise "
-                f"(got {told(error)})") from error
 
     def __eq__(self, other) -> bool:
         if not isinstance(other, Assignment):
@@ -222,28 +217,23 @@ class Assignment(Mapping):
     def __reduce__(self):
         return Assignment, (self.group, self.owner, self.strategy, self.prove)
 
-    def _head(self):
-        s, name = self.summary(), shown(self.strategy or "assignment")
-        sizes = [counted(s["members"], "member"), counted(s["partitions"], "partition")]
-        loads = f"loads {s['min_load']} to {s['max_load']}, score {s['balance_score']}"
-        moves = f"kept {s['kept']}, moved {s['moved']}, unassigned {s['unassigned']}"
-        return f"{name}: {', '.join(sizes)}, {loads}, {moves}"
-
-    def _lines(self):
-        "A pair of texts for each of the first members: id, and first partitions."
-        lines = []
+    def _table(self):
+        "A line of figures, and the first partitions of the first members."
+        s, rows = self.summary(), []
+        caption = (f"{s['strategy'] or 'assignment'}: {counted(s['members'], 'member')}, "
+                   f"{counted(s['partitions'], 'partition')}, loads {s['min_load']} to "
+                   f"{s['max_load']}, score {s['balance_score']}, kept {s['kept']}, "
+                   f"moved {s['moved']}, unassigned {s['unassigned']}")
         for member in self.group.members[:SHOWN_MEMBERS]:
-            names = [f"{shown(topic)}-{number}" for topic, number in self[member]]
+            names = [f"{topic}-{number}" for topic, number in self[member]]
             more = f" and {len(names) - 8} more" if len(names) > 8 else ""
-            lines.append((shown(member), " ".join(names[:8]) + more))
-        more = len(self) - SHOWN_MEMBERS
-        return lines + ([(f"and {more} more members", "")] if more > 0 else [])
+            rows.append([member, " ".join(names[:8]) + more])
+        if len(self) > SHOWN_MEMBERS:
+            rows.append([f"and {len(self) - SHOWN_MEMBERS} more members"])
+        return Table(["member", "partitions"], rows, caption, ["left", "left"])
 
     def __repr__(self) -> str:
-        lines = self._lines()
-        width = max((len(name) for name, _ in lines), default=0)
-        lines = [f"  {name:{width}}  {owned}".rstrip() for name, owned in lines]
-        return "\n".join([f"<{self._head()}>", *lines])
+        return self._table().text(heads=False, indent=2)
 
     def _repr_html_(self):
-        return html_table(self._head(), ["member", "partitions"], self._lines())
+        return self._table().html()

@@ -22,7 +22,8 @@ from .inputs import (
 from .members import (
     Member, TopicPartition, checked_name, known_name, listed_members,
     members_from_columns, ordered_members, valid_claims)
-from .names import counted, html_table, quoted
+from .names import counted, quoted
+from .tables import Table
 from .ragged import row_of
 
 # %% ../nbs/12_group.ipynb #ed575ead
@@ -271,8 +272,8 @@ class Group:
 
     def _repr_html_(self):
         owned = np.bincount(self.previous + 1, minlength=len(self.members) + 1)[1:]
-        rows = [(member.id, ", ".join(member.topics), count) for member, count in zip(
-            self.details[:SHOWN_MEMBERS], owned.tolist())]
+        rows = [[member.id, ", ".join(member.topics), count]
+                for member, count in zip(self.details[:SHOWN_MEMBERS], owned)]
         if len(self.members) > SHOWN_MEMBERS:
-            rows.append((f"and {len(self.members) - SHOWN_MEMBERS} more", "", ""))
-        return html_table(repr(self)[1:-1], ["member", "subscription", "owned"], rows)
+            rows.append([f"and {len(self.members) - SHOWN_MEMBERS} more"])
+        return Table(["member", "subscription", "owned"], rows, repr(self)[1:-1]).html()

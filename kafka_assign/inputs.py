@@ -14,7 +14,7 @@ from operator import itemgetter
 import numpy as np
 
 from .build import (
-    Claims, GroupError, Offsets, build_columns, check_sizes, subscriber_rows)
+    ClaimColumns, GroupError, Offsets, build_columns, check_sizes, subscriber_rows)
 from .columns import Columns, Racks
 from .members import Member, checked_generation, checked_name
 from .names import counted, did_you_mean, java_order, java_sorted, quoted, shown
@@ -65,7 +65,7 @@ def _check_each_claim(members):
 
 
 def _coded_claims(members, index):
-    "The claims of all members as `Claims`, or None where no member has any."
+    "The claims of all members as `ClaimColumns`, or None where no member has any."
     claims = chain.from_iterable(member.owned for member in members)
     topics, numbers, checked = [], [], False
     while some := list(islice(claims, CLAIMS_AT_ONCE)):
@@ -83,7 +83,7 @@ def _coded_claims(members, index):
     if not topics:
         return None
     member = np.arange(len(members)).repeat([len(member.owned) for member in members])
-    return Claims(member, np.concatenate(topics), np.concatenate(numbers))
+    return ClaimColumns(member, np.concatenate(topics), np.concatenate(numbers))
 
 # %% ../nbs/11_inputs.ipynb #24397d54
 def _subscriber_rows(members, index):

@@ -13,7 +13,7 @@ from outputs import table
 
 from kafka_assign import Assignment, Group, GroupError, Member, assign, assignment as assignment_module, columns as columns_module, inputs
 from kafka_assign.build import (
-    MOST_PARTITIONS, Claims, Offsets, build_columns, check_sizes, overflowing_groups, oversized_groups, subscriber_rows)
+    MOST_PARTITIONS, ClaimColumns, Offsets, build_columns, check_sizes, overflowing_groups, oversized_groups, subscriber_rows)
 from kafka_assign.columns import Columns, Racks, one_group, side_by_side
 from kafka_assign.document import group_from_document, group_to_document, read_document, write_document
 from kafka_assign.fleet.codec import decode_rows, group_from_row, row_from_group
@@ -233,7 +233,7 @@ def test_a_union_is_built_as_its_groups(data):
     rows = subscriber_rows(*np.array(pairs, int).reshape(-1, 2).T, union.topic_count, union.member_count)
     built = build_columns(
         union.topic_offsets, union.member_offsets, union.partitions, rows, missing=union.missing, listed=union.listed,
-        claims=Claims(*claims.T), generation=generation, instance=instance, lag=union.lag, racks=union.racks)
+        claims=ClaimColumns(*claims.T), generation=generation, instance=instance, lag=union.lag, racks=union.racks)
     assert_identical(built, union)
 
 

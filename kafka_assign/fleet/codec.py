@@ -17,7 +17,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from ..build import (
-    Claims, GroupError, Offsets, build_columns, oversized_groups, subscriber_rows)
+    ClaimColumns, GroupError, Offsets, build_columns, oversized_groups, subscriber_rows)
 from ..columns import Columns, Racks
 from ..document import MEMBER_TEXT, group_from_document, group_to_document
 from .schemas import (
@@ -348,7 +348,7 @@ def batch_of(flat: FlatRows) -> Batch:
         np.searchsorted(keys, np.arange(flat.rows.num_rows + 1) * width), flat.members.offsets,
         partitions, subscriber_rows(_positions(keys, flat.subscribed_key),
                                     rank[flat.subscribed.row], len(keys), len(rank)),
-        claims=Claims(np.repeat(rank[flat.claims.row], claimed),
+        claims=ClaimColumns(np.repeat(rank[flat.claims.row], claimed),
                       np.repeat(_positions(keys, flat.claims_key), claimed),
                       as_numpy(flat.claimed.values)),
         generation=as_numpy(flat.members.field("generation"))[flat.member_order],

@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ..build import MOST_PARTITIONS, Claims, oversized_groups, overflowing_groups
+from ..build import MOST_PARTITIONS, ClaimColumns, oversized_groups, overflowing_groups
 from ..metrics import partition_lag
 from ..names import java_key, shown
 from ..ragged import row_offsets
@@ -32,7 +32,7 @@ class Facts(NamedTuple):
     "members in the order in which each group first shows them"
     offsets: OffsetsTable
     "one row for each partition that is shown, by topic and partition"
-    owned: Claims
+    owned: ClaimColumns
     "who owns which partition"
     records: dict[int, tuple[MemberRow, list[int]]]
     "by member: the rows of `--members` merged into one, and their positions"
@@ -150,11 +150,11 @@ def _without_nameless(row):
 
 # %% ../../nbs/33_snapshot_merge.ipynb #33a1f0d7
 def _claims(assignments, topics):
-    "Claims from assignments by member, pairs of a group and a `MemberRow`'s assignment."
+    "ClaimColumns from assignments by member, pairs of a group and a `MemberRow`'s assignment."
     number = {topic: i for i, topic in enumerate(topics)} if assignments else {}
     claims = [(member, number[group, topic], partition) for member, (group, assignment) in assignments.items()
               for topic, partitions in assignment for partition in partitions]
-    return Claims(*np.array(claims, np.int32).reshape(-1, 3).T)
+    return ClaimColumns(*np.array(claims, np.int32).reshape(-1, 3).T)
 
 
 def _mask(assignments, members):
@@ -182,7 +182,7 @@ def _owned(rows, records, members, topics):
     in_rows = ~_mask(assignments, members)[rows.member] & (rows.member >= 0)
     in_rows = slice(None) if in_rows.all() else in_rows
     claims = zip((rows.member[in_rows], rows.topic[in_rows], rows.partition[in_rows]), _claims(assignments, topics))
-    return Claims(*map(np.concatenate, claims))
+    return ClaimColumns(*map(np.concatenate, claims))
 
 # %% ../../nbs/33_snapshot_merge.ipynb #33a1f0da
 def _partition_counts(rows, owned, topics):

@@ -12,14 +12,13 @@ __all__ = ['LONGEST_TEXT', 'NEWEST', 'WireError', 'TopicPartitions', 'Subscripti
 import logging
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import suppress
-from itertools import pairwise
 from operator import index
 from typing import NamedTuple
 
 import numpy as np
 
 from .columns import read_only
-from .names import brief, java_sorted
+from .names import brief, java_order, java_sorted
 from .ragged import row_lengths, row_offsets
 
 # %% ../nbs/07_wire.ipynb #6f811444
@@ -85,8 +84,6 @@ class TopicPartitions(Sequence):
     `topics`: names; `offsets`: where the partitions of each begin; `numbers`: partitions, int32.
     """
 
-    __slots__ = ("topics", "offsets", "numbers")
-
     def __init__(self, topics: Sequence[str], lengths: Sequence[int], numbers: np.ndarray):
         offsets = row_offsets(np.array(lengths, np.int64))
         if numbers.dtype != np.int32 or len(topics) != len(lengths) or offsets[-1] != len(numbers):
@@ -127,15 +124,6 @@ class TopicPartitions(Sequence):
     def __repr__(self) -> str:
         return repr(list(self))
 
-    def is_sorted(self) -> bool:
-        "Whether topics are in Java's order, each once, none empty, and their partitions ascend."
-        if not row_lengths(self.offsets).all():
-            return False
-        ascends = np.ones(len(self), bool)
-        ascends[1:] = self.numbers[1:] >= self.numbers[:-1]
-        ascends[self.offsets[:-1]] = True                    # the first partition of a topic
-        return bool(ascends.all()) and list(self.topics) == java_sorted(set(self.topics))
-
 # %% ../nbs/07_wire.ipynb #1071c886
 def _read_partitions(fields, what):
     "Partitions topic by topic as listed: a few steps per topic, none per partition."
@@ -158,13 +146,6 @@ def _number_bytes(value, what, size=4):
         raise WireError(f"{what} must be {kind} (got {brief(value)})") from None
 
 
-def _numbers_bytes(values, what):
-    if not isinstance(values, Iterable):
-        raise WireError(f"{what} must be numbers (got {brief(values)})")
-    numbers = np.frombuffer(b"".join([_number_bytes(value, what) for value in values]), ">i4")
-    return _number_bytes(len(numbers), what) + np.sort(numbers).tobytes()
-
-
 def _text_bytes(text, what):
     try:
         data = text.encode()
@@ -183,33 +164,39 @@ def _blob_bytes(data, what):
     return _number_bytes(len(data), what) + bytes(data)
 
 # %% ../nbs/07_wire.ipynb #8236ae2d
-def _sorted_partitions(pairs):
-    "Pairs (topic, partition) as sorted columns."
+def _as_columns(pairs):
+    "Pairs (topic, partition) as columns, in the order given."
+    if isinstance(pairs, TopicPartitions):
+        return pairs
     if not isinstance(pairs, Iterable):
         raise WireError(f"partitions must be pairs (topic, partition) (got {brief(pairs)})")
-    by_topic = {}
+    topics, numbers = [], []
     for pair in pairs:
         try:
             topic, number = pair
             if not isinstance(topic, str) or not -2**31 <= index(number) < 2**31:
                 raise TypeError
+            topics.append(topic)
+            numbers.append(index(number))
         except (TypeError, ValueError):
             message = "a partition must be a topic and a number of 32 bits"
             raise WireError(f"{message} (got {brief(pair)})") from None
-        by_topic.setdefault(topic, []).append(index(number))
-    topics = java_sorted(by_topic)
-    numbers = np.array([number for topic in topics for number in sorted(by_topic[topic])], np.int32)
-    return TopicPartitions(topics, [len(by_topic[topic]) for topic in topics], numbers)
+    return TopicPartitions(topics, [1] * len(topics), np.array(numbers, np.int32))
 
 
 def _partition_bytes(pairs, what):
-    is_sorted = isinstance(pairs, TopicPartitions) and pairs.is_sorted()
-    listed = pairs if is_sorted else _sorted_partitions(pairs)
-    numbers = listed.numbers.astype(">i4").tobytes()
-    parts = [_number_bytes(len(listed.topics), what)]
-    for topic, (begin, end) in zip(listed.topics, pairwise(listed.offsets.tolist())):
-        parts += _text_bytes(topic, "a topic"), _number_bytes(end - begin, what)
-        parts.append(numbers[4 * begin:4 * end])
+    columns = _as_columns(pairs)
+    lengths = row_lengths(columns.offsets)
+    topics = java_sorted({topic for topic, length in zip(columns.topics, lengths) if length})
+    rank = {topic: place for place, topic in enumerate(topics)}
+    of_row = np.array([rank.get(topic, -1) for topic in columns.topics], np.int64)
+    topic_of = of_row.repeat(lengths)                     # a topic without partitions has none
+    numbers = columns.numbers[np.lexsort((columns.numbers, topic_of))].astype(">i4").tobytes()
+    parts, begin = [_number_bytes(len(topics), what)], 0
+    for topic, count in zip(topics, np.bincount(topic_of).tolist()):
+        parts += _text_bytes(topic, "a topic"), _number_bytes(count, what)
+        parts.append(numbers[4 * begin:4 * (begin + count)])
+        begin += count
     return b"".join(parts)
 
 # %% ../nbs/07_wire.ipynb #5a78a86c
@@ -236,13 +223,11 @@ def _version_bytes(version):
 
 def _topic_bytes(topics):
     "The names of topics, as Java sorts them."
-    wrong = [topics]
-    if isinstance(topics, Collection) and not isinstance(topics, (str, bytes)):
-        wrong = [topic for topic in topics if not isinstance(topic, str)]
-    if wrong:
-        raise WireError(f"topics must be names (got {brief(wrong[0])})")
-    texts = [_text_bytes(topic, "a topic") for topic in java_sorted(topics)]
-    return _number_bytes(len(texts), "topics") + b"".join(texts)
+    if not isinstance(topics, Collection) or isinstance(topics, (str, bytes)):
+        raise WireError(f"topics must be names (got {brief(topics)})")
+    texts = [_text_bytes(topic, "a topic") for topic in topics]
+    ordered = [texts[place] for place in java_order(topics)]
+    return _number_bytes(len(texts), "topics") + b"".join(ordered)
 
 
 def encode_subscription(value: Subscription, version: int = NEWEST) -> bytes:
@@ -379,7 +364,12 @@ def decode_cooperative(data: bytes | None) -> Claims:
 # %% ../nbs/07_wire.ipynb #70f92b31
 def encode_stream_join(partitions: Iterable[int], epoch: int) -> bytes:
     "What a member sends: the partition numbers that it had, and their epoch."
-    return _numbers_bytes(partitions, "partitions") + _number_bytes(epoch, "the epoch")
+    if not isinstance(partitions, Iterable):
+        raise WireError(f"partitions must be numbers (got {brief(partitions)})")
+    numbers = b"".join([_number_bytes(number, "partitions") for number in partitions])
+    ascending = np.sort(np.frombuffer(numbers, ">i4"))
+    count = _number_bytes(len(ascending), "partitions")
+    return count + ascending.tobytes() + _number_bytes(epoch, "the epoch")
 
 # %% ../nbs/07_wire.ipynb #07c1a004
 def decode_stream_join(data: bytes | None) -> tuple[list[int], int]:

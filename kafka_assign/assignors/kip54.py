@@ -29,7 +29,7 @@ def kip54_assign(group: Group) -> np.ndarray:
     complete = distribute_unassigned_partitions(current)
     narrowed = set_fixed_assignments_aside(complete)
     chosen = revert_unless_better(narrowed, reassign(narrowed))
-    final = add_fixed_assignments(chosen)
+    final = add_fixed_assignments(chosen, current.consumers)
     return np.array(final.current_partition_consumer, np.int32)
 
 # %% ../../nbs/26_kip54.ipynb #10fe31ab
@@ -41,8 +41,6 @@ class AssignmentState(NamedTuple):
     "the consumer of each partition; -1 = none"
     consumers: list[int]
     "the consumers in `currentAssignment`: all except those set aside"
-    fixed_assignments: dict[int, list[int]]
-    "the consumers set aside, with their partitions"
 
 # %% ../../nbs/26_kip54.ipynb #7102283d
 def update_current_assignment(group: Group) -> AssignmentState:
@@ -52,14 +50,14 @@ def update_current_assignment(group: Group) -> AssignmentState:
     return AssignmentState(
         partition2_all_potential_consumers=[potential[t] for t in columns.topic_of],
         current_partition_consumer=columns.previous.tolist(),
-        consumers=list(range(columns.member_count)), fixed_assignments={})
+        consumers=list(range(columns.member_count)))
 
 # %% ../../nbs/26_kip54.ipynb #99f77fd2
 def current_assignment(state: AssignmentState) -> dict[int, list[int]]:
     "The partitions of each consumer that is not set aside, ascending."
     assignment = {consumer: [] for consumer in state.consumers}
     for partition, consumer in enumerate(state.current_partition_consumer):
-        if consumer >= 0:
+        if consumer in assignment:
             assignment[consumer].append(partition)
     return assignment
 
@@ -100,13 +98,7 @@ def set_fixed_assignments_aside(state: AssignmentState) -> AssignmentState:
     "Step 3: leave out consumers that can neither lose a partition nor get another one."
     potential = state.partition2_all_potential_consumers
     can_change = set().union(*(several for several in potential if len(several) >= 2))
-    fixed = {consumer: owned for consumer, owned in current_assignment(state).items()
-             if consumer not in can_change}
-    return state._replace(
-        current_partition_consumer=[-1 if consumer in fixed else consumer
-                                    for consumer in state.current_partition_consumer],
-        consumers=[consumer for consumer in state.consumers if consumer not in fixed],
-        fixed_assignments=fixed)
+    return state._replace(consumers=sorted(can_change))
 
 # %% ../../nbs/26_kip54.ipynb #cde91329
 def reassignable_partitions(state: AssignmentState) -> list[int]:
@@ -160,12 +152,7 @@ def revert_unless_better(before: AssignmentState,
     return after if improved else before
 
 # %% ../../nbs/26_kip54.ipynb #6c1782a0
-def add_fixed_assignments(state: AssignmentState) -> AssignmentState:
-    "Step 6: all consumers again."
-    consumer_of = state.current_partition_consumer.copy()
-    for consumer, owned in state.fixed_assignments.items():
-        for partition in owned:
-            consumer_of[partition] = consumer
-    consumers = sorted([*state.consumers, *state.fixed_assignments])
-    return state._replace(current_partition_consumer=consumer_of, consumers=consumers,
-                          fixed_assignments={})
+def add_fixed_assignments(state: AssignmentState,
+                          consumers: list[int]) -> AssignmentState:
+    "Step 6: all `consumers` again."
+    return state._replace(consumers=consumers)

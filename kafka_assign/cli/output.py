@@ -21,12 +21,12 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import chain
 
 from ..assignment import SUMMARY_KEYS, Assignment
+from ..certificate.words import CHECKED, Proof, proof_of
 from ..comparison import Comparison, columns_worth_showing
 from .arguments import Change
 from ..group import Group
 from ..members import TopicPartition
 from ..names import shown
-from ..proof import CHECKED, LEVEL, Proof, proof_document, proof_of
 from ..tables import Table
 
 # %% ../../nbs/62_cli_output.ipynb #b5a70075
@@ -162,8 +162,7 @@ def print_proof(proof: Proof) -> None:
     send_prose(proof.head, "bold")
     send_prose(proof.balance)
     if proof.levels:
-        send_table(Table(LEVEL, proof.level_rows))
-    send(proof.more_levels)
+        send_table(proof.level_table)
     send_prose(proof.moves)
     for reason in proof.reasons:
         send_prose(reason, item=True)
@@ -191,7 +190,7 @@ def proof_object(assignment: Assignment) -> dict | None:
     proof = proof_or_reason(assignment)
     if isinstance(proof, str):
         return {"holds": False, "reason": proof}
-    return proof and proof_document(proof)
+    return proof and proof.document()
 
 # %% ../../nbs/62_cli_output.ipynb #1c9f18b6
 def proof_rows(assignment: Assignment) -> Iterator[dict]:

@@ -11,6 +11,7 @@ from test_foreign_names import Screen
 
 from kafka_assign import Assignment, AssignmentError, Group, assign
 from kafka_assign.certificate.making import prove
+from kafka_assign.comparison import Comparison
 from kafka_assign.certificate import CertificateError
 from kafka_assign.certificate.words import SHOWN_LINES, proof_of, shortage_words
 from kafka_assign.cli.arguments import demo_group
@@ -89,8 +90,10 @@ def test_levels_say_what_is_so(group):
         assert sum(one.partitions for one in proof.levels) == (owner >= 0).sum()
         level = {member: one.level for one in proof.levels for member in one.members.tolist()}
         for one in proof.levels:
-            assert {one.fewest, one.most} <= {one.level, one.level - 1}
-            assert {one.fewest, one.most} == {int(loads[one.members].min()), int(loads[one.members].max())}
+            assert set(one.loads.tolist()) <= {one.level, one.level - 1}
+            assert one.loads.tolist() == loads[one.members].tolist()
+            carry = one.row(group)[2].split(" or ")
+            assert sorted(map(int, carry)) == sorted(set(one.loads.tolist()))
             for topic in one.topics.tolist():
                 assert min(level[member] for member in group.subscribers(group.topics[topic]).tolist()) == one.level
                 lie = owner[group.columns.topic_of == topic].tolist()
@@ -175,11 +178,15 @@ def test_what_is_not_best_has_no_proof():
 def test_any_columns_of_whole_numbers_are_a_certificate():
     group = Group({"t": 300}, {"a": ["t"], "b": ["t"]}, owned={"a": [("t", number) for number in range(300)]})
     best = assign(group, "sticky")
+
+    def rows(answer):
+        return list(proof_rows(Comparison(group, {"best": answer})))
+
     for kind in (list, tuple, np.asarray):
         own = Assignment(group, best.owner, "own", lambda *answer: [kind(part.tolist()) for part in prove(*answer)])
         assert repr(proof_of(own)) == repr(proof_of(best)).replace("sticky", "own")
         assert proof_of(own).document() == proof_of(best).document()
-        assert [row | {"strategy": "sticky"} for row in proof_rows(own)] == list(proof_rows(best))
+        assert rows(own) == rows(best)
     assert proof_of(Assignment(Group({"t": 2}, {}), [-1, -1], "nobody", lambda *answer: ([], []))).least == 0
     small = Assignment(Group({"t": 150}, {"a": ["t"], "b": ["t"]}), [0] * 75 + [1] * 75, "small",
                        lambda columns, owner: np.array([[75, 75], [0, 0]], np.int8))

@@ -47,18 +47,16 @@ class Level(NamedTuple):
     "The members of one level, and the topics whose partitions they own."
     level: int
     members: np.ndarray
-    fewest: int             # the smallest load of these members
-    most: int               # their largest load
+    loads: np.ndarray       # of these members
     partitions: int         # how many partitions the topics have
     topics: np.ndarray      # they have partitions, and no subscriber on a lower level
 
     def row(self, group: Group) -> list:
         "The row of this level in the table of levels."
-        carry = f"{self.fewest:,}"
-        carry += f" or {self.most:,}" if self.most > self.fewest else ""
-        topics = [group.topics[topic] for topic in self.topics]
+        carry = " or ".join(f"{load:,}" for load in np.unique(self.loads).tolist())
+        topics = some([group.topics[topic] for topic in self.topics], "topic")
         return [self.level, member_words(group, self.members), carry, self.partitions,
-                some(topics, "topic") if topics else None]
+                topics if len(self.topics) else None]
 
 # %% ../../nbs/17_certificate_words.ipynb #d0f5a105
 def levels_of(columns: Columns, loads: np.ndarray, ranks: Ranks) -> list[Level]:
@@ -68,9 +66,8 @@ def levels_of(columns: Columns, loads: np.ndarray, ranks: Ranks) -> list[Level]:
     of_topic = np.append(ranks.level, -1)[rank]
     for level in np.unique(of_member)[::-1].tolist():
         members, topics = (np.flatnonzero(of == level) for of in (of_member, of_topic))
-        load, partitions = loads[members], int(columns.partitions[topics].sum())
-        found.append(Level(
-            level, members, int(load.min()), int(load.max()), partitions, topics))
+        partitions = int(columns.partitions[topics].sum())
+        found.append(Level(level, members, loads[members], partitions, topics))
     return found
 
 # %% ../../nbs/17_certificate_words.ipynb #25c8a95e
@@ -125,8 +122,8 @@ LETTERS = 60                # of all of them together
 
 def some(names: Sequence[str], noun: str, last: str = "and") -> str:
     "A few names as `A, B and C`; if there are many, how many."
-    few = 0 < len(names) <= NAMED and sum(map(len, names)) <= LETTERS
-    if not few and len(names) != 1:
+    many = len(names) > NAMED or sum(map(len, names)) > LETTERS
+    if not names or many and len(names) > 1:
         return counted(len(names), noun)
     *most, final = map(shown, names)
     return f"{', '.join(most)} {last} {final}" if most else final
@@ -220,9 +217,8 @@ class Proof(NamedTuple):
         "What is true of all moves."
         had = int((self.assignment.group.previous >= 0).sum())
         if not self.moved:
-            return "Moves: none; " + (
-                "every partition that had a valid owner stays with it." if had
-                else "no partition had a valid owner.")
+            who = "every partition that had a valid owner stays with it"
+            return f"Moves: none; {who if had else 'no partition had a valid owner'}."
         words = PRICE if self.shortages else ""
         words += OPEN if self.shortages and len(self.levels) > 1 else ""
         return (

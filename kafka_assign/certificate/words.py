@@ -265,11 +265,7 @@ class Proof(NamedTuple):
 
 # %% ../../nbs/17_certificate_words.ipynb #7592ed5c
 def proof_of(assignment: Assignment) -> Proof:
-    """The proof of an answer of a strategy that proves its answers.
-
-    Raises `CertificateError` if its certificate does not hold, `AssignmentError` if it
-    has none.
-    """
+    "The proof of an answer; `CertificateError`, or `AssignmentError` without certificate."
     check(assignment.group, assignment, assignment.certificate)
     parts = (np.array(part, np.int64) for part in assignment.certificate)
     certificate, columns = Certificate(*parts), assignment.group.columns

@@ -18,11 +18,12 @@ from typer.core import TyperGroup
 
 from .. import __version__
 from .arguments import (
-    FILE, NAME, Cluster, FailIf, Files, Form, Format, GroupName, InOrder, Join, Leave,
-    ListMoves, PartitionCounts, Prove, Strategies, Subscribe, changed,
-    complete_strategy, demo_group, each_group, parsed_conditions, picked_groups,
-    place_of, remark_on_groups, remark_on_ignored, remark_on_input, resolved,
-    some_condition_holds, sources_of, typed_changes, write_remark, write_remarks)
+    FILE, NAME, Cluster, Demo, FailIf, Files, Format, FormOfFile, GroupName, InOrder,
+    Join, Joins, Leave, ListMoves, Master, OneStrategy, OutputFile, OutputFolder,
+    PartitionCounts, Prove, Strategies, Subscribe, changed, demo_group, each_group,
+    parsed_conditions, picked_groups, place_of, remark_on_groups, remark_on_ignored,
+    remark_on_input, resolved, some_condition_holds, sources_of, typed_changes,
+    write_remark, write_remarks)
 
 # %% ../../nbs/64_cli.ipynb #edf0dae8
 def _in_a_line(error):
@@ -123,9 +124,7 @@ def compare_command(
         strategy: Strategies = None, leave: Leave = None, join: Join = None,
         subscribe: Subscribe = None, partitions: PartitionCounts = None,
         fail_if: FailIf = None, moves: ListMoves = False, prove: Prove = False,
-        form: Format = "table", cluster: Cluster = None,
-        demo: Annotated[bool, typer.Option(
-            "--demo", help="Take a small group that comes with the program.")] = False):
+        form: Format = "table", cluster: Cluster = None, demo: Demo = False):
     "Compare; the what-ifs are in `ctx`, in the order in which they were typed."
     from kafka_assign.comparison import compare
     from kafka_assign.cli.output import false_proofs, show_comparisons
@@ -163,15 +162,8 @@ def _form(form, output):
 def assign_command(
         file: Annotated[list[str], typer.Argument(
             metavar="FILE", show_default=False, help=FILE)],
-        strategy: Annotated[str, typer.Option(
-            "--strategy", "-s", metavar="S", autocompletion=complete_strategy,
-            show_default=False, help="The strategy, as in compare.")],
-        group: GroupName = None, output: Annotated[str | None, typer.Option(
-            "-o", "--output", metavar="FILE",
-            help="The file to write. [default: standard output]")] = None,
-        form: Annotated[Form | None, typer.Option(
-            "--format", help="[default: by the file's name, else table]")] = None,
-        cluster: Cluster = None):
+        strategy: OneStrategy, group: GroupName = None, output: OutputFile = None,
+        form: FormOfFile = None, cluster: Cluster = None):
     """Which member gets which partitions under a strategy.
 
     The answer is computed as the leader of the group would compute it: from the
@@ -230,16 +222,8 @@ def _fleet_job():
 def fleet_compare_command(
         inputs: Annotated[list[str], typer.Argument(
             metavar="INPUT", show_default=False, help=FILE + " Also Parquet.")],
-        output: Annotated[str, typer.Option(
-            "-o", "--output", metavar="DIR", show_default=False,
-            help="Where the folder of this run goes.")],
-        strategy: Strategies = None, joins: Annotated[list[str] | None, typer.Option(
-            "--joins", metavar="T+T", show_default=False,
-            help="Topics that are joined, as clicks+views.")] = None,
-        master: Annotated[str | None, typer.Option(
-            "--master", metavar="URL",
-            help="As Spark's. [default: this machine]")] = None,
-        form: Format = "table"):
+        output: OutputFolder, strategy: Strategies = None, joins: Joins = None,
+        master: Master = None, form: Format = "table"):
     """Which groups need attention, and what strategies would do for them.
 
     Every group of every input is compared under every strategy. The output lists the

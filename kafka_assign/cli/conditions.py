@@ -4,7 +4,7 @@
 
 # %% auto #0
 __all__ = ['FIGURES', 'TRUTH', 'OPERATORS', 'NUMBER', 'CONDITION', 'ConditionError', 'Condition', 'parse_condition',
-           'conditions_that_hold', 'unknown_figures']
+           'checked_conditions']
 
 # %% ../../nbs/60_cli_conditions.ipynb #9a6bbebb
 import operator
@@ -71,17 +71,13 @@ def parse_condition(text: str) -> Condition:
     return Condition(text.strip(), key, sign, _value(key, sign, value))
 
 # %% ../../nbs/60_cli_conditions.ipynb #40741d16
-def conditions_that_hold(comparisons: Sequence[Comparison],
-                         conditions: Sequence[Condition]) -> list[str]:
-    "A text for each strategy and condition that holds."
-    return [f"{one.group.name} under {row['strategy']}: "
-            f"{rule.key} is {cell(row[rule.key])} ({rule.text})"
-            for one in comparisons for row in one.rows for rule in conditions if rule.holds(row)]
-
-# %% ../../nbs/60_cli_conditions.ipynb #9075be19
-def unknown_figures(comparisons: Sequence[Comparison],
-                    conditions: Sequence[Condition]) -> list[str]:
-    "A text for each group and condition on a figure that is not known for that group."
-    return [f"{one.group.name}: {rule.key} is not known, so {rule.text} does not hold"
-            for one in comparisons for rule in conditions
-            if any(rule.holds(row) is None for row in one.rows)]
+def checked_conditions(comparisons: Sequence[Comparison],
+                       conditions: Sequence[Condition]) -> tuple[list[str], list[str]]:
+    "Texts: what holds, by strategy and condition; which figures are not known, by group."
+    found = [f"{one.group.name} under {row['strategy']}: "
+             f"{rule.key} is {cell(row[rule.key])} ({rule.text})"
+             for one in comparisons for row in one.rows for rule in conditions if rule.holds(row)]
+    unknown = [f"{one.group.name}: {rule.key} is not known, so {rule.text} does not hold"
+               for one in comparisons for rule in conditions
+               if any(rule.holds(row) is None for row in one.rows)]
+    return found, unknown

@@ -5,10 +5,9 @@
 # %% auto #0
 __all__ = ['READABLE', 'ONLY_IF_KNOWN', 'OWNER_CHANGE', 'PROOF_KEYS', 'PARTITION_KEYS', 'RANKING', 'NOT_FOR_PEOPLE',
            'SHOWN_GROUPS', 'as_json', 'json_list', 'csv_lines', 'terminal_width', 'send', 'send_prose', 'send_table',
-           'send_facts', 'facts', 'figures', 'owner_changes', 'proof_or_reason', 'false_proofs', 'print_proof',
-           'print_proofs', 'proof_object', 'proof_rows', 'print_comparison', 'comparison_document', 'comparison_rows',
-           'show_comparisons', 'partitions_by_topic', 'member_rows', 'partition_rows', 'show_assignment',
-           'print_ranking', 'show_run']
+           'send_facts', 'facts', 'figures', 'owner_changes', 'proofs', 'false_proofs', 'print_proof', 'print_proofs',
+           'proof_rows', 'all_owner_changes', 'print_comparison', 'comparison_document', 'show_comparisons',
+           'partitions_by_topic', 'member_rows', 'partition_rows', 'show_assignment', 'print_ranking', 'show_run']
 
 # %% ../../nbs/62_cli_output.ipynb #a9a13f46
 import csv
@@ -21,12 +20,12 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import chain
 
 from ..assignment import SUMMARY_KEYS, Assignment
+from ..certificate.words import CHECKED, Proof, proof_of
 from ..comparison import Comparison, columns_worth_showing
 from .arguments import Change
 from ..group import Group
 from ..members import TopicPartition
 from ..names import shown
-from ..certificate.words import CHECKED, LEVEL, Proof, proof_document, proof_of
 from ..tables import Table
 
 # %% ../../nbs/62_cli_output.ipynb #b5a70075
@@ -35,14 +34,9 @@ def as_json(value: object) -> str:
     return json.dumps(value).replace("\x7f", "\\u007f")
 
 # %% ../../nbs/62_cli_output.ipynb #ac1bc36f
-def json_list(objects: Iterable[object]) -> Iterator[str]:
+def json_list(objects: Iterable[object]) -> list[str]:
     "The lines of a JSON list, an object per line."
-    before = "["
-    for one in objects:
-        yield before
-        before = as_json(one) + ","
-    yield before.removesuffix(",")
-    yield "]"
+    return [*("[" + ",\n".join(map(as_json, objects))).split("\n"), "]"]
 
 # %% ../../nbs/62_cli_output.ipynb #461cdab5
 def csv_lines(keys: Sequence[str], rows: Iterable[Mapping]) -> Iterator[str]:
@@ -140,21 +134,22 @@ def owner_changes(assignment: Assignment) -> Iterator[dict]:
         yield dict(zip(OWNER_CHANGE, (assignment.strategy, *group.at(at), *owners)))
 
 # %% ../../nbs/62_cli_output.ipynb #480c3506
-def proof_or_reason(assignment: Assignment) -> Proof | str | None:
-    "The proof of an answer; or why it cannot be proved; None if the strategy proves nothing."
-    if assignment.prove is None:
-        return None
-    try:
-        return proof_of(assignment)
-    except ValueError as error:
-        return f"the certificate does not hold: {shown(error)}"
+def proofs(comparison: Comparison) -> dict[str, Proof | str]:
+    "The proof of each answer that has one; or a text that says why it does not hold."
+    found = {}
+    for name, answer in comparison.assignments.items():
+        if answer.prove is not None:
+            try:
+                found[name] = proof_of(answer)
+            except ValueError as error:
+                found[name] = f"the certificate does not hold: {shown(error)}"
+    return found
 
 # %% ../../nbs/62_cli_output.ipynb #e12b365b
 def false_proofs(comparisons: Iterable[Comparison]) -> list[str]:
     "A line for each certificate that does not hold: group, strategy and reason."
-    found = ((f"{one.group.name}: {name}", proof_or_reason(answer))
-             for one in comparisons for name, answer in one.assignments.items())
-    return [f"{which}: {reason}" for which, reason in found if isinstance(reason, str)]
+    return [f"{one.group.name}: {name}: {proof}" for one in comparisons
+            for name, proof in proofs(one).items() if isinstance(proof, str)]
 
 # %% ../../nbs/62_cli_output.ipynb #0abee2e3
 def print_proof(proof: Proof) -> None:
@@ -162,8 +157,7 @@ def print_proof(proof: Proof) -> None:
     send_prose(proof.head, "bold")
     send_prose(proof.balance)
     if proof.levels:
-        send_table(Table(LEVEL, proof.level_rows))
-    send(proof.more_levels)
+        send_table(proof.level_table)
     send_prose(proof.moves)
     for reason in proof.reasons:
         send_prose(reason, item=True)
@@ -172,48 +166,39 @@ def print_proof(proof: Proof) -> None:
 # %% ../../nbs/62_cli_output.ipynb #bc3bd12a
 def print_proofs(comparison: Comparison) -> None:
     "Write the proofs of all answers that have one, and a line that names those without."
-    found = {name: proof_or_reason(answer) for name, answer in comparison.assignments.items()}
+    found = proofs(comparison)
     for name, proof in found.items():
-        if proof is not None:
-            send([""])
-            send([f"{name}: {proof}"]) if isinstance(proof, str) else print_proof(proof)
-    without = [name for name, proof in found.items() if proof is None]
+        send([""])
+        send([f"{name}: {proof}"]) if isinstance(proof, str) else print_proof(proof)
+    without = [name for name in comparison.assignments if name not in found]
     if without:
         send([""])
         send_prose(f"Without a proof: {', '.join(without)}")
 
-# %% ../../nbs/62_cli_output.ipynb #e778e1fe
+# %% ../../nbs/62_cli_output.ipynb #1c9f18b6
 PROOF_KEYS = ("strategy", "member", "load", "level", "price")
 
 
-def proof_object(assignment: Assignment) -> dict | None:
-    "The proof as a JSON object; the `reason` if it does not hold; None if the strategy has none."
-    proof = proof_or_reason(assignment)
-    if isinstance(proof, str):
-        return {"holds": False, "reason": proof}
-    return proof and proof_document(proof)
-
-# %% ../../nbs/62_cli_output.ipynb #1c9f18b6
-def proof_rows(assignment: Assignment) -> Iterator[dict]:
-    "A row for each member, `strategy member load level price`, of a proof that holds."
-    proof = proof_or_reason(assignment)
-    if isinstance(proof, Proof):
-        columns = (assignment.loads.tolist(), *(part.tolist() for part in proof.certificate))
-        for values in zip(assignment.group.members, *columns):
-            yield dict(zip(PROOF_KEYS, (assignment.strategy, *values)))
+def proof_rows(comparison: Comparison) -> Iterator[dict]:
+    "A row for each member, `strategy member load level price`, of each proof that holds."
+    for name, proof in proofs(comparison).items():
+        if isinstance(proof, Proof):
+            columns = proof.assignment.group.members, proof.assignment.loads, *proof.certificate
+            for member, *numbers in zip(*columns):
+                yield dict(zip(PROOF_KEYS, (name, member, *map(int, numbers))))
 
 # %% ../../nbs/62_cli_output.ipynb #f014158a
-def _listed(comparison, rows_of):
-    "The rows of all answers."
-    return chain.from_iterable(map(rows_of, comparison.assignments.values()))
+def all_owner_changes(comparison: Comparison) -> Iterator[dict]:
+    "The owner changes of all answers."
+    return chain.from_iterable(map(owner_changes, comparison.assignments.values()))
 
-
+# %% ../../nbs/62_cli_output.ipynb #f014158b
 def print_comparison(comparison: Comparison, moves: bool = False, changed: Sequence[Change] = (),
                      prove: bool = False) -> None:
     "Write a comparison for people; `changed`: the what-ifs that led to the compared group."
     numbers = [""] if len(changed) == 1 else [f"_{number}" for number in range(1, len(changed) + 1)]
     changes = {f"change{number}": str(change) for number, change in zip(numbers, changed)}
-    rows, moved = figures(comparison), list(_listed(comparison, owner_changes)) if moves else []
+    rows, moved = figures(comparison), list(all_owner_changes(comparison)) if moves else []
     send_facts(facts(comparison.before) | changes)
     send_table(Table(columns_worth_showing(rows), rows))
     if moved:
@@ -226,25 +211,19 @@ def print_comparison(comparison: Comparison, moves: bool = False, changed: Seque
 def comparison_document(comparison: Comparison, moves: bool = False,
                         changed: Sequence[Change] = (), prove: bool = False) -> dict:
     "A comparison as a JSON object: facts, `changes`, and `rows`, perhaps with `moves` and `proof`."
-    rows = figures(comparison)
-    for row, assignment in zip(rows[1:], comparison.assignments.values()):
+    rows, found = figures(comparison), proofs(comparison) if prove else {}
+    for row, (name, assignment) in zip(rows[1:], comparison.assignments.items()):
         if moves:
             row["moves"] = [{key: one[key] for key in OWNER_CHANGE[1:]}
                             for one in owner_changes(assignment)]
         if prove:
-            row["proof"] = proof_object(assignment)
+            proof = found.get(name)
+            row["proof"] = ({"holds": False, "reason": proof} if isinstance(proof, str)
+                            else proof and proof.document())
     changes = [change.document() for change in changed]
     return facts(comparison.before) | {"changes": changes, "rows": rows}
 
 # %% ../../nbs/62_cli_output.ipynb #e66ceb59
-def comparison_rows(comparison: Comparison, moves: bool, prove: bool) -> Iterator[dict]:
-    "Figures, or owner changes, or proofs, with cluster and name of the group in front."
-    which = {"cluster": comparison.group.cluster, "group": comparison.group.name}
-    rows = (_listed(comparison, owner_changes if moves else proof_rows) if moves or prove
-            else figures(comparison))
-    return (which | row for row in rows)
-
-# %% ../../nbs/62_cli_output.ipynb #b40450f8
 def show_comparisons(comparisons: Iterable[Comparison], form: str, moves: bool = False,
                      changed: Sequence[Change] = (), prove: bool = False) -> None:
     "Write comparisons as `table`, `json` or `csv`."
@@ -252,8 +231,10 @@ def show_comparisons(comparisons: Iterable[Comparison], form: str, moves: bool =
         documents = (comparison_document(one, moves, changed, prove) for one in comparisons)
         send(json_list(documents))
     elif form == "csv":
-        keys = OWNER_CHANGE if moves else PROOF_KEYS if prove else SUMMARY_KEYS
-        rows = (row for one in comparisons for row in comparison_rows(one, moves, prove))
+        keys, rows_of = ((OWNER_CHANGE, all_owner_changes) if moves else
+                         (PROOF_KEYS, proof_rows) if prove else (SUMMARY_KEYS, figures))
+        rows = ({"cluster": one.group.cluster, "group": one.group.name} | row
+                for one in comparisons for row in rows_of(one))
         send(csv_lines(("cluster", "group", *keys), rows))
     else:
         for number, one in enumerate(comparisons):

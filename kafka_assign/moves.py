@@ -44,9 +44,9 @@ class Verdict(IntEnum):
     SPARE = 3
 
 # %% ../nbs/41_moves.ipynb #a06b8b7c
-def as_bits(members: Iterable[int]) -> int:
+def as_bits(members: Sequence[int]) -> int:
     "A set of members as an integer: bit m stands for member m."
-    members = np.fromiter(members, np.int64)
+    members = np.asarray(members, np.int64)
     mask = np.zeros(int(members.max(initial=-1)) + 1, bool)
     mask[members] = True
     return int.from_bytes(np.packbits(mask, bitorder="little").tobytes(), "little")
@@ -69,8 +69,8 @@ class MoveGraph:
         topics = group.columns.topic_of[placed]
         self.columns, self.load = group.columns, assignment.loads.copy()
         self.arcs = self._counts(source, target)      # of each source: target -> moves
-        self.targets = [as_bits(row) for row in self.arcs]
-        self.sources = [as_bits(row) for row in self._counts(target, source)]
+        self.targets = [as_bits(list(row)) for row in self.arcs]
+        self.sources = [as_bits(list(row)) for row in self._counts(target, source)]
         self.spare = self._counts(owner[placed], topics)    # of each: topic -> count
         self.subscribers = {topic: as_bits(self.columns.subscribers_of(topic))
                             for topic in np.unique(topics).tolist()}
@@ -88,23 +88,18 @@ class MoveGraph:
 # %% ../nbs/41_moves.ipynb #9aa196b8
 def shortest_path(graph: MoveGraph, start: int, ends: int) -> list[int] | None:
     "Members along a shortest path from `start` to one of `ends` (bits); None: no path."
-    previous, layer, unseen = {start: None}, [start], ~(1 << start)
-    while layer and ends:
-        last = next((member for member in layer if graph.targets[member] & ends), None)
-        if last is not None:
-            found = graph.targets[last] & ends
-            path = [(found & -found).bit_length() - 1]              # the lowest of them
-            while last is not None:
-                path.append(last)
-                last = previous[last]
-            return path[::-1]
-        following = {}
-        for member in layer:
-            if new := graph.targets[member] & unseen:
-                unseen ^= new
-                following |= dict.fromkeys(in_bits(new), member)
-        previous |= following
-        layer = list(following)
+    layers, unseen = [ends], ~ends
+    while not graph.targets[start] & layers[-1]:
+        near = map(graph.sources.__getitem__, in_bits(layers[-1]))
+        layers.append(reduce(or_, near, 0) & unseen)
+        unseen ^= layers[-1]
+        if not layers[-1]:
+            return None
+    path = [start]
+    for layer in reversed(layers):
+        found = graph.targets[path[-1]] & layer
+        path.append((found & -found).bit_length() - 1)              # the lowest of them
+    return path
 
 # %% ../nbs/41_moves.ipynb #180f2550
 def take_back(graph: MoveGraph, path: list[int], verdict: Verdict) -> None:
@@ -148,7 +143,7 @@ def take_back_unnecessary(graph: MoveGraph) -> MoveGraph:
     while len(graph.taken_back) > before:
         before = len(graph.taken_back)
         for verdict, start in product(kinds, range(len(graph.load))):
-            while path := path_back(graph, start, verdict):
+            while graph.arcs[start] and (path := path_back(graph, start, verdict)):
                 take_back(graph, path, verdict)
         kinds = kinds[-2:]
     return graph

@@ -25,7 +25,7 @@ class Outcome(NamedTuple):
     figures: Mapping[str, np.ndarray]
     "per group those of `metrics.measure`, and `split_joins` of declared joins"
 
-# %% ../nbs/40_attention.ipynb #e57c2f19
+# %% ../nbs/40_attention.ipynb #983dfe03
 def outcome(columns: Columns, owner: np.ndarray,
             join: np.ndarray | None = None) -> Outcome:
     "Measure an owner column; `join` numbers the join of each topic, -1 = in none."
@@ -94,7 +94,7 @@ def _excess_lag(columns, current, results):
              for name, least in cured.items()}
     return Shortfall(now, best, affected, cured)
 
-# %% ../nbs/40_attention.ipynb #7f227344
+# %% ../nbs/40_attention.ipynb #6565a7c1
 def shortfalls(columns: Columns, current: Outcome,
                results: Mapping[str, Outcome]) -> dict[int, Shortfall]:
     "The five kinds of need that a strategy cures, by kind."
@@ -133,11 +133,10 @@ def incurable(
     idle, hot = _always_idle(current, results), _hot_partition(columns, current)
     for group in np.flatnonzero(idle).tolist():
         count, members = int(idle[group]), int(current.figures["members"][group])
-        yield (group, count,
-               f"{count:,} of {counted(members, 'member')} idle: "
-               "more members than partitions they could take",
-               f"no strategy helps: {counted(count, 'member')} fewer, "
-               "or more partitions")
+        idle_of = f"{count:,} of {counted(members, 'member')} idle"
+        fewer = f"{counted(count, 'member')} fewer"
+        yield (group, count, f"{idle_of}: more members than partitions they could take",
+               f"no strategy helps: {fewer}, or more partitions")
     for group in np.flatnonzero((hot > 0) & (idle == 0)).tolist():
         total = counted(int(current.figures["lag_total"][group]), "record")
         yield (group, 1, f"one partition holds {hot[group]:,} of {total} of lag",
@@ -158,7 +157,7 @@ class Need(NamedTuple):
     remedy: str
     "the remedy in words"
 
-# %% ../nbs/40_attention.ipynb #3e49ca5c
+# %% ../nbs/40_attention.ipynb #898c606d
 _REASONS = {       # of kinds 1 to 5: what is counted, and the words around the count
     1: ("subscribed partition", "{} without an owner"),
     2: ("idle member", "{} could take partitions from members that have two or more"),

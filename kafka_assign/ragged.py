@@ -13,15 +13,15 @@ from itertools import pairwise
 
 import numpy as np
 
-# %% ../nbs/01_ragged.ipynb #1154adbb
-LONG_ROW = 200           # mean length from which rows are sorted one by one: below, a loop over rows costs more
-FEW_DEALT = 300          # members and partitions below which dealing with a heap is faster
-FEW_FILLED = 60          # members below which water filling in Python lists is faster: 1.3 x on small groups
-LONG_DEAL = 6_000        # mean partitions per row from which rows are dealt one by one: 2 x on one class of a million
+# %% ../nbs/01_ragged.ipynb #cce2fd78
+LONG_ROW = 200        # mean length from which rows are sorted one by one: 1.3 x on lag
+FEW_DEALT = 300       # members and partitions below which dealing with a heap is faster
+FEW_FILLED = 60       # members below which lists are filled faster: 1.3 x on small groups
+LONG_DEAL = 6_000     # mean partitions from which rows are dealt one by one: 2 x on one long row
 
 # %% ../nbs/01_ragged.ipynb #cd72aa07
 def row_offsets(lengths: np.ndarray) -> np.ndarray:
-    "Where rows of these `lengths` begin when stored back to back, int64; the last of the n + 1 entries is the end."
+    "Where rows of these `lengths` begin when stored back to back, int64; the last entry is the end."
     offsets = np.zeros(len(lengths) + 1, np.int64)
     lengths.cumsum(out=offsets[1:])
     return offsets
@@ -66,15 +66,15 @@ def row_ranges(first: np.ndarray, lengths: np.ndarray) -> tuple[np.ndarray, np.n
     "Rows of consecutive numbers, each starting at its `first`: their offsets, and the numbers."
     offsets = row_offsets(lengths)
     numbers = (first - offsets[:-1]).repeat(lengths)
-    numbers += np.arange(offsets[-1])       # in place: with a million partitions, memory is what costs
+    numbers += np.arange(offsets[-1])     # in place: with a million partitions, memory is what costs
     return offsets, numbers
 
 
 def take_rows(offsets: np.ndarray, rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    "The selected `rows` in the order given: their offsets, and the position of each of their values."
+    "The selected `rows` in the order given: their offsets, and the positions of their values."
     return row_ranges(offsets[rows], row_lengths(offsets)[rows])
 
-# %% ../nbs/01_ragged.ipynb #cd289d4f
+# %% ../nbs/01_ragged.ipynb #fb66d74d
 def total_by_key(values: np.ndarray, key: np.ndarray, keys: int) -> np.ndarray:
     "The sum of the values for each key from 0 to `keys` - 1, int64; exact up to 2**53."
     return np.bincount(key, values, keys).astype(np.int64)
@@ -89,7 +89,7 @@ def rank_in_run(ordered: np.ndarray) -> np.ndarray:
 
 # %% ../nbs/01_ragged.ipynb #cd72aa16
 def stable_order(*keys: np.ndarray) -> np.ndarray:
-    "Positions that sort by the keys, the last one first, as `np.lexsort` does; keys must not be negative."
+    "Positions that sort by the keys, the last one first, as `np.lexsort` does; no key is negative."
     order = None
     for key in keys:
         for shift in range(0, int(key.max(initial=0)).bit_length(), 16):
@@ -121,7 +121,7 @@ def _sort_rows(packed, offsets):
 
 # %% ../nbs/01_ragged.ipynb #cd72aa22
 def argsort_rows(values: np.ndarray, offsets: np.ndarray) -> np.ndarray:
-    "Positions that sort each row by `values` (any int64), ascending; equal values keep their order."
+    "Positions that sort each row by `values` (any int64), ascending and stable."
     length, least = row_lengths(offsets), int(values.min(initial=0))
     value_bits = (int(values.max(initial=0)) - least).bit_length()
     position_bits = int(length.max(initial=0)).bit_length()
@@ -130,7 +130,8 @@ def argsort_rows(values: np.ndarray, offsets: np.ndarray) -> np.ndarray:
     packed = values - least
     packed <<= position_bits
     packed += np.arange(len(values))
-    packed += np.repeat((np.arange(len(length)) << value_bits + position_bits) - offsets[:-1], length)
+    row_code = np.arange(len(length)) << value_bits + position_bits
+    packed += np.repeat(row_code - offsets[:-1], length)
     _sort_rows(packed, offsets)
     packed &= (1 << position_bits) - 1
     packed += np.repeat(offsets[:-1], length)
@@ -138,7 +139,7 @@ def argsort_rows(values: np.ndarray, offsets: np.ndarray) -> np.ndarray:
 
 # %% ../nbs/01_ragged.ipynb #cd72aa25
 def deal_one_by_one(load: list[int], count: int) -> list[int]:
-    "The next `count` owners if each partition goes to the member with the smallest load, ties to the lowest."
+    "The next `count` owners if each partition goes to the smallest load, ties to the first."
     heap = [(owned, member) for member, owned in enumerate(load)]
     heapify(heap)
     owners = []
@@ -148,9 +149,9 @@ def deal_one_by_one(load: list[int], count: int) -> list[int]:
         owners.append(member)
     return owners
 
-# %% ../nbs/01_ragged.ipynb #90e16040
+# %% ../nbs/01_ragged.ipynb #53b49c19
 def fill_in_order(room: np.ndarray, offsets: np.ndarray, count: np.ndarray) -> np.ndarray:
-    "What each value's owner gets of its row's `count` if all are served in order, each up to its `room`."
+    "What each taker gets of its row's `count` if all are served in order, each up to its `room`."
     before = row_offsets(room)
     end = before[offsets[:-1]] + count
     left = (end if len(end) == 1 else end[row_of(offsets)]) - before[:-1]
@@ -195,10 +196,7 @@ def _fill_rows(load, offsets, count):
 
 # %% ../nbs/01_ragged.ipynb #cd72aa31
 def water_fill(load: np.ndarray, offsets: np.ndarray, count: np.ndarray) -> np.ndarray:
-    """How many of its row's `count` partitions each member gets if they go to the smallest loads, ties to the first.
-
-    Every row must have members.
-    """
+    "What each member gets of its row's `count` if it goes to the smallest loads; no row is empty."
     if len(load) < FEW_FILLED:
         loads, ends = load.tolist(), offsets.tolist()
         shares = [_fill_list(loads[a:b], n) for (a, b), n in zip(pairwise(ends), count.tolist())]
@@ -207,7 +205,7 @@ def water_fill(load: np.ndarray, offsets: np.ndarray, count: np.ndarray) -> np.n
         return _fill_sorted(load, int(count[0]))
     return _fill_rows(load, offsets, count)
 
-# %% ../nbs/01_ragged.ipynb #813400bb
+# %% ../nbs/01_ragged.ipynb #5a0a3c62
 def _deal_sorted(load, share, offsets):
     end = row_offsets(share)
     member = np.arange(len(load)).repeat(share)
@@ -221,12 +219,13 @@ def _deal_row(load, share):
     if over <= full:
         return _deal_sorted(load, share, row)
     first, last = full - load, load + share - over
-    return np.concatenate([_deal_sorted(load, first, row), np.tile(np.arange(len(load)), over - full),
-                           _deal_sorted(np.full(len(load), over), last, row)])
+    middle = np.tile(np.arange(len(load)), over - full)
+    end = _deal_sorted(np.full(len(load), over), last, row)
+    return np.concatenate([_deal_sorted(load, first, row), middle, end])
 
 
 def deal_shares(load: np.ndarray, share: np.ndarray, offsets: np.ndarray) -> np.ndarray:
-    "Who is served, row by row, as positions in `load`, int64: always the member of the row with the smallest load."
+    "Who is served, row by row, as positions in `load`, int64: always the smallest load of the row."
     if share.sum() < LONG_DEAL * (len(offsets) - 1):
         return _deal_sorted(load, share, offsets)
     rows = [a + _deal_row(load[a:b], share[a:b]) for a, b in pairwise(offsets.tolist()) if a < b]
@@ -234,14 +233,14 @@ def deal_shares(load: np.ndarray, share: np.ndarray, offsets: np.ndarray) -> np.
 
 # %% ../nbs/01_ragged.ipynb #cd72aa34
 def deal(load: np.ndarray, offsets: np.ndarray, count: np.ndarray) -> np.ndarray:
-    """The owners of the next `count` partitions of each row of members, back to back, as positions in `load`, int64.
+    """The owners of the next `count` partitions of each row, back to back, as positions in `load`.
 
-    Within a row, each partition goes to the member with the smallest load so far, ties to the lowest position. A row
-    without members must have a count of 0.
+    Within a row, each partition goes to the member with the smallest load so far, ties to the lowest
+    position. A row without members must have a count of 0.
     """
     if len(load) + int(count.sum()) < FEW_DEALT:
-        dealt = [begin + place for (begin, end), n in zip(pairwise(offsets.tolist()), count.tolist())
-                 for place in deal_one_by_one(load[begin:end].tolist(), n)]
+        dealt = [a + place for (a, b), n in zip(pairwise(offsets.tolist()), count.tolist())
+                 for place in deal_one_by_one(load[a:b].tolist(), n)]
         return np.array(dealt, np.int64)
     filled = np.flatnonzero(row_lengths(offsets))
     share = water_fill(load, np.append(offsets[filled], offsets[-1]), count[filled])

@@ -90,7 +90,8 @@ LAG = NUMBER | st.sampled_from([2**61, 2**62, 2**63 - 1])
 TYPE = st.sampled_from([None, "", "classic", "Consumer", "SHARE", "clasic", " consumer"])
 MESSY_TOPIC = st.none() | st.fixed_dictionaries(
     {"topic": NAME, "partitions": st.integers(1, 2) | NUMBER},
-    optional={what: lists_of(LAG) for what in ("begin", "end", "committed", "lag")} | {"racks": lists_of(lists_of(NAME))})
+    optional={what: lists_of(LAG) for what in ("begin", "end", "committed", "lag")} | {
+        "racks": lists_of(lists_of(NAME))})
 MESSY_MEMBER = st.none() | st.fixed_dictionaries(
     {"id": NAME}, optional={
         "topics": lists_of(NAME), "generation": GENERATION, "instance_id": NAME, "rack": NAME,

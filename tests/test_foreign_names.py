@@ -21,7 +21,7 @@ from kafka_assign.document import group_to_document, read_document, write_docume
 from kafka_assign.group import Group
 from kafka_assign.members import Member
 from kafka_assign.names import quoted, shown
-from kafka_assign.proof import proof_of
+from kafka_assign.certificate.words import proof_of
 from kafka_assign.snapshot import read_groups
 
 TROUBLE = [

@@ -1,7 +1,6 @@
 """Proofs in words: what they say of levels and of room is held against all assignments of small groups."""
 import itertools
 import re
-from contextlib import redirect_stdout
 
 import numpy as np
 import pytest
@@ -12,7 +11,7 @@ from test_foreign_names import Screen
 from kafka_assign import Assignment, AssignmentError, Group, assign
 from kafka_assign.certificate.making import prove
 from kafka_assign.certificate import CertificateError
-from kafka_assign.proof import SHOWN_LINES, proof_document, proof_of, shortage_words
+from kafka_assign.certificate.words import SHOWN_LINES, proof_document, proof_of, shortage_words
 from kafka_assign.cli.arguments import demo_group
 from kafka_assign.cli.output import print_proof, proof_rows
 
@@ -199,8 +198,7 @@ def test_a_proof_fits_the_terminal(columns, monkeypatch):
     monkeypatch.setenv("COLUMNS", str(columns))
     monkeypatch.setenv("TERM", "xterm")
     monkeypatch.setenv("NO_COLOR", "1")
-    with redirect_stdout(Screen()) as file:
-        print_proof(proof_of(assign(demo_group(), "sticky")))
+    print_proof(proof_of(assign(demo_group(), "sticky")), file := Screen())
     text = re.sub(r"\x1b\[\d*m", "", file.getvalue())          # bold
     assert max(map(len, text.splitlines())) <= min(columns, 120)
     words = " ".join(text.split())

@@ -339,7 +339,7 @@ foreign = st.text(printable, min_size=1, max_size=12).filter(lambda text: text !
 
 @given(foreign, foreign, foreign, foreign)
 def test_any_name_comes_back(group, topic, member, client):
-    """Whatever is printed without blanks at its ends is read as it was."""
+    """Any name without blanks at its ends is read as it was printed."""
     rows = [[group, topic, 0, 1, 2, 1, member, "/h", client], [group, topic, 1, "-", 2, "-", member, "/h", client]]
     text = table(OFFSETS, *rows)
     groups = read_groups(text)

@@ -2,13 +2,15 @@
 
 import numpy as np
 import pytest
-from groups import groups
+from groups import crowded_group, groups
 from hypothesis import given
 from hypothesis import strategies as st
 from test_reference import answered, cases
 
 from kafka_assign import Group, Member, assign, assign_many
+from kafka_assign import ragged
 from kafka_assign.assignors.sticky import solve as sticky
+from kafka_assign.assignors.sticky.classes import Tuning
 from kafka_assign.certificate.making import prove
 from kafka_assign.registry import resolve, usual_strategies
 from kafka_assign.certificate import check_columns
@@ -256,3 +258,30 @@ def test_as_it_is_registered():
     assert {"sticky"} == {"sticky", "sticky-yet-fair", "fairness-only"} & set(usual_strategies())
 
 
+# --- thresholds change how an answer is found, not how good it is --------------------------------------------------
+
+EXTREMES = [(Tuning, "pair_table", 0, 1 << 40), (Tuning, "small_component", 0, 10**9),
+            (Tuning, "trial_excess", 0, 10**9), (Tuning, "trial_raises", 0, 10**6), (Tuning, "graph_pairs", 1, 10**9),
+            (Tuning, "fill_passes", 1, 50), (Tuning, "released_share", 0, 10**9),
+            (ragged, "LONG_ROW", 1, 10**9), (ragged, "FEW_DEALT", 0, 10**9), (ragged, "FEW_FILLED", 0, 10**9),
+            (ragged, "LONG_DEAL", 0, 10**9)]
+
+
+def test_every_threshold_is_varied():
+    named = {name for name in vars(Tuning) if name[0] != "_"}
+    assert named == {name for where, name, *_ in EXTREMES if where is Tuning}
+
+
+@pytest.mark.parametrize("place, name, least, most", EXTREMES, ids=[name for _, name, *_ in EXTREMES])
+def test_no_result_depends_on_a_threshold(place, name, least, most, monkeypatch):
+    """On small groups and on some of 20 topics and 25 members; the latter with all components treated as large, too."""
+    random = np.random.default_rng(11)
+    groups = [small(random, 6, 7, 9) for _ in range(60)] + [
+        crowded_group(random, kind) for kind in ("random", "nested", "scales") for _ in range(12)]
+    usual = [proved(columns, sticky.sticky_assign(columns)) for columns in groups]
+    for small_component in {0, Tuning.small_component} - ({0} if name == "small_component" else set()):
+        for bound in least, most:
+            monkeypatch.setattr(Tuning, "small_component", small_component)
+            monkeypatch.setattr(place, name, bound)
+            assert [proved(columns, sticky.sticky_assign(columns)) for columns in groups] == usual
+            monkeypatch.undo()

@@ -5,7 +5,7 @@
 # %% auto #0
 __all__ = ['least_levels', 'PriceRules', 'price_rules', 'lowered_prices', 'dual_prices', 'prove']
 
-# %% ../../nbs/16_certificate_making.ipynb #f507363c
+# %% ../../nbs/16_certificate_making.ipynb #566f6f29
 from typing import NamedTuple
 
 import numpy as np
@@ -15,20 +15,20 @@ from ..columns import Columns, read_only
 from ..metrics import loads, topic_owner_pairs
 from ..ragged import row_maxima, row_minima, row_of
 
-# %% ../../nbs/16_certificate_making.ipynb #06703043
+# %% ../../nbs/16_certificate_making.ipynb #e827589c
 def least_levels(columns: Columns, owner: np.ndarray) -> np.ndarray:
-    "The least levels, int64, with which each partition is on a lowest level of its topic."
+    "The least levels, int64, that put each partition on a lowest level of its topic."
     pairs, level = topic_owner_pairs(columns, owner), loads(columns, owner)
     while True:
         raised = level.copy()
-        highest_owner = row_maxima(level[pairs.member], pairs.at)
+        highest_owner = row_maxima(level[pairs.member], pairs.offsets)
         np.maximum.at(raised, columns.subscribers,
                       np.repeat(highest_owner, columns.subscriber_counts))
         if np.array_equal(raised, level):
             return level
         level = raised
 
-# %% ../../nbs/16_certificate_making.ipynb #64557afe
+# %% ../../nbs/16_certificate_making.ipynb #c089e989
 class PriceRules(NamedTuple):
     "Upper bounds of prices."
     topic: np.ndarray
@@ -39,9 +39,9 @@ class PriceRules(NamedTuple):
     "price[new] <= price[previous] - 1"
     previous: np.ndarray
     bar: np.ndarray
-    "for `columns.subscribers`: 0 on the lowest level of the topic, else a very high price"
+    "for `columns.subscribers`: 0 on the lowest level of the topic, else very high"
 
-# %% ../../nbs/16_certificate_making.ipynb #ad0a8180
+# %% ../../nbs/16_certificate_making.ipynb #c47f6783
 def _possible_returns(columns, owner, level):
     "New and previous owners of partitions that the previous owner could have kept."
     level_of = np.append(level, -1)
@@ -51,33 +51,35 @@ def _possible_returns(columns, owner, level):
     pairs = owner[moved].astype(np.int64) * count + columns.previous[moved]
     return np.divmod(np.unique(pairs), count)
 
-# %% ../../nbs/16_certificate_making.ipynb #b16773fc
+# %% ../../nbs/16_certificate_making.ipynb #9157af62
 def price_rules(columns: Columns, owner: np.ndarray, level: np.ndarray) -> PriceRules:
     "The rules for prices that follow from an answer and its levels."
     owned = topic_owner_pairs(columns, owner)
     new = topic_owner_pairs(columns, np.where(owner == columns.previous, -1, owner))
     level_of_pair = level[columns.subscribers]
-    lowest = row_minima(level_of_pair, columns.subscriber_offsets)
+    lowest = np.repeat(row_minima(level_of_pair, columns.subscriber_offsets),
+                       columns.subscriber_counts)
     return PriceRules(
-        np.concatenate([row_of(owned.at), row_of(new.at)]),
+        np.concatenate([row_of(owned.offsets), row_of(new.offsets)]),
         np.concatenate([owned.member, new.member]),
         np.repeat([1, 0], [len(owned.member), len(new.member)]),
         *_possible_returns(columns, owner, level),
-        np.where(level_of_pair == np.repeat(lowest, columns.subscriber_counts), 0, LARGEST))
+        np.where(level_of_pair == lowest, 0, LARGEST))
 
-# %% ../../nbs/16_certificate_making.ipynb #cd33b265
-def lowered_prices(columns: Columns, rules: PriceRules, full: np.ndarray, price: np.ndarray,
-                   base: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+# %% ../../nbs/16_certificate_making.ipynb #05809fff
+def lowered_prices(columns: Columns, rules: PriceRules, full: np.ndarray,
+                   price: np.ndarray, base: np.ndarray) -> tuple:
     "The price of each member and the base of each group after one round."
     barred = price[columns.subscribers] + rules.bar
     cheapest = row_minima(barred, columns.subscriber_offsets)
-    lower = np.where(full, price, np.minimum(price, base[row_of(columns.member_offsets)]))
+    bound = np.where(full, LARGEST, base[row_of(columns.member_offsets)])
+    lower = np.minimum(price, bound)
     np.minimum.at(lower, rules.member, cheapest[rules.topic] + rules.slack)
     np.minimum.at(lower, rules.new, price[rules.previous] - 1)
     lowest_full = row_minima(np.where(full, lower, LARGEST), columns.member_offsets)
     return lower, np.minimum(base, lowest_full)
 
-# %% ../../nbs/16_certificate_making.ipynb #66672cb0
+# %% ../../nbs/16_certificate_making.ipynb #d5fd1ad6
 def dual_prices(columns: Columns, owner: np.ndarray, level: np.ndarray) -> np.ndarray:
     "Prices that keep all rules, if no answer with these levels keeps more partitions."
     rules, full = price_rules(columns, owner, level), loads(columns, owner) == level
@@ -90,8 +92,8 @@ def dual_prices(columns: Columns, owner: np.ndarray, level: np.ndarray) -> np.nd
             break
     return price - base[row_of(columns.member_offsets)]
 
-# %% ../../nbs/16_certificate_making.ipynb #28b4f22e
+# %% ../../nbs/16_certificate_making.ipynb #12181cca
 def prove(columns: Columns, owner: np.ndarray) -> Certificate:
-    "The certificate of an optimal owner column, of one group or many; else one that fails."
+    "The certificate of an optimal owner column, of one group or many."
     level = least_levels(columns, owner)
     return Certificate(read_only(level), read_only(dual_prices(columns, owner, level)))

@@ -26,7 +26,7 @@ from .arguments import Change
 from ..group import Group
 from ..members import TopicPartition
 from ..names import shown
-from ..proof import CHECKED, LEVEL, Proof, proof_document, proof_of
+from ..certificate.words import CHECKED, LEVEL, Proof, proof_document, proof_of
 from ..tables import Table
 
 # %% ../../nbs/62_cli_output.ipynb #b5a70075

@@ -50,7 +50,7 @@ def row_from_group(group: Group, source: str = "", position: int = -1) -> dict:
 
     def of_topic(what, name, unknown):
         return document.get(what, {}).get(name, unknown)
-    topics = [dict.fromkeys(_OFFSETS, []) | of_topic("offsets", name, {}) | {
+    topics = [{what: [] for what in _OFFSETS} | of_topic("offsets", name, {}) | {
         "topic": name, "partitions": count, "lag": of_topic("lag", name, []),
         "racks": of_topic("partition_racks", name, []), "id": of_topic("topic_ids", name, "")}
         for name, count in document["topics"].items()]
@@ -77,8 +77,8 @@ def _lag_document(topics):
     if not lag:
         return {"offsets": offsets} if offsets else {}
     counts = {topic["topic"]: topic.get("partitions") for topic in topics}
-    for name in offsets:
-        alone = {"topics": {name: counts[name]}, "members": [], "offsets": {name: offsets[name]}}
+    for name, lists in offsets.items():
+        alone = {"topics": {name: counts[name]}, "members": [], "offsets": {name: lists}}
         lag[name] = group_from_document(alone).lag.tolist()
     return {"lag": lag}
 
@@ -113,7 +113,7 @@ class ListColumn(NamedTuple):
         "A field of entries that are structs; null if the entry is."
         return pc.struct_field(self.values, name)
 
-# %% ../../nbs/51_fleet_codec.ipynb #72516125
+# %% ../../nbs/51_fleet_codec.ipynb #64e106fa
 def _list_lengths(lists):
     return pc.fill_null(pc.list_value_length(lists), 0).to_numpy().astype(np.int64)
 
@@ -123,12 +123,12 @@ def flatten_lists(lists: pa.Array) -> ListColumn:
     offsets = row_offsets(_list_lengths(lists))
     return ListColumn(offsets, row_of(offsets), lists.flatten())
 
-# %% ../../nbs/51_fleet_codec.ipynb #efc75f0b
+# %% ../../nbs/51_fleet_codec.ipynb #48ad7c58
 def list_array(offsets: np.ndarray, values: pa.Array, kind: pa.DataType) -> pa.ListArray:
     "Ragged rows as a column of lists."
     return pa.ListArray.from_arrays(pa.array(offsets, pa.int32()), values, type=kind)
 
-# %% ../../nbs/51_fleet_codec.ipynb #12b64f68
+# %% ../../nbs/51_fleet_codec.ipynb #fb23436c
 def as_numpy(array: pa.Array) -> np.ndarray:
     "A column of whole numbers for NumPy, -1 for null; without a copy if there is no null."
     return pc.fill_null(array, -1).to_numpy()
@@ -165,7 +165,7 @@ def name_codes(names: pa.Array) -> tuple[np.ndarray, pa.Array]:
     codes = np.append(_rank_of(order), -1)[as_numpy(coded.indices)]
     return codes, coded.dictionary.take(pa.array(order))
 
-# %% ../../nbs/51_fleet_codec.ipynb #749983ce
+# %% ../../nbs/51_fleet_codec.ipynb #bde8522f
 def _codes_or_none(names):
     "The codes of names, -1 for null and for the empty name, which means none as well."
     codes, distinct = name_codes(names)
@@ -204,7 +204,7 @@ class FlatRows(NamedTuple):
     claims_key: np.ndarray
     "key of each entry of `claims`"
 
-# %% ../../nbs/51_fleet_codec.ipynb #dfdd5241
+# %% ../../nbs/51_fleet_codec.ipynb #b8b22132
 def flatten_rows(rows: pa.RecordBatch) -> FlatRows:
     "Flatten the lists of a batch of rows and code its topics."
     members, topics = flatten_lists(rows["members"]), flatten_lists(rows["topics"])
@@ -232,7 +232,7 @@ def lowercase(types: pa.Array) -> pa.Array:
     "Types of groups in lower case; empty for null."
     return pc.fill_null(pc.ascii_lower(types), "")
 
-# %% ../../nbs/51_fleet_codec.ipynb #aeb6e85e
+# %% ../../nbs/51_fleet_codec.ipynb #23762da0
 def _is_text(array):
     "Whether text is UTF-8; Arrow takes any bytes for text if a file says so."
     try:
@@ -250,7 +250,7 @@ def _texts(flat):
     racks = flatten_lists(flatten_lists(flat.topics.field("racks")).values).values
     return [array for array in (*found, flat.names, racks) if pa.types.is_string(array.type)]
 
-# %% ../../nbs/51_fleet_codec.ipynb #54bea524
+# %% ../../nbs/51_fleet_codec.ipynb #ac0691b0
 def suspicious_rows(flat: FlatRows) -> np.ndarray:
     "Mask over the rows that may be no valid groups; all of them if any text is not UTF-8."
     rows, members, topics = flat.rows, flat.members, flat.topics
@@ -332,7 +332,7 @@ class Batch(NamedTuple):
         "Group number `at` alone, with everything that its row says."
         return group_from_row(self.rows.slice(at, 1).to_pylist()[0])
 
-# %% ../../nbs/51_fleet_codec.ipynb #944821b2
+# %% ../../nbs/51_fleet_codec.ipynb #934156a8
 def batch_of(flat: FlatRows) -> Batch:
     "The batch of valid rows; raises `GroupError` if the lag of a group does not fit into 64 bits."
     keys, width = np.sort(flat.topic_key), max(len(flat.names), 1)
@@ -423,13 +423,13 @@ def result_lists(batch: Batch, owners: Mapping[str, np.ndarray],
     offsets = np.arange(groups + 1) * len(labels)
     return list_array(offsets, structs, COMPARED_SCHEMA.field("results").type)
 
-# %% ../../nbs/51_fleet_codec.ipynb #7c111298
+# %% ../../nbs/51_fleet_codec.ipynb #3c8d28b0
 def member_lists(batch: Batch) -> pa.ListArray:
     "The sorted ids of each group's members."
     kind = COMPARED_SCHEMA.field("members").type
     return list_array(batch.columns.member_offsets, batch.members, kind)
 
-# %% ../../nbs/51_fleet_codec.ipynb #31860684
+# %% ../../nbs/51_fleet_codec.ipynb #456d4b9f
 def output_rows(rows: pa.RecordBatch, **added: pa.Array) -> pa.RecordBatch:
     "Rows of `COMPARED_SCHEMA`: the columns of `rows`, those `added`, and unknown values elsewhere."
     columns, empty = [], np.zeros(rows.num_rows + 1, np.int64)

@@ -55,7 +55,7 @@ def new_run_folder(out: str | os.PathLike) -> Iterator[Path]:
     finally:
         shutil.rmtree(folder, ignore_errors=True)              # a finished run has another name
 
-# %% ../../nbs/55_fleet_job.ipynb #342ed26c
+# %% ../../nbs/55_fleet_job.ipynb #2b04ed36
 def finish_run(folder: Path, manifest: dict) -> Path:
     "Write the manifest of a folder with complete tables and give the folder its final name."
     for name in manifest["tables"]:
@@ -66,7 +66,7 @@ def finish_run(folder: Path, manifest: dict) -> Path:
     (folder / MANIFEST).write_text(text + "\n", encoding="utf-8")
     return folder.rename(folder.with_name(name))
 
-# %% ../../nbs/55_fleet_job.ipynb #6164eb83
+# %% ../../nbs/55_fleet_job.ipynb #e2eef2ed
 class Run:
     "A complete run; raises `FleetError` if the folder `path` is none."
 
@@ -131,7 +131,7 @@ def select_tables(compared, labels: Sequence[str]) -> tuple:
     the strategies in `labels` was retried.
     """
     from pyspark.sql import Observation, functions as F
-    counts = [F.count_if(F.array_contains("retried", F.lit(label))).alias(label) for label in labels]
+    counts = [F.count_if(F.array_contains("retried", F.lit(name))).alias(name) for name in labels]
     retried = Observation()
     key = [field.name for field in KEY_FIELDS]
     used = compared.where("reject = '' AND ignored = ''")
@@ -148,7 +148,7 @@ def select_tables(compared, labels: Sequence[str]) -> tuple:
     selected = {name: frame.select(COMPARE_TABLES[name].names) for name, frame in tables.items()}
     return selected, retried
 
-# %% ../../nbs/55_fleet_job.ipynb #c4c11a33
+# %% ../../nbs/55_fleet_job.ipynb #03cc5399
 def add_text_entries(tables: Mapping, spark, inputs: Inputs) -> dict:
     "The tables, `rejects` and `ignored` with the entries of the readers of text."
     complete = dict(tables)
@@ -166,7 +166,7 @@ def content_hash(high: int, low: int) -> str:
     "The sum of 64-bit hashes, in hex, whose upper and lower halves add up to `high` and `low`."
     return f"{((high << 32) + low) % 2**64:016x}"
 
-# %% ../../nbs/55_fleet_job.ipynb #358371ff
+# %% ../../nbs/55_fleet_job.ipynb #d17ad21c
 def write_table(frame, path: str) -> dict:
     "Write a frame as Parquet; its number of rows and its content hash."
     from pyspark.sql import Observation, functions as F
@@ -202,7 +202,7 @@ def versions() -> dict[str, str]:
     found = {module.__name__: module.__version__ for module in (kafka_assign, np, pa, pyspark)}
     return {"python": sys.version.partition(" ")[0]} | found
 
-# %% ../../nbs/55_fleet_job.ipynb #6d4b6df3
+# %% ../../nbs/55_fleet_job.ipynb #6fb38888
 def error_line(error: Exception) -> str:
     "One line of an error: of a chain of errors, Java's or Python's, the one that began it."
     pattern = r"^(?:: |Caused by: )?([\w.$]+(?:Error|Exception|Interrupt)\b.*)"
@@ -210,7 +210,7 @@ def error_line(error: Exception) -> str:
     words = named[-1] if named else (str(error) or type(error).__name__).splitlines()[0]
     return shown(words.strip())[:300]
 
-# %% ../../nbs/55_fleet_job.ipynb #fac39f50
+# %% ../../nbs/55_fleet_job.ipynb #ae80915c
 def _write_all(spark, inputs, strategies, joins, folder, report):
     "Write all tables; their rows and hashes, and the counts."
     from pyspark import StorageLevel
@@ -229,7 +229,7 @@ def _write_all(spark, inputs, strategies, joins, folder, report):
         report(f"strategy {shown(label)} raised; batches answered one by one: {batches}")
     return tables, count_groups(inputs, tables) | {"batches_answered_one_by_one": retried}
 
-# %% ../../nbs/55_fleet_job.ipynb #67bec0a0
+# %% ../../nbs/55_fleet_job.ipynb #12493fc2
 def compare_fleet(
         inputs, out: str | os.PathLike, strategies: Iterable[str] | None = None,
         master: str | None = None, joins: Sequence[Sequence[str]] = (), spark=None,
@@ -246,14 +246,14 @@ def compare_fleet(
     narrow = all(resolve(name).many for name in chosen.values())
     found = open_inputs(named, NARROW_GROUP_SCHEMA if narrow else GROUP_SCHEMA)
     session = spark_session(master) if spark is None else nullcontext(spark)
-    with session as spark, new_run_folder(out) as folder:
+    with session as active, new_run_folder(out) as folder:
         from py4j.protocol import Py4JError
         from pyspark.errors import PySparkException
-        settings, groups = settings_in_force(spark), found.groups.num_rows + found.parquet_rows
+        settings, groups = settings_in_force(active), found.groups.num_rows + found.parquet_rows
         report(", ".join(f"{words} {value}" for words, value in settings.items()))
         report(f"comparing {', '.join(chosen)} on {groups} groups")
         try:
-            tables, counts = _write_all(spark, found, chosen, joins, folder, report)
+            tables, counts = _write_all(active, found, chosen, joins, folder, report)
         except (PySparkException, Py4JError) as error:
             raise FleetError(f"the job must come to its end (got {error_line(error)})") from error
         return Run(finish_run(folder, {

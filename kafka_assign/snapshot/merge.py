@@ -197,7 +197,7 @@ def _beyond_limits(rows, owned, topics, groups):
     """By group the least partition number and the least lag that are beyond its share; None if all groups keep the
     limits."""
     of_topic, largest = np.array([group for group, _ in topics], np.int64), np.iinfo(np.int64).max
-    topics_of, rows_of = (np.bincount(groups_, minlength=groups) for groups_ in (of_topic, of_topic[rows.topic]))
+    topics_of, rows_of = (np.bincount(group, minlength=groups) for group in (of_topic, of_topic[rows.topic]))
     oversized = oversized_groups(_partition_counts(rows, owned, topics), row_offsets(topics_of))
     overflowing = np.zeros(groups, bool)
     if int(rows.end.max(initial=0)) * len(rows.end) > largest:
@@ -207,7 +207,7 @@ def _beyond_limits(rows, owned, topics, groups):
     return (np.where(oversized, MOST_PARTITIONS // np.maximum(topics_of, 1), LEAST_TOO_HIGH),
             np.where(overflowing, largest // np.maximum(rows_of, 1), largest))
 
-
+# %% ../../nbs/33_snapshot_merge.ipynb #33a1f0df
 def _within_limits(rows, records, limits, topics, members, account):
     "The rows of offsets, and the records of members, that are not beyond `limits`."
     group = np.array([group for group, _ in topics], np.int64)[rows.topic]

@@ -10,7 +10,7 @@ __all__ = ['COLUMN_TYPES', 'WORD_MASKS', 'HEADER_WORDS', 'NUMBER_COLUMNS', 'HASH
 
 # %% ../../nbs/32_snapshot_parse.ipynb #23a1f0c4
 from array import array
-from itertools import chain
+from itertools import chain, pairwise
 from typing import NamedTuple
 
 import numpy as np
@@ -40,7 +40,7 @@ class OffsetsTable(NamedTuple):
 
 COLUMN_TYPES = np.int32, np.int32, np.int64, np.int64, np.int32, np.int64
 
-
+# %% ../../nbs/32_snapshot_parse.ipynb #23a1e0a1
 class ParsedTables:
     "The rows of tables that belong together: they show one cluster at one time."
 
@@ -113,7 +113,7 @@ class Lines(NamedTuple):
     plain: np.ndarray
     "whether a line consists of printable ASCII"
 
-
+# %% ../../nbs/32_snapshot_parse.ipynb #23a1e0a2
 def split_lines(block: bytes) -> Lines:
     "The lines of a block."
     data = np.frombuffer(block + bytes(LONGEST_NAMES + 64), np.uint8)
@@ -139,12 +139,12 @@ def byte_words(data: np.ndarray, at: np.ndarray, width: int) -> np.ndarray:
     view = np.ndarray((len(data) - width + 1,), f"V{width}", buffer=data, strides=(1,))
     return view[at].view("<u8").reshape(len(at), width // 8)
 
-
+# %% ../../nbs/32_snapshot_parse.ipynb #23a1e0a3
 def text_of(block: bytes, lines: Lines, line: int) -> str:
     "A line as text; bytes that are not UTF-8 become surrogates."
     return block[lines.start[line]:lines.end[line]].decode("utf-8", "surrogateescape")
 
-
+# %% ../../nbs/32_snapshot_parse.ipynb #23a1e0a4
 def headers_in(block: bytes, lines: Lines) -> dict[int, TableLayout]:
     "The layouts of all headers by their lines."
     word = byte_words(lines.data, lines.start, 8)[:, 0]
@@ -183,7 +183,7 @@ def rows_that_line_up(lines: Lines, plans: np.ndarray, header: np.ndarray) -> np
                          & (length - consumer[header] <= LONGEST_NAMES))
     at, header = lines.start[row], header[row]
     right = lines.data[at + consumer[header]] != 32
-    for before, column in zip(starts, starts[1:]):
+    for before, column in pairwise(starts):
         if (before != column).any():
             right &= lines.data[at + (column - (column > 0))[header]] == 32
     for column in (starts[0], topic):
@@ -220,7 +220,7 @@ def text_words(data: np.ndarray, at: np.ndarray, length: np.ndarray) -> np.ndarr
     words &= WORD_MASKS[np.clip(length[:, None] - np.arange(0, words.shape[1] * 8, 8), 0, 8)]
     return words
 
-
+# %% ../../nbs/32_snapshot_parse.ipynb #23a1e0a5
 def first_equal(*texts: np.ndarray, factor: int = HASH_FACTOR) -> np.ndarray:
     "For each row of words the number of the first equal row; `texts`: parts of the rows."
     mixed = np.zeros(len(texts[0]), np.uint64)
@@ -245,7 +245,7 @@ class RegularRows(NamedTuple):
     member: np.ndarray
     "the first line with the same member"
 
-
+# %% ../../nbs/32_snapshot_parse.ipynb #23a1e0a6
 def regular_rows(lines: Lines, layout: TableLayout | None, headers: dict[int, TableLayout]) -> RegularRows:
     "The regular rows of a block; `layout`: the one that applies where the block begins."
     counts = np.diff([0, *headers, len(lines.start)])

@@ -33,7 +33,7 @@ MOST_COLUMNS = 12              # of a table that is not parsed line by line
 class SnapshotError(ValueError):
     "No group could be read: the message names the source, the line (where there is one) and the reason, in one line."
 
-
+# %% ../../nbs/31_snapshot_sources.ipynb #13a1e0a1
 class NoText(Exception):
     "An origin holds no text that can be read. Arguments: the kind of what it holds instead, and the reason."
 
@@ -149,7 +149,7 @@ class Reject(NamedTuple):
     "the line, from 1"
     reason: str
 
-
+# %% ../../nbs/31_snapshot_sources.ipynb #13a1e0a2
 class Ignored(NamedTuple):
     "Lines of one kind that are no data."
     source: str
@@ -252,7 +252,7 @@ def begins_like_json(text: bytes) -> bool:
     first = text.lstrip().split(b"\n", 1)[0]
     return JSON_BEGINS.match(first.decode("utf-8", "surrogateescape")) is not None
 
-
+# %% ../../nbs/31_snapshot_sources.ipynb #13a1e0a3
 def json_values(blocks: Iterable[bytes]) -> Iterator[tuple[int, object, str]]:
     "Line, value and complaint of each JSON document in blocks of whole lines."
     text = (io.StringIO(block.decode("utf-8", "surrogateescape"), newline="\n") for block in blocks)

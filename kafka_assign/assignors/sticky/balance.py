@@ -6,7 +6,7 @@
 __all__ = ['single_class_counts', 'Turn', 'turns', 'even_split', 'uneven_classes', 'fill_in_turns', 'ComponentFlow',
            'balanced_counts']
 
-# %% ../../../nbs/28_sticky_balance.ipynb #d6c64623
+# %% ../../../nbs/28_sticky_balance.ipynb #cd2a3bbd
 from itertools import pairwise
 from typing import NamedTuple
 
@@ -16,10 +16,10 @@ from .classes import (
     Classes, Tuning, component_batches, local_rows)
 from .flow import ResidualGraph, push_cheapest
 from ...ragged import (
-    fill_in_order, rank_in_run, row_lengths, row_maxima, row_minima, row_offsets, row_sums,
-    take_rows, total_by_key, water_fill)
+    fill_in_order, rank_in_run, row_lengths, row_maxima, row_minima, row_offsets,
+    row_sums, take_rows, total_by_key, water_fill)
 
-# %% ../../../nbs/28_sticky_balance.ipynb #ca6955f0
+# %% ../../../nbs/28_sticky_balance.ipynb #9e14946e
 def single_class_counts(classes: Classes, lower: np.ndarray) -> np.ndarray:
     "The best counts if each class is a component; `lower` is the bound of each pair."
     above = classes.owned > lower
@@ -28,7 +28,7 @@ def single_class_counts(classes: Classes, lower: np.ndarray) -> np.ndarray:
     return (lower + fill_in_order(above, classes.offsets, stay)
             + fill_in_order(~above, classes.offsets, extra - stay))
 
-# %% ../../../nbs/28_sticky_balance.ipynb #79d88bbe
+# %% ../../../nbs/28_sticky_balance.ipynb #d60a3206
 class Turn(NamedTuple):
     "Classes of different components, at most one of each."
     rows: slice | np.ndarray
@@ -38,7 +38,7 @@ class Turn(NamedTuple):
     offsets: np.ndarray
     "where the pairs of each class begin among these"
 
-# %% ../../../nbs/28_sticky_balance.ipynb #515b3d83
+# %% ../../../nbs/28_sticky_balance.ipynb #d15d6c6b
 def turns(offsets: np.ndarray, component: np.ndarray, rows: np.ndarray,
           priority: np.ndarray) -> list[Turn]:
     "The chosen rows in turns; those of a `component` in ascending order of `priority`."
@@ -56,7 +56,7 @@ def turns(offsets: np.ndarray, component: np.ndarray, rows: np.ndarray,
             found.append(Turn(order[a:b], pairs, ends))
     return found
 
-# %% ../../../nbs/28_sticky_balance.ipynb #031f1798
+# %% ../../../nbs/28_sticky_balance.ipynb #2477fd28
 def even_split(size: np.ndarray, offsets: np.ndarray) -> np.ndarray:
     "Each row's size split evenly among its pairs, the remainder at regular intervals."
     length = row_lengths(offsets)
@@ -64,7 +64,7 @@ def even_split(size: np.ndarray, offsets: np.ndarray) -> np.ndarray:
     share, rest = (part.astype(kind) for part in np.divmod(size, length))
     upto = np.arange(1, offsets[-1] + 1, dtype=kind)
     upto -= offsets[:-1].astype(kind).repeat(length)
-    upto *= rest.repeat(length)                 # in place: this may be ten million pairs
+    upto *= rest.repeat(length)               # in place: this may be ten million pairs
     upto //= length.astype(kind).repeat(length)
     split = upto.copy()
     split[1:] -= upto[:-1]
@@ -72,14 +72,14 @@ def even_split(size: np.ndarray, offsets: np.ndarray) -> np.ndarray:
     split += share.repeat(length)
     return split.astype(np.int32, copy=False)
 
-# %% ../../../nbs/28_sticky_balance.ipynb #55758063
+# %% ../../../nbs/28_sticky_balance.ipynb #cfe9bbd1
 def uneven_classes(classes: Classes, count: np.ndarray, load: np.ndarray) -> np.ndarray:
     "Classes of which a member could give a partition to one with two partitions less."
     loads = load[classes.member]
     highest = row_maxima(np.where(count > 0, loads, -1), classes.offsets)
     return np.flatnonzero(highest - row_minima(loads, classes.offsets) > 1)
 
-# %% ../../../nbs/28_sticky_balance.ipynb #0ecaabcb
+# %% ../../../nbs/28_sticky_balance.ipynb #d80cf0d0
 def fill_in_turns(classes: Classes, component: np.ndarray, load: np.ndarray,
                   passes: int = 0) -> tuple[np.ndarray, np.ndarray]:
     """Counts per pair if all classes fill the smallest loads, and the loads then.
@@ -105,9 +105,9 @@ def fill_in_turns(classes: Classes, component: np.ndarray, load: np.ndarray,
             count[turn.pairs], load[member] = share, others + share
     return count, load
 
-# %% ../../../nbs/28_sticky_balance.ipynb #51fe1239
+# %% ../../../nbs/28_sticky_balance.ipynb #3ffc6b7b
 class ComponentFlow:
-    "Counts of components of several classes: members shall have `lower` partitions or one more."
+    "Counts of components on their way to loads of `lower` partitions or one more."
 
     def __init__(self, classes: Classes, component: np.ndarray, lower: np.ndarray):
         self.given, self.component, self.lower = classes, component, lower
@@ -122,7 +122,8 @@ class ComponentFlow:
 
     def _add_slack(self):
         "Append a slack class for each component; potentials."
-        given, key, total = self.given, self.given.key_of_class(self.component), len(self.lower)
+        given, total = self.given, len(self.lower)
+        key = given.key_of_class(self.component)
         inside = np.zeros(total, bool)
         inside[given.member] = True
         member = np.flatnonzero(inside)
@@ -130,7 +131,8 @@ class ComponentFlow:
         names, width = np.unique(self.component[member], return_counts=True)
         extra = total_by_key(given.size, key, total) - total_by_key(
             self.lower[member], self.component[member], total)
-        contested = np.bincount(self.component[self.above & inside], minlength=total) > extra
+        above = self.component[self.above & inside]
+        contested = np.bincount(above, minlength=total) > extra
         self.classes = Classes(
             np.concatenate([given.size, width - extra[names]]),
             np.concatenate([given.offsets, self.pairs + row_offsets(width)[1:]]),
@@ -147,12 +149,14 @@ class ComponentFlow:
         given, owned = self.given, slice(self.pairs)
         free = given.size - row_sums(given.owned, given.offsets)
         if free.any():
-            part, pair = given._replace(size=free).among(
-                (free > 0).repeat(row_lengths(given.offsets)) & ~self.above[given.member])
+            open_ = (free > 0).repeat(row_lengths(given.offsets))
+            open_ &= ~self.above[given.member]
+            part, pair = given._replace(size=free).among(open_)
             if len(part.size):
-                share, load = fill_in_turns(part, self.component, self.load - self.lower)
+                over = self.load - self.lower
+                share, over = fill_in_turns(part, self.component, over)
                 self.count[owned][pair] += share
-                self.load = self.lower + load
+                self.load = self.lower + over
         self.free[:self.real] = given.size - row_sums(self.count[owned], given.offsets)
         self._hand_out_slack()
 
@@ -176,14 +180,15 @@ class ComponentFlow:
     def exchange(self) -> None:
         "Members with an excess give to members with a deficit, class by class."
         offsets, chosen = self.classes.offsets, self.remaining()[self.key] > 0
-        rows, slack = np.flatnonzero(chosen[:self.real]), np.flatnonzero(chosen[self.real:])
+        rows = np.flatnonzero(chosen)
+        rows, slack = rows[rows < self.real], rows[rows >= self.real]
         for turn in turns(offsets, self.key, rows, row_lengths(offsets)):
-            self._exchange(turn, 1 << 40)
-        ends, pairs = take_rows(offsets, self.real + slack)
-        self._exchange(Turn(self.real + slack, pairs, ends), 0)
+            self._exchange(turn, 1)
+        ends, pairs = take_rows(offsets, slack)
+        self._exchange(Turn(slack, pairs, ends), 0)
 
     def _exchange(self, turn, new):
-        "One turn along admissible arcs; `new` is how many units more than owned fit a pair."
+        "One turn; `new` is 0 if no member may have more than it owned, else 1."
         member, free = self.classes.member[turn.pairs], self.free[turn.rows]
         excess, count = self.excess[member], self.count[turn.pairs]
         if not np.count_nonzero(excess < 0) or not (
@@ -192,10 +197,11 @@ class ComponentFlow:
         owned, length = self.classes.owned[turn.pairs], row_lengths(turn.offsets)
         equal = self.potential[member] == self.class_potential[turn.rows].repeat(length)
         gives = np.minimum(np.where(equal, count, count - owned), excess)
-        takes = np.minimum(np.where(equal, owned - count, new), -excess)
+        takes = np.minimum(np.where(equal, owned - count, -excess * new), -excess)
         gives, takes = np.maximum(gives, 0), np.maximum(takes, 0)
         heads = turn.offsets[:-1]
-        units = np.minimum(free + np.add.reduceat(gives, heads), np.add.reduceat(takes, heads))
+        offered = free + np.add.reduceat(gives, heads)
+        units = np.minimum(offered, np.add.reduceat(takes, heads))
         if np.count_nonzero(units):
             change = fill_in_order(takes, turn.offsets, units)
             change -= fill_in_order(gives, turn.offsets, np.maximum(units - free, 0))
@@ -204,9 +210,10 @@ class ComponentFlow:
             self.excess[member] = excess + change
 
     def push(self, chosen: np.ndarray, raises: int) -> np.ndarray:
-        "Send what remains in the chosen components along cheapest paths; mask of failures."
+        "Push what remains in the chosen components; mask of those that fail."
         failed, offsets = np.zeros(len(self.lower), bool), self.classes.offsets
-        for rows in component_batches(np.flatnonzero(chosen[self.key]), self.key, offsets):
+        rows = np.flatnonzero(chosen[self.key])
+        for rows in component_batches(rows, self.key, offsets):
             part = local_rows(self.classes, rows)
             graph = ResidualGraph(
                 part.offsets, part.member, len(part.members), self.count[part.pairs],
@@ -220,10 +227,10 @@ class ComponentFlow:
             self.count[part.pairs] = graph.count
         return failed
 
-# %% ../../../nbs/28_sticky_balance.ipynb #e6712c33
+# %% ../../../nbs/28_sticky_balance.ipynb #ee19b8d6
 def balanced_counts(classes: Classes, component: np.ndarray, lower: np.ndarray,
             trial: bool) -> tuple[np.ndarray, np.ndarray]:
-    "The best counts per pair with the bounds, and the members of components that failed."
+    "The best counts per pair, and a mask of the members of components that failed."
     key, members = classes.key_of_class(component), len(lower)
     failed, single = np.zeros(members, bool), np.bincount(key, minlength=members) == 1
     alone = single[key].repeat(row_lengths(classes.offsets))
@@ -240,8 +247,9 @@ def balanced_counts(classes: Classes, component: np.ndarray, lower: np.ndarray,
             flow.exchange()
             remaining = flow.remaining()
         if trial and remaining.any():
-            enough = np.minimum(np.bincount(component, minlength=members), Tuning.trial_excess)
-            failed, raises = remaining > enough, Tuning.trial_raises
+            size = np.bincount(component, minlength=members)
+            failed = remaining > np.minimum(size, Tuning.trial_excess)
+            raises = Tuning.trial_raises
         failed |= flow.push((remaining > 0) & ~failed, raises)
         count[pair] = flow.count[:flow.pairs]
     return count, failed[component]

@@ -6,7 +6,7 @@
 __all__ = ['Tuning', 'member_hashes', 'first_equal_row', 'first_equal_topic', 'Classes', 'pair_of_partition', 'Compressed',
            'compress', 'components', 'LocalRows', 'local_rows', 'component_batches']
 
-# %% ../../../nbs/26_sticky_classes.ipynb #0e9a275f
+# %% ../../../nbs/26_sticky_classes.ipynb #a0cb2018
 from typing import NamedTuple
 
 import numpy as np
@@ -16,7 +16,7 @@ from kafka_assign.ragged import (
     rank_in_run, row_lengths, row_minima, row_of, row_offsets, row_sums, take_rows,
     total_by_key)
 
-# %% ../../../nbs/26_sticky_classes.ipynb #be2899f7
+# %% ../../../nbs/26_sticky_classes.ipynb #e598bca3
 class Tuning:
     "Numbers that choose between ways to the same result, each with what it earns."
 
@@ -25,7 +25,7 @@ class Tuning:
     small_component = 300
     "pairs of a component below which levels are computed at once: 1.3 x on batches"
     trial_excess = 500
-    "units of excess, and one per member, for which a trial pays: 3 x on NESTED_FINE FULL"
+    "units of excess, and one per member, for which a trial pays: 3 x on NESTED_FINE"
     trial_raises = 8
     "price raises before a trial fails; one that succeeds needs 6: 8 x on NESTED_FINE"
     graph_pairs = 2_000
@@ -35,7 +35,7 @@ class Tuning:
     released_share = 100_000
     "partitions from which only the highest numbers are searched: 4 x on JOIN_ONE"
 
-# %% ../../../nbs/26_sticky_classes.ipynb #6f143713
+# %% ../../../nbs/26_sticky_classes.ipynb #eb3edcfc
 def member_hashes(members: int) -> np.ndarray:
     "A pseudo-random int64 for each member (splitmix64)."
     mixed = np.arange(1, members + 1, dtype=np.uint64) * np.uint64(0x9E3779B97F4A7C15)
@@ -43,7 +43,7 @@ def member_hashes(members: int) -> np.ndarray:
     mixed = (mixed ^ (mixed >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
     return (mixed ^ (mixed >> np.uint64(31))).view(np.int64)
 
-# %% ../../../nbs/26_sticky_classes.ipynb #c56eef5e
+# %% ../../../nbs/26_sticky_classes.ipynb #41a02da3
 def first_equal_row(values: np.ndarray, offsets: np.ndarray,
                     key: np.ndarray) -> np.ndarray:
     "For each row the first row with the same values; `key` is a hash of the values."
@@ -57,9 +57,9 @@ def first_equal_row(values: np.ndarray, offsets: np.ndarray,
         return first
     seen, ends = {}, offsets.tolist()
     contents = [values[a:b].tobytes() for a, b in zip(ends, ends[1:])]
-    return np.array([seen.setdefault(content, row) for row, content in enumerate(contents)])
+    return np.array([seen.setdefault(one, row) for row, one in enumerate(contents)])
 
-# %% ../../../nbs/26_sticky_classes.ipynb #c9bcbe48
+# %% ../../../nbs/26_sticky_classes.ipynb #55dbde6d
 def first_equal_topic(columns: Columns) -> np.ndarray:
     "For each topic the first one with the same subscribers; -1 = not assignable."
     assignable = (columns.partitions > 0) & (columns.subscriber_counts > 0)
@@ -77,7 +77,7 @@ def first_equal_topic(columns: Columns) -> np.ndarray:
         first[rest] = rest[first_equal_row(subscribers, offsets, key)]
     return first
 
-# %% ../../../nbs/26_sticky_classes.ipynb #1cba5dee
+# %% ../../../nbs/26_sticky_classes.ipynb #c675609f
 class Classes(NamedTuple):
     "The problem in counts: a row of pairs (class, subscriber) for each class."
 
@@ -103,7 +103,7 @@ class Classes(NamedTuple):
         "For each class the value that `key` has for its first subscriber."
         return key[self.member[self.offsets[:-1]]]
 
-# %% ../../../nbs/26_sticky_classes.ipynb #9197a2a2
+# %% ../../../nbs/26_sticky_classes.ipynb #9d0413f9
 def pair_of_partition(columns: Columns, class_of: np.ndarray, offsets: np.ndarray,
                       member: np.ndarray, group: np.ndarray) -> np.ndarray:
     "The pair of each partition's class and previous owner; `len(member)` = no owner."
@@ -126,7 +126,7 @@ def pair_of_partition(columns: Columns, class_of: np.ndarray, offsets: np.ndarra
     pair_of[key] = np.arange(pairs, dtype=np.int32)
     return pair_of.take(cell)
 
-# %% ../../../nbs/26_sticky_classes.ipynb #a94f7b1a
+# %% ../../../nbs/26_sticky_classes.ipynb #6f031b84
 class Compressed(NamedTuple):
     "A group, or many side by side, in counts, and the way back to partitions."
 
@@ -134,9 +134,9 @@ class Compressed(NamedTuple):
     class_of: np.ndarray
     "class of each topic, int32; -1 = not assignable"
     pair: np.ndarray
-    "the pair of each partition's class and previous owner; the number of pairs = no owner"
+    "pair of each partition's class and previous owner; the number of pairs = no owner"
 
-# %% ../../../nbs/26_sticky_classes.ipynb #e9ae6687
+# %% ../../../nbs/26_sticky_classes.ipynb #2f8a0f05
 def compress(columns: Columns) -> Compressed:
     "The classes of one group, or of many side by side."
     first = first_equal_topic(columns)
@@ -154,7 +154,7 @@ def compress(columns: Columns) -> Compressed:
     owned = np.bincount(pair, minlength=len(member) + 1)[:-1].astype(np.int32)
     return Compressed(Classes(size, offsets, member, owned), class_of, pair)
 
-# %% ../../../nbs/26_sticky_classes.ipynb #8c2456dd
+# %% ../../../nbs/26_sticky_classes.ipynb #40c8260d
 def components(classes: Classes, members: int) -> np.ndarray:
     "The component of each member, as the number of its first member."
     label, length = np.arange(members), row_lengths(classes.offsets)
@@ -167,7 +167,7 @@ def components(classes: Classes, members: int) -> np.ndarray:
             return label
         label = lower
 
-# %% ../../../nbs/26_sticky_classes.ipynb #6ccc57ec
+# %% ../../../nbs/26_sticky_classes.ipynb #d0aa89bc
 class LocalRows(NamedTuple):
     "Some classes by themselves."
 
@@ -179,7 +179,7 @@ class LocalRows(NamedTuple):
     member: np.ndarray
     "the member of each pair, as a position in `members`"
 
-# %% ../../../nbs/26_sticky_classes.ipynb #1100f425
+# %% ../../../nbs/26_sticky_classes.ipynb #f41d8478
 def local_rows(classes: Classes, rows: np.ndarray) -> LocalRows:
     "The given classes, with their members numbered without gaps."
     offsets, pairs = take_rows(classes.offsets, rows)
@@ -189,10 +189,10 @@ def local_rows(classes: Classes, rows: np.ndarray) -> LocalRows:
     number = np.cumsum(inside, dtype=np.int32) - np.int32(1)
     return LocalRows(np.flatnonzero(inside), offsets, pairs, number[member])
 
-# %% ../../../nbs/26_sticky_classes.ipynb #892ac946
+# %% ../../../nbs/26_sticky_classes.ipynb #a1089091
 def component_batches(rows: np.ndarray, key: np.ndarray,
                       offsets: np.ndarray) -> list[np.ndarray]:
-    "Rows in batches of about `Tuning.graph_pairs` pairs; components (`key`) stay whole."
+    "Rows in batches of about `graph_pairs` pairs; components (`key`) stay whole."
     rows = rows[np.argsort(key[rows], kind="stable")]
     pairs = np.cumsum(row_lengths(offsets)[rows]) // Tuning.graph_pairs
     batch = pairs[np.arange(len(rows)) - rank_in_run(key[rows])]

@@ -5,7 +5,7 @@
 # %% auto #0
 __all__ = ['first_numbers', 'released_partitions', 'free_partitions', 'owners_from_counts']
 
-# %% ../../../nbs/30_sticky_expand.ipynb #6fdc7802
+# %% ../../../nbs/30_sticky_expand.ipynb #8a33a85f
 import numpy as np
 
 from .classes import Compressed, Tuning
@@ -13,9 +13,10 @@ from ...columns import Columns
 from ...ragged import (
     deal_shares, row_offsets, row_ranges, stable_order, take_rows)
 
-# %% ../../../nbs/30_sticky_expand.ipynb #a2081796
-def first_numbers(partitions: np.ndarray, row: np.ndarray, share: np.ndarray) -> np.ndarray:
-    "For each class the highest number from which on it has a `share` of its partitions."
+# %% ../../../nbs/30_sticky_expand.ipynb #19d69b77
+def first_numbers(partitions: np.ndarray, row: np.ndarray,
+                  share: np.ndarray) -> np.ndarray:
+    "For each class the highest number from which on it has that `share` of partitions."
     low, high = np.zeros(len(share), int), np.zeros(len(share), int)
     total = np.bincount(row, partitions, len(share))
     np.maximum.at(high, row, partitions)
@@ -27,7 +28,7 @@ def first_numbers(partitions: np.ndarray, row: np.ndarray, share: np.ndarray) ->
         low, high = np.where(enough, middle, low), np.where(enough, high, middle)
     return low
 
-# %% ../../../nbs/30_sticky_expand.ipynb #3b64c41d
+# %% ../../../nbs/30_sticky_expand.ipynb #23cace46
 def released_partitions(columns: Columns, compressed: Compressed,
                         count: np.ndarray) -> np.ndarray:
     "Partitions that leave their owners: the last ones of a pair by (partition, topic)."
@@ -38,9 +39,11 @@ def released_partitions(columns: Columns, compressed: Compressed,
     number[over] = np.arange(len(over), dtype=np.int32)
     losing = np.append(np.bincount(row, minlength=rows), 0)
     topics = np.flatnonzero(losing[compressed.class_of])
-    of, partitions, share = compressed.class_of[topics], columns.partitions[topics], np.ones(rows)
+    of, partitions = compressed.class_of[topics], columns.partitions[topics]
+    share = np.ones(rows)
     if partitions.sum() >= Tuning.released_share:
-        leave, owners, had = (np.bincount(row, w, rows) for w in (gone, None, owned[over]))
+        leave, owners, had = (
+            np.bincount(row, weight, rows) for weight in (gone, None, owned[over]))
         share = (2 * leave + 8 * owners) / np.maximum(had, 1)
     while True:
         first = columns.start[topics] + first_numbers(partitions, of, share)[of]
@@ -57,17 +60,19 @@ def released_partitions(columns: Columns, compressed: Compressed,
     last = row_ranges(row_offsets(found)[1:] - gone, gone)[1]
     return places[mine[order[last]]]
 
-# %% ../../../nbs/30_sticky_expand.ipynb #b6e9bbb3
-def free_partitions(columns: Columns, class_of: np.ndarray, owner: np.ndarray) -> np.ndarray:
-    "Partitions without owner that shall have one, class by class, by (topic, partition)."
+# %% ../../../nbs/30_sticky_expand.ipynb #6b734d82
+def free_partitions(columns: Columns, class_of: np.ndarray,
+                    owner: np.ndarray) -> np.ndarray:
+    "Partitions that shall have an owner, class by class, by (topic, partition)."
     free = np.flatnonzero(owner < 0)
     topics = np.argsort(class_of, kind="stable")[np.count_nonzero(class_of < 0):]
     if len(topics) == len(class_of) and (topics[1:] > topics[:-1]).all():
         return free
     return free[take_rows(np.searchsorted(free, columns.start), topics)[1]]
 
-# %% ../../../nbs/30_sticky_expand.ipynb #771076ca
-def owners_from_counts(columns: Columns, compressed: Compressed, count: np.ndarray) -> np.ndarray:
+# %% ../../../nbs/30_sticky_expand.ipynb #639a50f2
+def owners_from_counts(columns: Columns, compressed: Compressed,
+                       count: np.ndarray) -> np.ndarray:
     "The owner column with `count` partitions per pair, of which the most are kept."
     classes, owner = compressed.classes, columns.previous.copy()
     if (classes.owned > count).any():
@@ -76,6 +81,7 @@ def owners_from_counts(columns: Columns, compressed: Compressed, count: np.ndarr
     if len(gets):
         member, share = classes.member[gets], (count - classes.owned)[gets]
         load = np.bincount(classes.member, count, columns.member_count).astype(np.int64)
-        turn = deal_shares(load[member] - share, share, np.searchsorted(gets, classes.offsets))
+        offsets = np.searchsorted(gets, classes.offsets)
+        turn = deal_shares(load[member] - share, share, offsets)
         owner[free_partitions(columns, compressed.class_of, owner)] = member[turn]
     return owner

@@ -5,7 +5,7 @@
 # %% auto #0
 __all__ = ['bits', 'mask_of', 'arc_sets', 'ResidualGraph', 'layers_from', 'send_from', 'push', 'push_cheapest']
 
-# %% ../../../nbs/27_sticky_flow.ipynb #194427ed
+# %% ../../../nbs/27_sticky_flow.ipynb #b0d1e554
 from collections.abc import Iterator
 from bisect import bisect_left
 from itertools import pairwise
@@ -14,7 +14,7 @@ import numpy as np
 
 from ...ragged import row_of
 
-# %% ../../../nbs/27_sticky_flow.ipynb #b75e9a3a
+# %% ../../../nbs/27_sticky_flow.ipynb #065e49cc
 def bits(nodes: int) -> Iterator[int]:
     "The nodes of a set, ascending."
     while nodes:
@@ -22,18 +22,18 @@ def bits(nodes: int) -> Iterator[int]:
         yield lowest.bit_length() - 1
         nodes ^= lowest
 
-# %% ../../../nbs/27_sticky_flow.ipynb #520e0a7f
+# %% ../../../nbs/27_sticky_flow.ipynb #0fcc735b
 def mask_of(chosen: np.ndarray) -> int:
     "The set of all chosen nodes."
     return int.from_bytes(np.packbits(chosen, bitorder="little").tobytes(), "little")
 
-# %% ../../../nbs/27_sticky_flow.ipynb #c3643a16
+# %% ../../../nbs/27_sticky_flow.ipynb #a0353f15
 def arc_sets(offsets: np.ndarray, member: np.ndarray, members: int, code: np.ndarray,
              by_class: list[int], by_member: list[int]) -> list[list[int]]:
     """Sets of the pairs that have a bit in their `code`, uint8.
 
-    For each bit in `by_class` a list with the set of members of each class, then for each
-    bit in `by_member` a list with the set of classes of each member.
+    For each bit in `by_class` a list with the members of each class, then for each bit
+    in `by_member` a list with the classes of each member.
     """
     table = np.zeros((len(offsets) - 1, members), np.uint8)
     table.ravel()[row_of(offsets) * np.int64(members) + member] = code
@@ -44,9 +44,9 @@ def arc_sets(offsets: np.ndarray, member: np.ndarray, members: int, code: np.nda
             sets.append([int.from_bytes(row, "little") for row in packed])
     return sets
 
-# %% ../../../nbs/27_sticky_flow.ipynb #0501d247
+# %% ../../../nbs/27_sticky_flow.ipynb #9399a114
 class ResidualGraph:
-    """Flow from classes to members, with cost 1 for each unit that its member did not own.
+    """Flow from classes to members, at cost 1 for each unit not owned by its member.
 
     Nodes are members, then classes. All capacities are at least the units to send.
     """
@@ -90,7 +90,8 @@ class ResidualGraph:
         "Class node, member and pair of an arc, and whether it leads to the member."
         node, member = max(tail, head), min(tail, head)
         first = node - self.members
-        pair = bisect_left(self.member, member, self.offsets[first], self.offsets[first + 1])
+        begin, end = self.offsets[first:first + 2]
+        pair = bisect_left(self.member, member, begin, end)
         return node, member, pair, head < tail
 
     def _capacity(self, pair, to_member):
@@ -112,10 +113,10 @@ class ResidualGraph:
             self.costly[member] ^= 1 << node
 
     def augment(self, path: list[int]) -> bool:
-        "Send as many units as fit along the path; whether the deficit at its end is filled."
+        "Send as many units as fit along the path; whether its end has no deficit now."
         arcs = [self._pair(tail, head) for tail, head in pairwise(path)]
-        units = min([self._excess[path[0]], self._deficit[path[-1]],
-                     *(self._capacity(pair, to_member) for *_, pair, to_member in arcs)])
+        capacities = [self._capacity(pair, to_member) for *_, pair, to_member in arcs]
+        units = min(self._excess[path[0]], self._deficit[path[-1]], *capacities)
         for node, member, pair, to_member in arcs:
             self._add(node, member, pair, units if to_member else -units)
         self._excess[path[0]] -= units
@@ -133,10 +134,10 @@ class ResidualGraph:
                 for node in bits(raised):
                     self.potential[node] = potential + 1
 
-# %% ../../../nbs/27_sticky_flow.ipynb #32c86514
+# %% ../../../nbs/27_sticky_flow.ipynb #b622a8b2
 def layers_from(graph: ResidualGraph, start: int, goal: int,
                 closed: int) -> tuple[list[int] | None, int]:
-    "Sets of nodes by distance from `start` to the first in `goal`, and all reached nodes."
+    "Sets of nodes by distance from `start` to the first in `goal`, and all reached."
     seen, layer, layers = start | closed, start, [start]
     while not layer & goal:
         reached = 0
@@ -150,7 +151,7 @@ def layers_from(graph: ResidualGraph, start: int, goal: int,
     layers[-1] &= goal
     return layers, seen & ~closed
 
-# %% ../../../nbs/27_sticky_flow.ipynb #b0a31aeb
+# %% ../../../nbs/27_sticky_flow.ipynb #79e6eec6
 def send_from(graph: ResidualGraph, node: int, layers: list[int]) -> bool:
     "Augment along one path from a node through the layers, if there is one."
     path = [node]
@@ -167,9 +168,9 @@ def send_from(graph: ResidualGraph, node: int, layers: list[int]) -> bool:
             layers[depth] &= ~(1 << path.pop())
     return False
 
-# %% ../../../nbs/27_sticky_flow.ipynb #33dc3d3c
+# %% ../../../nbs/27_sticky_flow.ipynb #e2344dbc
 def push(graph: ResidualGraph, closed: int = 0) -> int:
-    "Send units along admissible arcs until none can move; the nodes that the rest reaches."
+    "Send units along admissible arcs until none can move; the nodes still reached."
     start, goal = mask_of(graph.excess > 0), mask_of(graph.deficit > 0)
     while True:
         layers, reached = layers_from(graph, start, goal, closed)
@@ -183,9 +184,9 @@ def push(graph: ResidualGraph, closed: int = 0) -> int:
                 start &= ~(1 << node)
         goal |= layers[-1]
 
-# %% ../../../nbs/27_sticky_flow.ipynb #74fe3d9e
+# %% ../../../nbs/27_sticky_flow.ipynb #4fc0c8d4
 def push_cheapest(graph: ResidualGraph, raises: int) -> np.ndarray:
-    "Send units along cheapest paths; mask of nodes whose units remain after so many raises."
+    "Send units along cheapest paths; mask of nodes with units left at the end."
     for _ in range(raises + 1):
         reached = push(graph)
         if not graph.excess.any():

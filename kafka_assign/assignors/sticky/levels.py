@@ -6,7 +6,7 @@
 __all__ = ['highest_sources', 'decompose', 'Flattest', 'flattest', 'finishing_order', 'strongly_connected_components',
            'on_cycles', 'undecided']
 
-# %% ../../../nbs/29_sticky_levels.ipynb #4c913456
+# %% ../../../nbs/29_sticky_levels.ipynb #74d7936c
 from typing import NamedTuple
 
 import numpy as np
@@ -19,8 +19,9 @@ from .flow import (
 from ...ragged import (
     row_lengths, row_maxima, row_minima, row_of, row_sums, total_by_key)
 
-# %% ../../../nbs/29_sticky_levels.ipynb #582041cc
-def highest_sources(classes: Classes, count: np.ndarray, load: np.ndarray) -> np.ndarray:
+# %% ../../../nbs/29_sticky_levels.ipynb #2d0c3828
+def highest_sources(classes: Classes, count: np.ndarray,
+                    load: np.ndarray) -> np.ndarray:
     "For each member the highest load from which a way leads to it."
     level, length = load.copy(), row_lengths(classes.offsets)
     while True:
@@ -32,10 +33,10 @@ def highest_sources(classes: Classes, count: np.ndarray, load: np.ndarray) -> np
             return level
         level = raised
 
-# %% ../../../nbs/29_sticky_levels.ipynb #d9447ca2
+# %% ../../../nbs/29_sticky_levels.ipynb #9d351282
 def decompose(graph: ResidualGraph, load: np.ndarray, level: np.ndarray,
               parts: list[int]) -> None:
-    "Make the loads of sets of nodes as flat as possible, in place, and set their levels."
+    "Make the loads of sets of nodes the flattest, in place, and set their levels."
     nodes, members = (1 << graph.nodes) - 1, (1 << graph.members) - 1
     while parts:
         part = parts.pop()
@@ -54,7 +55,7 @@ def decompose(graph: ResidualGraph, load: np.ndarray, level: np.ndarray,
                 break
         level[inside] = load[inside].max()
 
-# %% ../../../nbs/29_sticky_levels.ipynb #24ba03ef
+# %% ../../../nbs/29_sticky_levels.ipynb #f3188505
 class Flattest(NamedTuple):
     "Flattest loads of all components."
 
@@ -65,7 +66,7 @@ class Flattest(NamedTuple):
     level: np.ndarray
     "the level of each member: its load, or one more"
 
-# %% ../../../nbs/29_sticky_levels.ipynb #a36fd211
+# %% ../../../nbs/29_sticky_levels.ipynb #c5312ffc
 def flattest(classes: Classes, component: np.ndarray, base: np.ndarray) -> Flattest:
     "The flattest loads if the classes are added to the loads in `base`."
     count, load = fill_in_turns(classes, component, base, Tuning.fill_passes)
@@ -80,12 +81,13 @@ def flattest(classes: Classes, component: np.ndarray, base: np.ndarray) -> Flatt
         graph = ResidualGraph(part.offsets, part.member, len(part.members), mine, free,
                               np.zeros(len(nodes), np.int64), np.zeros(len(rows), bool))
         loads, levels = load[part.members], level[part.members]
-        decompose(graph, loads, levels, [mask_of(nodes == one) for one in np.unique(nodes)])
+        parts = [mask_of(nodes == one) for one in np.unique(nodes)]
+        decompose(graph, loads, levels, parts)
         count[part.pairs], load[part.members] = graph.count, loads
         level[part.members] = levels
     return Flattest(count, load, level)
 
-# %% ../../../nbs/29_sticky_levels.ipynb #af2c9fe5
+# %% ../../../nbs/29_sticky_levels.ipynb #c5b1b29c
 def finishing_order(forward: list[int]) -> list[int]:
     "All nodes in the order in which a depth-first search leaves them."
     unseen, order = (1 << len(forward)) - 1, []
@@ -101,9 +103,10 @@ def finishing_order(forward: list[int]) -> list[int]:
                 order.append(path.pop())
     return order
 
-# %% ../../../nbs/29_sticky_levels.ipynb #98538b24
-def strongly_connected_components(forward: list[int], backward: list[int]) -> np.ndarray:
-    "A number for each node, equal for nodes between which ways lead in both directions."
+# %% ../../../nbs/29_sticky_levels.ipynb #11dbbde8
+def strongly_connected_components(forward: list[int],
+                                  backward: list[int]) -> np.ndarray:
+    "A number for each node, equal for nodes that are connected in both directions."
     unseen, component = (1 << len(forward)) - 1, np.zeros(len(forward), np.int64)
     for root in reversed(finishing_order(forward)):
         layer = unseen & 1 << root
@@ -116,29 +119,31 @@ def strongly_connected_components(forward: list[int], backward: list[int]) -> np
             layer = reached & unseen
     return component
 
-# %% ../../../nbs/29_sticky_levels.ipynb #a0dab175
+# %% ../../../nbs/29_sticky_levels.ipynb #19c2f4ff
 def on_cycles(part: LocalRows, lowest: np.ndarray, count: np.ndarray, full: np.ndarray,
               level: np.ndarray) -> np.ndarray:
     """Mask of pairs whose ends are in one strongly connected component.
 
-    `lowest` masks pairs whose member is on the lowest level of the class, `full` members
-    that have as many partitions as their `level`, a number that is different for each
-    level of each component.
+    `lowest` masks pairs whose member is on the lowest level of the class, `full` masks
+    members that have as many partitions as their level, and `level` is a number for
+    each level of each component.
     """
     members, first = len(part.members), len(part.members) + len(part.offsets) - 1
-    takers, givers, give, take = arc_sets(part.offsets, part.member, members,
-                                          lowest + np.uint8(2) * (count > 0), [1, 2], [2, 1])
+    code = lowest + np.uint8(2) * (count > 0)
+    takers, givers, give, take = arc_sets(
+        part.offsets, part.member, members, code, [1, 2], [2, 1])
     levels = [0] * (int(level.max()) + 1)
     forward = [rows << members for rows in give] + takers + levels
     backward = [rows << members for rows in take] + givers + levels
-    for member, (node, gives) in enumerate(zip((level + first).tolist(), full.tolist())):
+    for member, (node, gives) in enumerate(zip(level.tolist(), full.tolist())):
+        node += first
         into, out_of = (backward, forward) if gives else (forward, backward)
         into[member] |= 1 << node
         out_of[node] |= 1 << member
     component = strongly_connected_components(forward, backward)
     return component[members + row_of(part.offsets)] == component[part.member]
 
-# %% ../../../nbs/29_sticky_levels.ipynb #2158ec09
+# %% ../../../nbs/29_sticky_levels.ipynb #e2159f92
 def undecided(classes: Classes, component: np.ndarray, flat: Flattest) -> np.ndarray:
     "Mask of pairs whose count may differ between assignments with the flattest loads."
     length, level = row_lengths(classes.offsets), flat.level[classes.member]

@@ -5,7 +5,7 @@
 # %% auto #0
 __all__ = ['surely_uneven', 'balance_levels', 'best_counts', 'sticky_assign', 'fairness_only_assign', 'sticky_yet_fair_assign']
 
-# %% ../../../nbs/31_sticky_solve.ipynb #3c795dfe
+# %% ../../../nbs/31_sticky_solve.ipynb #0a8042c9
 from dataclasses import replace
 
 import numpy as np
@@ -19,37 +19,43 @@ from ...certificate.making import prove
 from ...columns import Columns
 from ...ragged import row_lengths, row_sums, total_by_key
 
-# %% ../../../nbs/31_sticky_solve.ipynb #42558361
-def surely_uneven(classes: Classes, component: np.ndarray, lower: np.ndarray) -> np.ndarray:
+# %% ../../../nbs/31_sticky_solve.ipynb #7fef8b24
+def surely_uneven(classes: Classes, component: np.ndarray,
+                  lower: np.ndarray) -> np.ndarray:
     "Mask of members whose component is not worth a trial."
-    key, length, members = classes.key_of_class(component), row_lengths(classes.offsets), len(lower)
+    key, members = classes.key_of_class(component), len(lower)
+    length = row_lengths(classes.offsets)
     skip = np.bincount(key, length, members) < Tuning.small_component
     skip &= np.bincount(key, minlength=members) > 1
     skip[key[classes.size > (classes.key_of_class(lower) + 1) * length]] = True
     return skip[component]
 
-# %% ../../../nbs/31_sticky_solve.ipynb #1ad90116
+# %% ../../../nbs/31_sticky_solve.ipynb #47e6ce8e
 def balance_levels(classes: Classes, component: np.ndarray) -> np.ndarray:
     "The best counts per pair of components that cannot be balanced perfectly."
     members = len(component)
     flat = flattest(classes, component, np.zeros(members, np.int64))
     left = undecided(classes, component, flat)
     count, fixed = flat.count.copy(), np.where(left, 0, flat.count)
-    rest, pair = classes._replace(size=classes.size - row_sums(fixed, classes.offsets)).among(left)
+    size = classes.size - row_sums(fixed, classes.offsets)
+    rest, pair = classes._replace(size=size).among(left)
     if len(rest.size):
         lower = flat.level - 1 - total_by_key(fixed, classes.member, members)
-        count[pair], failed = balanced_counts(rest, components(rest, members), lower, trial=False)
+        component = components(rest, members)
+        count[pair], failed = balanced_counts(rest, component, lower, trial=False)
         if failed.any():
-            raise RuntimeError(f"levels must balance (got {failed.sum()} members out of balance)")
+            raise RuntimeError(f"levels must balance (got {failed.sum()} others)")
     return count
 
-# %% ../../../nbs/31_sticky_solve.ipynb #62a5440c
+# %% ../../../nbs/31_sticky_solve.ipynb #b5330fec
 def best_counts(classes: Classes, members: int) -> np.ndarray:
     "Counts per pair: the flattest loads, then the most partitions kept."
     component = components(classes, members)
     total = total_by_key(classes.size, classes.key_of_class(component), members)
-    mean = (total // np.maximum(np.bincount(component, minlength=members), 1))[component]
-    count, uneven = np.zeros(len(classes.member), np.int32), surely_uneven(classes, component, mean)
+    size = np.bincount(component, minlength=members)
+    mean = (total // np.maximum(size, 1))[component]
+    uneven = surely_uneven(classes, component, mean)
+    count = np.zeros(len(classes.member), np.int32)
     part, pair = classes.among(~uneven[classes.member])
     if len(part.size):
         count[pair], failed = balanced_counts(part, component, mean, trial=True)
@@ -59,26 +65,29 @@ def best_counts(classes: Classes, members: int) -> np.ndarray:
         count[pair] = balance_levels(part, component)
     return count
 
-# %% ../../../nbs/31_sticky_solve.ipynb #d4047b9d
+# %% ../../../nbs/31_sticky_solve.ipynb #5e364e99
 @strategy("sticky", kafka="StickyAssignor", many=True, claims="sticky", prove=prove)
 def sticky_assign(columns: Columns) -> np.ndarray:
-    "The flattest loads, then the most partitions kept, then topics spread as far as it costs nothing."
+    "The flattest loads, then the most partitions kept, then topics spread evenly."
     compressed = compress(columns)
-    return owners_from_counts(columns, compressed, best_counts(compressed.classes, columns.member_count))
+    count = best_counts(compressed.classes, columns.member_count)
+    return owners_from_counts(columns, compressed, count)
 
-# %% ../../../nbs/31_sticky_solve.ipynb #4eb383b1
+# %% ../../../nbs/31_sticky_solve.ipynb #b80c7d6a
 @strategy("fairness-only", many=True, usual=False)
 def fairness_only_assign(columns: Columns) -> np.ndarray:
     "`sticky` as if no partition had a previous owner."
     return sticky_assign(replace(columns, previous=np.full(columns.size, -1, np.int32)))
 
-# %% ../../../nbs/31_sticky_solve.ipynb #099c0e9b
-@strategy("sticky-yet-fair", many=True, claims="sticky", without=["nobody-idle"], usual=False)
+# %% ../../../nbs/31_sticky_solve.ipynb #fe4fe11f
+@strategy("sticky-yet-fair", many=True, claims="sticky", without=["nobody-idle"],
+          usual=False)
 def sticky_yet_fair_assign(columns: Columns) -> np.ndarray:
-    "All valid ownership is kept; the free partitions make the loads as flat as that allows."
+    "All valid ownership is kept; free partitions make loads as flat as that allows."
     compressed = compress(columns)
     classes, members = compressed.classes, columns.member_count
-    free = classes._replace(size=classes.size - row_sums(classes.owned, classes.offsets))
+    owned = row_sums(classes.owned, classes.offsets)
+    free = classes._replace(size=classes.size - owned)
     load = total_by_key(classes.owned, classes.member, members)
     count = classes.owned + flattest(free, components(classes, members), load).count
     return owners_from_counts(columns, compressed, count)

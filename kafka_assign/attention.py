@@ -109,12 +109,6 @@ def shortfalls(columns: Columns, current: Outcome,
 LEAST_HOT_LAG = 1000          # records; a smaller lag of one partition is not reported
 
 
-def _always_idle(current, results):
-    "Members that are idle now and under every strategy, per group."
-    idle = np.minimum(current.figures["idle"], _least(results, "idle"))
-    return idle * (current.figures["partitions"] > 0)
-
-
 def _hot_partition(columns, current):
     "The largest lag of a partition if it is more than half of the lag, else 0."
     if columns.lag is None:
@@ -130,7 +124,9 @@ def incurable(
         columns: Columns, current: Outcome,
         results: Mapping[str, Outcome]) -> Iterator[tuple[int, int, str, str]]:
     "What no strategy cures: group, number affected, reason and remedy in words."
-    idle, hot = _always_idle(current, results), _hot_partition(columns, current)
+    idle = np.minimum(current.figures["idle"], _least(results, "idle"))
+    idle *= current.figures["partitions"] > 0
+    hot = _hot_partition(columns, current)
     for group in np.flatnonzero(idle).tolist():
         count, members = int(idle[group]), int(current.figures["members"][group])
         idle_of = f"{count:,} of {counted(members, 'member')} idle"
@@ -164,12 +160,6 @@ _REASONS = {       # of kinds 1 to 5: what is counted, and the words around the 
     3: ("partition", "largest load {}, {:,} would do"),
     4: ("record", "one member lags {} behind, {:,} would do"),
     5: ("partition number", "{} of declared joins split over members, {:,} would do")}
-
-
-def _reason(kind, now, possible):
-    "Why a group needs attention, in words."
-    word, words = _REASONS[kind]
-    return words.format(counted(now, word), possible)
 
 # %% ../nbs/40_attention.ipynb #01904d43
 def _remedy(group, cured, results, clients):
@@ -207,10 +197,12 @@ def needs(columns: Columns, current: Outcome, results: Mapping[str, Outcome],
     for kind, short in shortfalls(columns, current, results).items():
         for group in np.flatnonzero(short.affected > 0).tolist():
             if group not in found:
-                now, possible = int(short.now[group]), int(short.possible[group])
-                remedy = _remedy(group, short.cured, results, clients)
-                found[group] = Need(group, kind, int(short.affected[group]),
-                                    _reason(kind, now, possible), *remedy)
+                word, words = _REASONS[kind]
+                now = counted(int(short.now[group]), word)
+                found[group] = Need(
+                    group, kind, int(short.affected[group]),
+                    words.format(now, int(short.possible[group])),
+                    *_remedy(group, short.cured, results, clients))
     for group, affected, reason, remedy in incurable(columns, current, results):
         found.setdefault(group, Need(group, 6, affected, reason, "", remedy))
     for group, need in found.items():

@@ -23,37 +23,33 @@ class Outcome(NamedTuple):
     owner: np.ndarray
     "the owner of each partition; -1 = none"
     figures: Mapping[str, np.ndarray]
-    "the figures of `metrics.measure`, per group"
-    split: np.ndarray
-    "split partition numbers of declared joins, per group"
+    "per group those of `metrics.measure`, and `split_joins` of declared joins"
 
 # %% ../nbs/40_attention.ipynb #983dfe03
 def outcome(columns: Columns, owner: np.ndarray,
             join: np.ndarray | None = None) -> Outcome:
     "Measure an owner column; `join` numbers the join of each topic, -1 = in none."
-    split = np.zeros(columns.groups, np.int64)
-    if join is not None:
-        split = split_numbers(columns, owner, join)
-    return Outcome(owner, measure(columns, owner), split)
+    split = (np.zeros(columns.groups, np.int64) if join is None
+             else split_numbers(columns, owner, join))
+    return Outcome(owner, {**measure(columns, owner), "split_joins": split})
 
 # %% ../nbs/40_attention.ipynb #b6d51ebf
 UNATTAINABLE = np.iinfo(np.int64).max
 
 
-def _least(outcomes, figure):
+def _least(results, figure):
     "The least value of a figure over all outcomes, per group."
-    return np.minimum.reduce([one.figures[figure] for one in outcomes])
+    return np.minimum.reduce([one.figures[figure] for one in results.values()])
 
 
 def attainable(results: Mapping[str, Outcome]) -> dict[str, Outcome]:
     "The outcomes, without the figures of groups of which another one assigns more."
-    least, found = _least(results.values(), "unowned"), {}
-    for name, (owner, figures, split) in results.items():
+    least, found = _least(results, "unowned"), {}
+    for name, (owner, figures) in results.items():
         short = figures["unowned"] > least
-        replaced = {figure: np.where(short, UNATTAINABLE, figures[figure])
-                    for figure in ("max_load", "lag_max", "could_take", "idle")}
-        split = np.where(short, UNATTAINABLE, split)
-        found[name] = Outcome(owner, {**figures, **replaced}, split)
+        replaced = {figure: np.where(short, UNATTAINABLE, figures[figure]) for figure
+                    in ("max_load", "lag_max", "could_take", "idle", "split_joins")}
+        found[name] = Outcome(owner, {**figures, **replaced})
     return found
 
 # %% ../nbs/40_attention.ipynb #75fc43a6
@@ -69,62 +65,48 @@ class Shortfall(NamedTuple):
     "per strategy, whether it cures each group"
 
 # %% ../nbs/40_attention.ipynb #d5a5b307
-def _should_be_zero(figure, current, results):
-    "The shortfall of a figure that should be zero."
+def _shortfall(figure, current, results, possible=None):
+    "How far a figure is above its least value, or above a number known to be possible."
     now = current.figures[figure]
-    cured = {name: one.figures[figure] == 0 for name, one in results.items()}
-    return Shortfall(now, np.zeros_like(now), now, cured)
+    best = _least(results, figure) if possible is None else np.full_like(now, possible)
+    cured = {name: one.figures[figure] == best for name, one in results.items()}
+    return Shortfall(now, best, np.maximum(now - best, 0), cured)
 
 # %% ../nbs/40_attention.ipynb #7c477cd2
 def _overload(columns, current, results):
     "The shortfall of the largest load."
-    now, best = current.figures["max_load"], _least(results.values(), "max_load")
-    above = loads(columns, current.owner) - best[row_of(columns.member_offsets)]
-    affected = row_sums(np.maximum(above, 0), columns.member_offsets)
-    cured = {name: one.figures["max_load"] == best for name, one in results.items()}
-    return Shortfall(now, best, affected, cured)
+    short = _shortfall("max_load", current, results)
+    least = short.possible[row_of(columns.member_offsets)]
+    above = np.maximum(loads(columns, current.owner) - least, 0)
+    return short._replace(affected=row_sums(above, columns.member_offsets))
 
 # %% ../nbs/40_attention.ipynb #42180b74
 def _excess_lag(columns, current, results):
     "The shortfall of the largest lag of a member."
-    now, best = current.figures["lag_max"], _least(results.values(), "lag_max")
-    short = (now > 0) & (now >= 2 * best)
-    affected = np.zeros_like(now)
-    if short.any():
-        worst = np.where(short, now, -1)[row_of(columns.member_offsets)]
+    now, best, _, cured = _shortfall("lag_max", current, results)
+    affected, excess = np.zeros_like(now), (now > 0) & (now >= 2 * best)
+    if excess.any():
+        worst = np.where(excess, now, -1)[row_of(columns.member_offsets)]
         is_worst = np.append(lag_per_member(columns, current.owner) == worst, False)
         lagging = (columns.lag > 0) & is_worst[current.owner]
         affected = row_sums(lagging, columns.group_offsets)
-    after = {name: one.figures["lag_max"] for name, one in results.items()}
-    cured = {name: (lag == best) | (lag < 2 * best) for name, lag in after.items()}
+    cured = {name: least | (results[name].figures["lag_max"] < 2 * best)
+             for name, least in cured.items()}
     return Shortfall(now, best, affected, cured)
-
-# %% ../nbs/40_attention.ipynb #f649fd5d
-def _split_joins(current, results):
-    "The shortfall of the split partition numbers of declared joins."
-    best = np.minimum.reduce([one.split for one in results.values()])
-    cured = {name: one.split == best for name, one in results.items()}
-    return Shortfall(current.split, best, np.maximum(current.split - best, 0), cured)
 
 # %% ../nbs/40_attention.ipynb #6565a7c1
 def shortfalls(columns: Columns, current: Outcome,
                results: Mapping[str, Outcome]) -> dict[int, Shortfall]:
     "The five kinds of need that a strategy cures, by kind."
     return {
-        1: _should_be_zero("unowned", current, results),
-        2: _should_be_zero("could_take", current, results),
+        1: _shortfall("unowned", current, results, possible=0),
+        2: _shortfall("could_take", current, results, possible=0),
         3: _overload(columns, current, results),
         4: _excess_lag(columns, current, results),
-        5: _split_joins(current, results)}
+        5: _shortfall("split_joins", current, results)}
 
 # %% ../nbs/40_attention.ipynb #b389eedb
 LEAST_HOT_LAG = 1000          # records; a smaller lag of one partition is not reported
-
-
-def _always_idle(current, results):
-    "Members that are idle now and under every strategy, per group."
-    idle = np.minimum(current.figures["idle"], _least(results.values(), "idle"))
-    return idle * (current.figures["partitions"] > 0)
 
 
 def _hot_partition(columns, current):
@@ -133,16 +115,18 @@ def _hot_partition(columns, current):
         return np.zeros(columns.groups, np.int64)
     lag = np.where(current.owner >= 0, np.maximum(columns.lag, 0), 0)
     largest = row_maxima(lag, columns.group_offsets)
-    total = row_sums(lag, columns.group_offsets)
-    hot = (largest >= LEAST_HOT_LAG) & (largest > total // 2)
-    return np.where(hot & (current.figures["members"] > 1), largest, 0)
+    hot = largest > row_sums(lag, columns.group_offsets) // 2
+    hot &= (largest >= LEAST_HOT_LAG) & (current.figures["members"] > 1)
+    return np.where(hot, largest, 0)
 
 
 def incurable(
         columns: Columns, current: Outcome,
         results: Mapping[str, Outcome]) -> Iterator[tuple[int, int, str, str]]:
     "What no strategy cures: group, number affected, reason and remedy in words."
-    idle, hot = _always_idle(current, results), _hot_partition(columns, current)
+    idle = np.minimum(current.figures["idle"], _least(results, "idle"))
+    idle *= current.figures["partitions"] > 0
+    hot = _hot_partition(columns, current)
     for group in np.flatnonzero(idle).tolist():
         count, members = int(idle[group]), int(current.figures["members"][group])
         idle_of = f"{count:,} of {counted(members, 'member')} idle"
@@ -176,12 +160,6 @@ _REASONS = {       # of kinds 1 to 5: what is counted, and the words around the 
     3: ("partition", "largest load {}, {:,} would do"),
     4: ("record", "one member lags {} behind, {:,} would do"),
     5: ("partition number", "{} of declared joins split over members, {:,} would do")}
-
-
-def _reason(kind, now, possible):
-    "Why a group needs attention, in words."
-    word, words = _REASONS[kind]
-    return words.format(counted(now, word), possible)
 
 # %% ../nbs/40_attention.ipynb #01904d43
 def _remedy(group, cured, results, clients):
@@ -219,10 +197,12 @@ def needs(columns: Columns, current: Outcome, results: Mapping[str, Outcome],
     for kind, short in shortfalls(columns, current, results).items():
         for group in np.flatnonzero(short.affected > 0).tolist():
             if group not in found:
-                now, possible = int(short.now[group]), int(short.possible[group])
-                remedy = _remedy(group, short.cured, results, clients)
-                found[group] = Need(group, kind, int(short.affected[group]),
-                                    _reason(kind, now, possible), *remedy)
+                word, words = _REASONS[kind]
+                now = counted(int(short.now[group]), word)
+                found[group] = Need(
+                    group, kind, int(short.affected[group]),
+                    words.format(now, int(short.possible[group])),
+                    *_remedy(group, short.cured, results, clients))
     for group, affected, reason, remedy in incurable(columns, current, results):
         found.setdefault(group, Need(group, 6, affected, reason, "", remedy))
     for group, need in found.items():

@@ -4,21 +4,23 @@
 
 # %% auto #0
 __all__ = ['PIXELS', 'CARD', 'RIM', 'TRACK', 'QUIET', 'INK', 'HUES', 'BLACK', 'WHITE', 'BANDS', 'NAMED_LOOKS', 'LIGHT', 'DARK',
-           'BAR_TONES', 'FONT', 'Look', 'shade', 'looks', 'drawable', 'text_width', 'matplotlib_defaults', 'Canvas',
-           'compact', 'Drawing']
+           'BAR_TONES', 'Look', 'shade', 'looks', 'matplotlib_defaults', 'Picture', 'compact', 'Drawing']
 
 # %% ../../nbs/47_pictures_draw.ipynb #7901ca69
 import io
+from base64 import b64encode
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from functools import cache, cached_property
+from functools import cached_property
+from html import escape
+from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
 
-from ..names import shown
 from .layout import (
-    HEAD, KEPT, MOVED, NO_OWNER, PLACED, TEXT, TOPIC_GAP, WIDTH, Font, Scene, best_layout, flowing)
+    HEAD, KEPT, MOVED, NO_OWNER, PLACED, TEXT, TOPIC_GAP, WIDTH, Scene, best_layout, distinct,
+    drawable, fitted, flowing, text_width, typeface)
 
 # %% ../../nbs/47_pictures_draw.ipynb #fc832446
 PIXELS = 2                       # in the file, for each pixel of the page
@@ -51,33 +53,6 @@ def looks(count: int) -> list[Look]:
     return [Look(hue, WHITE if hue == HUES[0] else BLACK, band)        # black is hard to read on it
             for band in BANDS for hue in HUES][:count]
 
-# %% ../../nbs/47_pictures_draw.ipynb #e3c57b29
-@cache
-def _typeface(bold=False):
-    "The file of the font, the font to measure text with, and the characters that it has."
-    import matplotlib
-    from matplotlib.ft2font import FT2Font
-    file = f"{matplotlib.get_data_path()}/fonts/ttf/DejaVuSans{'-Bold' if bold else ''}.ttf"
-    font = FT2Font(file)
-    return file, font, frozenset(font.get_charmap())
-
-
-def drawable(name: str) -> str:
-    "`name` as it can be drawn: no control characters, and a box for what the font does not have."
-    known = _typeface()[2]
-    return "".join(c if ord(c) in known else "□" for c in shown(name))
-
-# %% ../../nbs/47_pictures_draw.ipynb #d0a11004
-def text_width(text: str, size: float = TEXT, bold: bool = False) -> float:
-    "How wide drawable `text` is in pixels."
-    font = _typeface(bold)[1]
-    font.set_size(size, 72 * 16)
-    font.set_text(text)
-    return font.get_width_height()[0] / 64 / 16
-
-
-FONT = Font(text_width, drawable)
-
 # %% ../../nbs/47_pictures_draw.ipynb #502ea296
 @contextmanager
 def matplotlib_defaults() -> Iterator[None]:
@@ -88,12 +63,12 @@ def matplotlib_defaults() -> Iterator[None]:
         yield
 
 # %% ../../nbs/47_pictures_draw.ipynb #d0a11005
-class Canvas:
-    "A card of `height` pixels to draw on, the origin at its top left."
+class Picture:
+    "A card of `height` pixels, the origin at its top left, and what it shows in `words`."
 
-    def __init__(self, height: float):
+    def __init__(self, height: float, words: str = ""):
         from matplotlib.figure import Figure
-        self.height = height
+        self.height, self.words = height, words
         self.figure = Figure(figsize=(WIDTH / 72, height / 72), dpi=72, facecolor="none")
         self.axes = self.figure.add_axes(
             (0, 0, 1, 1), xlim=(0, WIDTH), ylim=(height, 0), autoscale_on=False)
@@ -102,7 +77,7 @@ class Canvas:
 
     @cached_property
     def png(self) -> bytes:
-        "The picture as a PNG file: the same picture gives the same bytes."
+        "The PNG file; the same picture has the same bytes."
         from PIL import Image
         full, out, size = io.BytesIO(), io.BytesIO(), {"compress_level": 1}
         with matplotlib_defaults():
@@ -111,6 +86,23 @@ class Canvas:
         image = Image.open(full).quantize(256, method=method, dither=dither)
         image.save(out, "png", optimize=True)
         return out.getvalue()
+
+    def html(self) -> str:
+        "An HTML figure that needs no other file: the picture and its words to unfold."
+        image, words = b64encode(self.png).decode(), escape(self.words)
+        return (f'<figure><img src="data:image/png;base64,{image}" width="{WIDTH}" '
+                f'alt="{words}"><details><summary>In words</summary>'
+                f"<pre>{words}</pre></details></figure>")
+
+    def save(self, path: str | Path) -> None:
+        "Write the PNG to a file."
+        Path(path).write_bytes(self.png)
+
+    def __repr__(self) -> str:
+        return self.words
+
+    def _repr_png_(self):
+        return self.png, {"width": WIDTH, "alt": self.words}
 
     def box(self, x: float, y: float, width: float, height: float, fill: str = "none",
             edge: str = "none", line: float = 1, radius: float = 0, dashed: bool = False) -> None:
@@ -133,7 +125,7 @@ class Canvas:
              at: str = "left", bold: bool = False) -> None:
         "Drawable words with their left end, center or right end at `x`, centered on `y`."
         from matplotlib.font_manager import FontProperties
-        font = FontProperties(fname=_typeface(bold)[0], size=size)
+        font = FontProperties(fname=typeface(bold)[0], size=size)
         self.axes.text(x, y, words, color=color, ha=at, va="center_baseline",
                        fontproperties=font, parse_math=False)
 
@@ -164,11 +156,11 @@ def compact(number: float) -> str:
 
 # %% ../../nbs/47_pictures_draw.ipynb #334b4714
 class Drawing:
-    "A scene on a card, `canvas`: cells if they fit, else counts."
+    "A scene on a card, `picture`: cells if they fit, else counts."
 
     @matplotlib_defaults()
     def __init__(self, scene: Scene):
-        self.scene, self.layout = scene, best_layout(scene, FONT)
+        self.scene, self.layout = scene, best_layout(scene)
         self.looks, panels = looks(len(scene.topics)), range(len(scene.assignments))
         counts = [] if self.layout.cells else [scene.counts(i, self.layout.column) for i in panels]
         most = max((own[:-1].max(initial=1) for own in counts), default=1)
@@ -176,7 +168,7 @@ class Drawing:
         widths = [width + 5 + text_width(words, 10) + 16 for width, _, words in entries]
         spots, below = flowing(widths), -(-len(panels) // self.layout.across) * self.layout.across
         bottom = self.layout.corner(below)[1] - HEAD
-        self.canvas = Canvas(bottom + (20 * (spots[-1][1] + 1) + 8 if entries else 0))
+        self.picture = Picture(bottom + (20 * (spots[-1][1] + 1) + 8 if entries else 0))
         for i in panels:
             self._head(i)
             self._rows(i)
@@ -185,22 +177,22 @@ class Drawing:
             self._bars([scene.lag_parts(i) for i in panels], 1)
         for (width, draw, words), (x, line) in zip(entries, spots):
             draw(x, bottom + 20 * line + 10)
-            self.canvas.text(x + width + 5, bottom + 20 * line + 10, words, 10, QUIET)
+            self.picture.text(x + width + 5, bottom + 20 * line + 10, words, 10, QUIET)
         for i in panels:
             self._heat(i, counts[i], most) if counts else self._cells(i)
 
     def _head(self, panel):
         "Title, figures, and what the bars are."
-        layout, draw, assignment = self.layout, self.canvas.text, self.scene.assignments[panel]
+        layout, draw, assignment = self.layout, self.picture.text, self.scene.assignments[panel]
         (x, y), figures = layout.corner(panel), assignment.summary()
-        title = FONT.fitted(str(self.scene.titles[panel]), layout.panel, 13, True)
+        title = fitted(str(self.scene.titles[panel]), layout.panel, 13, True)
         draw(x, y - HEAD + 9, title, 13, bold=True)
         had = (assignment.group.previous >= 0).any()
         keys = ["kept", "moved", "placed", "unassigned"] if had else ["unassigned"]
         words = [f"{key} {figures[key]:,}" for key in keys if figures[key] or key == "kept"]
         words = " · ".join([f"score {figures['balance_score']:,}", *words])
         size = next((s for s in (10, 9, 8) if text_width(words, s) <= layout.panel), 7.5)
-        draw(x, y - HEAD + 28, FONT.fitted(words, layout.panel, size), size, QUIET)
+        draw(x, y - HEAD + 28, fitted(words, layout.panel, size), size, QUIET)
         for slot, word in enumerate(["load", "lag"][:layout.bars]):
             draw(x + layout.panel - (layout.bars - slot) * layout.bar, y - 9, word, 9.5, QUIET)
 
@@ -210,15 +202,15 @@ class Drawing:
         (x, y), present, low = layout.corner(panel), scene.present[panel], layout.row <= 8
         high = row - (0 if low else 3)
         tracks = [(x, y + line * row, layout.panel, high) for line in np.flatnonzero(present)]
-        self.canvas.boxes(tracks, TRACK)
+        self.picture.boxes(tracks, TRACK)
         for line in () if low else np.flatnonzero(~present):
-            self.canvas.text(x, y + line * row + high / 2, "not a member", 9.5, QUIET)
+            self.picture.text(x, y + line * row + high / 2, "not a member", 9.5, QUIET)
         if panel % layout.across == 0:
-            every, names = -(-14 // row), FONT.distinct(scene.labels, layout.left - 10)
+            every, names = -(-14 // row), distinct(scene.labels, layout.left - 10)
             rows = [(line, names[line], TEXT, INK) for line in range(0, len(names), every)]
             for line, *name in rows + [(scene.lines, *NO_OWNER, QUIET)] * scene.orphans:
                 middle = y + line * row + (row / 2 - 1.5 if every == 1 else 6)
-                self.canvas.text(x - 10, middle, *name, "right")
+                self.picture.text(x - 10, middle, *name, "right")
 
     def _bars(self, parts, slot):
         "A column of stacked bars in each panel, all of one scale; numbers if rows are high."
@@ -234,10 +226,10 @@ class Drawing:
             for begin, end, tone in zip(ends[:-1], ends[1:], BAR_TONES):
                 bars = [(x + begin[i], y + i * row + inset, end[i] - begin[i], thick)
                         for i in np.flatnonzero(end > begin)]
-                self.canvas.boxes(bars, tone)
+                self.picture.boxes(bars, tone)
             for i in np.flatnonzero(self.scene.present[panel]) if high else ():
                 total = compact(own[:, i].sum())
-                self.canvas.text(x + ends[-1][i] + 4, y + i * row + row / 2 - 1.5, total, 9.5)
+                self.picture.text(x + ends[-1][i] + 4, y + i * row + row / 2 - 1.5, total, 9.5)
 
     def _cells(self, panel):
         "All partitions of a panel in the rows of their owners, with names, numbers, or nothing."
@@ -247,14 +239,14 @@ class Drawing:
             x, y = left + step * layout.unit + gap * TOPIC_GAP, top + row * layout.row
             width = max(length * layout.unit - (0.5 if layout.bundled else 2), 0.5)
             height, look = layout.row - 3, self.looks[topic]
-            self.canvas.cell(x, y, width, height, look, mark)
+            self.picture.cell(x, y, width, height, look, mark)
             words = f"×{number:,}" if layout.bundled else str(number)
             if layout.named:
                 words = f"{drawable(self.scene.topics[topic])}-{number}"
             size = layout.size
             if size and (layout.named or text_width(words, size) <= width - 2):
                 middle = y + height / 2 - (1.5 if look.band != "none" else 0)
-                self.canvas.text(x + width / 2, middle, words, size, look.ink, "center")
+                self.picture.text(x + width / 2, middle, words, size, look.ink, "center")
 
     def _heat(self, panel, counts, most):
         "The counts of a panel, with the first and last topic above them."
@@ -263,15 +255,15 @@ class Drawing:
         wide, high = layout.column_width, layout.row
         corners = [(x + j * wide, y + i * high, wide - (wide > 7), high - (high > 7))
                    for i, j in zip(row, column)]
-        self.canvas.boxes(corners, shade(counts[row, column] / most))
+        self.picture.boxes(corners, shade(counts[row, column] / most))
         names = [topics[0], topics[-1]] if len(topics) > 1 else topics
-        names = [FONT.fitted(name, layout.room / 2 - 20, 9.5) for name in names]
-        self.canvas.text(x, y - 9, " … ".join(names), 9.5, QUIET)
+        names = [fitted(name, layout.room / 2 - 20, 9.5) for name in names]
+        self.picture.text(x, y - 9, " … ".join(names), 9.5, QUIET)
 
     def _cell_entries(self):
         "Entries of the legend: how wide a sign is, what draws it (at x, middle y), and its words."
         def cell(look, mark=KEPT):
-            return lambda x, y: self.canvas.cell(x, y - 7, 14, 14, look, mark)
+            return lambda x, y: self.picture.cell(x, y - 7, 14, 14, look, mark)
 
         def shades(x, y):
             for i in range(6):
@@ -283,17 +275,17 @@ class Drawing:
             return marked
         if len(topics) > NAMED_LOOKS:
             return [(94, shades, f"{len(topics):,} topics, from the first to the last"), *marked]
-        names = FONT.distinct(topics, 150, 10)
+        names = distinct(topics, 150, 10)
         return [(14, cell(look), name) for look, name in zip(self.looks, names)] + marked
 
     def _count_entries(self, most):
         "Entries for the shades of counts, what a line and a column are, and the tones of bars."
         def ramp(x, y):
             shades = shade(np.arange(60) / 59)
-            self.canvas.boxes([(x + i, y - 6, 1, 12) for i in range(60)], shades)
+            self.picture.boxes([(x + i, y - 6, 1, 12) for i in range(60)], shades)
 
         def bar(tone):
-            return lambda x, y: self.canvas.box(x, y - 6, 14, 12, tone)
+            return lambda x, y: self.picture.box(x, y - 6, 14, 12, tone)
         words, found = f"partitions per member, up to {most:.3g}", self.scene.marks_found
         for name, many, places in (("line", "members", self.scene.line),
                                    ("column", "topics", self.layout.column)):

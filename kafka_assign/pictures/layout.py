@@ -5,21 +5,23 @@
 # %% auto #0
 __all__ = ['WIDTH', 'EDGE', 'GUTTER', 'HEAD', 'BAR', 'TEXT', 'LABEL_SIZES', 'NO_OWNER', 'MOST_ROWS', 'MOST_STACKED', 'LOWEST',
            'STRIPS', 'TOPIC_GAP', 'NARROWEST', 'COMFORTABLE', 'GENEROUS', 'NARROW', 'BROAD', 'KEPT', 'MOVED', 'PLACED',
-           'Font', 'marks', 'Cells', 'Scene', 'Layout', 'best_layout', 'flowing']
+           'typeface', 'drawable', 'text_width', 'fitted', 'distinct', 'marks', 'Cells', 'Scene', 'Layout',
+           'best_layout', 'flowing']
 
 # %% ../../nbs/46_pictures_layout.ipynb #1221ed4f
 import re
 from bisect import bisect_right
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
+from functools import cache
 from os.path import commonprefix
 from typing import NamedTuple
 
 import numpy as np
 
 from ..assignment import Assignment
-from ..names import java_sorted
+from ..names import java_sorted, shown
 from .words import shortened
-from ..ragged import row_offsets
+from ..ragged import rank_in_run, row_offsets
 
 # %% ../../nbs/46_pictures_layout.ipynb #261ab6f7
 WIDTH = 760                     # pixels, like everything here
@@ -34,28 +36,47 @@ TOPIC_GAP, NARROWEST = 5, 6     # between the topics of a row; the narrowest cel
 COMFORTABLE, GENEROUS = 28, 72  # the widest cell with a number, and with a name
 NARROW, BROAD = 4, 40           # the narrowest and broadest column of counts
 
+# %% ../../nbs/46_pictures_layout.ipynb #e3c57b29
+@cache
+def typeface(bold: bool = False) -> tuple:
+    "The file of the font, the font to measure text with, and the characters that it has."
+    import matplotlib
+    from matplotlib.ft2font import FT2Font
+    file = f"{matplotlib.get_data_path()}/fonts/ttf/DejaVuSans{'-Bold' if bold else ''}.ttf"
+    font = FT2Font(file)
+    return file, font, frozenset(font.get_charmap())
+
+# %% ../../nbs/46_pictures_layout.ipynb #e3c57b2a
+def drawable(name: str) -> str:
+    "`name` as it can be drawn: no control characters, and a box for what the font does not have."
+    known = typeface()[2]
+    return "".join(c if ord(c) in known else "□" for c in shown(name))
+
+# %% ../../nbs/46_pictures_layout.ipynb #d0a11004
+def text_width(text: str, size: float = TEXT, bold: bool = False) -> float:
+    "How wide drawable `text` is in pixels."
+    font = typeface(bold)[1]
+    font.set_size(size, 72 * 16)
+    font.set_text(text)
+    return font.get_width_height()[0] / 64 / 16
+
 # %% ../../nbs/46_pictures_layout.ipynb #261ab6f9
-class Font:
-    "How wide text is (`width(text, size, bold)`), and how names can be drawn (`drawable(name)`)."
+def fitted(name: str, room: float, size: float = TEXT, bold: bool = False) -> str:
+    "`name` as it can be drawn within `room` pixels."
+    text = drawable(shortened(name, 401))
+    if text_width(text, size, bold) <= room:
+        return text
+    width = lambda most: text_width(shortened(text, most), size, bold)
+    return shortened(text, max(bisect_right(range(len(text)), room, key=width) - 1, 1))
 
-    def __init__(self, width: Callable[[str, float, bool], float], drawable: Callable[[str], str]):
-        self.width, self.drawable = width, drawable
-
-    def fitted(self, name: str, room: float, size: float = TEXT, bold: bool = False) -> str:
-        "`name` as it can be drawn within `room` pixels."
-        text = self.drawable(shortened(name, 401))
-        if self.width(text, size, bold) <= room:
-            return text
-        width = lambda most: self.width(shortened(text, most), size, bold)
-        return shortened(text, max(bisect_right(range(len(text)), room, key=width) - 1, 1))
-
-    def distinct(self, names: Sequence[str], room: float, size: float = TEXT) -> list[str]:
-        "The names as `fitted`; if two become the same, without the words with which all begin."
-        short = [self.fitted(name, room, size) for name in names]
-        words = re.sub(r"[^\W_]*\Z", "", commonprefix(names))
-        if len(set(short)) == len(set(names)) or not words:
-            return short
-        return [self.fitted(f"…{name[len(words):]}", room, size) for name in names]
+# %% ../../nbs/46_pictures_layout.ipynb #261ab6fa
+def distinct(names: Sequence[str], room: float, size: float = TEXT) -> list[str]:
+    "The names as `fitted`; if two become the same, without the words with which all begin."
+    short = [fitted(name, room, size) for name in names]
+    words = re.sub(r"[^\W_]*\Z", "", commonprefix(names))
+    if len(set(short)) == len(set(names)) or not words:
+        return short
+    return [fitted(f"…{name[len(words):]}", room, size) for name in names]
 
 # %% ../../nbs/46_pictures_layout.ipynb #55237561
 KEPT, MOVED, PLACED = range(3)
@@ -80,11 +101,10 @@ class Cells(NamedTuple):
 
     def bundled(self) -> "Cells":
         "Cells of the same row, topic and mark in one box."
-        order = np.lexsort((self.mark, self.topic, self.row))
-        key = np.array([self.row, self.topic, self.mark])[:, order]
-        at = np.flatnonzero(np.append(True, (key[:, 1:] != key[:, :-1]).any(0))[:len(order)])
-        size = np.diff(np.append(at, len(order)))
-        return Cells(key[0][at], self.step[at], self.gap[at], key[1][at], key[2][at], size, size)
+        key = np.array([self.row, self.topic, self.mark])
+        (row, topic, mark), size = np.unique(key, axis=1, return_counts=True)
+        first = row_offsets(size)[:-1]
+        return Cells(row, self.step[first], self.gap[first], topic, mark, size, size)
 
 # %% ../../nbs/46_pictures_layout.ipynb #28f34a07
 def _places(names, among):
@@ -118,31 +138,30 @@ class Scene:
         columns, row = assignment.group.columns, self._places[panel][assignment.owner]
         order = np.argsort(row, kind="stable")
         row, topic = row[order], self._topics[panel][columns.topic_of[order]]
-        first = row_offsets(np.bincount(row, minlength=len(self.members) + 1))[row]
-        gap = np.cumsum(np.append(False, topic[1:] != topic[:-1])[:len(topic)])
-        return Cells(row, np.arange(len(row)) - first, gap - gap[first], topic,
+        step = rank_in_run(row)
+        gap = np.cumsum(topic != np.append(topic[:1], topic[:-1]))
+        return Cells(row, step, gap - gap[np.arange(len(row)) - step], topic,
                      self.marks[panel][order], columns.number[order], np.ones_like(row))
 
-    def _mean_and_most(self, panel, values):
-        "Means and maxima over the members of each line, of a value per member."
+    def _parts(self, panel, kinds):
+        "Means of several kinds of values over the members of each line, and what the most is more."
         line, most = self._lines[panel][:-1], np.zeros(self.lines)
-        np.maximum.at(most, line, values)
+        np.maximum.at(most, line, sum(kinds))
         count = np.maximum(np.bincount(line, minlength=self.lines), 1)
-        return np.bincount(line, values, self.lines) / count, most
+        means = [np.bincount(line, kind, self.lines) / count for kind in kinds]
+        return np.array([*means, most - sum(means)])
 
     def load_parts(self, panel: int) -> np.ndarray:
         "Mean kept, moved and placed partitions of each line; what the maximum is more: 4 x lines."
-        assignment, means = self.assignments[panel], []
-        for kind in (KEPT, MOVED, PLACED):
-            owner = assignment.owner[(self.marks[panel] == kind) & ~assignment.unassigned]
-            loads = np.bincount(owner, minlength=len(assignment))
-            means.append(self._mean_and_most(panel, loads)[0])
-        return np.array([*means, self._mean_and_most(panel, assignment.loads)[1] - sum(means)])
+        assignment, marks = self.assignments[panel], self.marks[panel]
+        owned = [assignment.owner[(marks == kind) & ~assignment.unassigned]
+                 for kind in (KEPT, MOVED, PLACED)]
+        return self._parts(panel, [np.bincount(own, minlength=len(assignment)) for own in owned])
 
     def lag_parts(self, panel: int) -> np.ndarray:
         "The same for lag, of which no part is moved or placed."
-        mean, most = self._mean_and_most(panel, self.assignments[panel].lag_per_member)
-        return np.array([mean, 0 * mean, 0 * mean, most - mean])
+        lag = self.assignments[panel].lag_per_member
+        return self._parts(panel, [lag, 0 * lag, 0 * lag])
 
     def counts(self, panel: int, column: np.ndarray) -> np.ndarray:
         "Partitions per member for each line and column of topics; the last line: unassigned ones."
@@ -156,11 +175,11 @@ class Scene:
 class Layout:
     "Where everything lies, in pixels, with at most `across` panels beside each other."
 
-    def __init__(self, scene: Scene, font: Font, across: int = 3):
+    def __init__(self, scene: Scene, across: int = 3):
         count, lines = len(scene.assignments), scene.lines
         self.across = min(across, 2 if count == 4 else count)
-        names = [(font.fitted(name, 150), TEXT) for name in scene.labels]
-        widest = max(font.width(*name, False) for name in [*names, NO_OWNER])
+        names = [(fitted(name, 150), TEXT) for name in scene.labels]
+        widest = max(text_width(*name) for name in [*names, NO_OWNER])
         self.left = min(widest, 130 if self.across == 1 else 96) + 10     # for names of members
         self.rows, self.row = lines + scene.orphans, max(STRIPS // max(lines, 1), LOWEST)
         if len(scene.members) <= MOST_ROWS:
@@ -171,7 +190,7 @@ class Layout:
         self.room = self.panel - self.bars * self.bar - 10                # for partitions
         self.cells, self.bundled, self.unit, self.named, self.size = (), True, 0.0, False, 0.0
         if len(scene.members) <= MOST_ROWS:
-            self._fit_cells(scene, font)
+            self._fit_cells(scene)
         most = int(self.room) // NARROW
         self.column = np.arange(len(scene.topics)) // max(-(-len(scene.topics) // most), 1)
         self.column_width = min(int(self.room) // int(self.column.max(initial=0) + 1), BROAD)
@@ -182,32 +201,32 @@ class Layout:
         deep = HEAD + self.rows * self.row + EDGE
         return EDGE + self.left + right * (self.panel + GUTTER), EDGE + HEAD + down * deep
 
-    def _fit_cells(self, scene, font):
+    def _fit_cells(self, scene):
         "The cells of each panel, if they fit, how wide one partition is, and what it carries."
         cells = [scene.cells(panel) for panel in range(len(scene.assignments))]
-        longest = max(int(own.step.max(initial=0)) + 1 for own in cells)
-        gaps = TOPIC_GAP * max(int(own.gap.max(initial=0)) for own in cells)
+        every = Cells(*map(np.concatenate, zip(*cells)))
+        longest = int(every.step.max(initial=0)) + 1
+        gaps = TOPIC_GAP * int(every.gap.max(initial=0))
         self.unit = float(self.room - gaps) / longest
         self.bundled = self.unit < NARROWEST
         if self.bundled:
             if gaps < self.room / 3:
                 self.cells, self.size = [own.bundled() for own in cells], LABEL_SIZES[0]
             return
-        pairs = [zip(own.topic.tolist(), own.number.tolist()) for own in cells]
-        last = {topic: number for own in pairs for topic, number in own}
-        names = [f"{font.drawable(scene.topics[topic][:99])}-{last[topic]}" for topic in last]
-        widest = max((font.width(name, LABEL_SIZES[0], False) for name in names), default=0) + 14
+        last = dict(zip(every.topic.tolist(), every.number.tolist()))
+        names = [f"{drawable(scene.topics[topic][:99])}-{last[topic]}" for topic in last]
+        widest = max((text_width(name, LABEL_SIZES[0]) for name in names), default=0) + 14
         self.cells, self.named = cells, widest <= min(self.unit, GENEROUS)
         digits = "" if self.named else str(max(last.values(), default=0))
-        sizes = [size for size in LABEL_SIZES if font.width(digits, size, False) + 5 <= self.unit]
+        sizes = [size for size in LABEL_SIZES if text_width(digits, size) + 5 <= self.unit]
         self.size = sizes[0] if sizes else 0.0
         self.unit = int(min(self.unit, max(widest, COMFORTABLE) if self.named else COMFORTABLE))
 
 # %% ../../nbs/46_pictures_layout.ipynb #47abb558
-def best_layout(scene: Scene, font: Font) -> Layout:
+def best_layout(scene: Scene) -> Layout:
     "The layout that shows cells, or at least bundles, with as many panels across as possible."
     across = (3, 2, 1) if scene.lines <= MOST_STACKED else (3,)
-    layouts = [Layout(scene, font, most) for most in across]
+    layouts = [Layout(scene, most) for most in across]
     return max(layouts, key=lambda layout: (not layout.bundled, len(layout.cells), layout.across))
 
 # %% ../../nbs/46_pictures_layout.ipynb #d0a11006

@@ -179,9 +179,12 @@ def test_no_public_name_has_two_meanings():
 
 def test_no_base_class_is_used_once():
     """A class is whole. Errors are exempt: callers catch the wider one."""
-    classes = [(name, node) for name in modules() for node in ast.walk(parsed(modules()[name])) if isinstance(node, ast.ClassDef)]
+    trees = {name: parsed(path) for name, path in modules().items()}
+    classes = [(name, node) for name, tree in trees.items() for node in ast.walk(tree) if isinstance(node, ast.ClassDef)]
     own = {node.name for _, node in classes if not node.name.endswith("Error")}
-    used = Counter(base.id for _, node in classes for base in node.bases if isinstance(base, ast.Name) and base.id in own)
+    used = Counter(
+        base.id for _, node in classes for base in node.bases if isinstance(base, ast.Name) and base.id in own
+    )
     assert not [base for base, times in used.items() if times == 1]
 
 
@@ -189,19 +192,27 @@ def is_number(node):
     """Whether an expression is made of numbers and nothing else."""
     inside = list(ast.walk(node))
     return any(isinstance(part, ast.Constant) for part in inside) and all(
-        isinstance(part, (ast.BinOp, ast.operator, ast.UnaryOp, ast.unaryop, ast.Load, ast.Tuple)) or
-        isinstance(part, ast.Constant) and type(part.value) in (int, float) for part in inside)
+        isinstance(part, (ast.BinOp, ast.operator, ast.UnaryOp, ast.unaryop, ast.Load, ast.Tuple))
+        or isinstance(part, ast.Constant)
+        and type(part.value) in (int, float)
+        for part in inside
+    )
 
 
 LARGEST_ASCII = 127
-NATURAL = {2**bits - low for bits in (15, 16, 31, 32, 53, 62, 63, 64) for low in (0, 1)}     # bounds of types of numbers
+NATURAL = {2**bits - low for bits in (15, 16, 31, 32, 53, 62, 63, 64) for low in (0, 1)}  # bounds of types of numbers
 
 
 @every_module
 def test_no_number_without_a_name_decides(name):
     """A number that is compared with has a name and stands with its reason; `test_tuning.py` knows them all."""
-    compared = [part for node in ast.walk(parsed(modules()[name])) if isinstance(node, ast.Compare)
-                for part in [node.left, *node.comparators] if is_number(part) and not isinstance(part, ast.Tuple)]
+    compared = [
+        part
+        for node in ast.walk(parsed(modules()[name]))
+        if isinstance(node, ast.Compare)
+        for part in [node.left, *node.comparators]
+        if is_number(part) and not isinstance(part, ast.Tuple)
+    ]
     values = {ast.unparse(part): abs(eval(ast.unparse(part))) for part in compared}
     assert not [text for text, value in values.items() if value > LARGEST_ASCII and value not in NATURAL]
 
@@ -233,8 +244,9 @@ def test_editors_see_the_same_table():
     assert seen == kafka_assign._HOMES and sorted(seen) == sorted(kafka_assign.__all__)
 
 
-@pytest.mark.parametrize("use", ["", "; [getattr(kafka_assign, name) for name in kafka_assign.__all__]"],
-                         ids=["import", "every public name"])
+@pytest.mark.parametrize(
+    "use", ["", "; [getattr(kafka_assign, name) for name in kafka_assign.__all__]"], ids=["import", "every public name"]
+)
 def test_import_is_light(use):
     code = f"import sys, json, kafka_assign{use}; print(json.dumps(list(sys.modules)))"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd=ROOT)
@@ -243,6 +255,7 @@ def test_import_is_light(use):
 
 
 # --- files -------------------------------------------------------------------------------------------------------
+
 
 def texts():
     """Every text file of the project."""
@@ -255,8 +268,15 @@ def texts():
                 continue
 
 
-REGISTRIES = ["pypi" + ".org", "python" + "hosted.org", "repo1." + "maven", "repo." + "maven", "registry.npm" + "js",
-              "index" + "-url", "conda." + "anaconda"]
+REGISTRIES = [
+    "pypi" + ".org",
+    "python" + "hosted.org",
+    "repo1." + "maven",
+    "repo." + "maven",
+    "registry.npm" + "js",
+    "index" + "-url",
+    "conda." + "anaconda",
+]
 MACHINES = r"(?<![\w.<:/-])/(?:home|root|Users|work)/\w|\b[A-Z]:\\Users\\"
 
 
@@ -281,13 +301,14 @@ def test_lines_are_at_most_120_wide():
     wide = []
     for name, text in texts():
         if name.endswith(".py") and not name.endswith("_modidx.py"):
-            head = text[:text.find("\n# %% ../")].count("\n") + 1 if is_exported(ROOT / name) else 0  # by nbdev
+            head = text[: text.find("\n# %% ../")].count("\n") + 1 if is_exported(ROOT / name) else 0  # by nbdev
             wide += [f"{name}:{at}" for at, line in enumerate(text.splitlines(), 1) if at > head and len(line) > 120]
     assert not wide, wide
 
 
 def test_versions_agree():
     from configparser import ConfigParser
+
     config = ConfigParser(delimiters=["="], interpolation=None)
     config.read(ROOT / "settings.ini", encoding="utf-8")
     pins = dict(line.split("==") for line in (ROOT / "constraints.txt").read_text().split())

@@ -118,7 +118,9 @@ def test_long_proofs_are_cut_and_still_add_up():
     members = {f"{side}{topic}": [topic] for topic in topics for side in "ab"}
     owned = {f"a{topic}": [(topic, number) for number in range(count)] for topic, count in topics.items()}
     proof = proof_of(assign(Group(topics, members, owned), "sticky"))
-    assert len(proof.shortages) == 21 and len(proof.levels) == 21 and proof.level_table.rows[-1][0] == "and 9 more levels"
+    assert (
+        len(proof.shortages) == 21 and len(proof.levels) == 21 and proof.level_table.rows[-1][0] == "and 9 more levels"
+    )
     assert sum(int(re.match(r"[\d,]+", reason)[0]) for reason in proof.reasons) == proof.moved == proof.least
     assert proof.reasons[-1].endswith("for 9 reasons of this kind") and len(repr(proof).splitlines()) < 60
 
@@ -137,8 +139,9 @@ def test_reasons_of_the_demo():
         "cheaper: billing-1 can carry 3, so 3 can stay",
         "2 of 3 partitions that lay with billing-1, billing-2 and billing-3 (price 1 to 2), open to newsletter "
         "(price 0): billing-1, billing-2 and billing-3 can carry 9, and 8 of that is for what is open to nobody "
-        "cheaper, so 1 can stay"]
-    assert "is open to" not in proof.moves                          # of one level: to all who subscribe
+        "cheaper, so 1 can stay",
+    ]
+    assert "is open to" not in proof.moves  # of one level: to all who subscribe
 
 
 def test_with_several_levels_it_is_said_what_is_open_to_whom():
@@ -188,15 +191,22 @@ def test_any_columns_of_whole_numbers_are_a_certificate():
         assert proof_of(own).document() == proof_of(best).document()
         assert rows(own) == rows(best)
     assert proof_of(Assignment(Group({"t": 2}, {}), [-1, -1], "nobody", lambda *answer: ([], []))).least == 0
-    small = Assignment(Group({"t": 150}, {"a": ["t"], "b": ["t"]}), [0] * 75 + [1] * 75, "small",
-                       lambda columns, owner: np.array([[75, 75], [0, 0]], np.int8))
+    small = Assignment(
+        Group({"t": 150}, {"a": ["t"], "b": ["t"]}),
+        [0] * 75 + [1] * 75,
+        "small",
+        lambda columns, owner: np.array([[75, 75], [0, 0]], np.int8),
+    )
     assert "150" in repr(proof_of(small))
 
 
 def test_names_are_not_torn_and_numbers_are_written_alike():
     members = [f"billing-{number}" for number in range(4)]
-    group = Group({"very-long-topic": 40_000}, dict.fromkeys(members, ["very-long-topic"]),
-                  owned={members[0]: [("very-long-topic", number) for number in range(40_000)]})
+    group = Group(
+        {"very-long-topic": 40_000},
+        dict.fromkeys(members, ["very-long-topic"]),
+        owned={members[0]: [("very-long-topic", number) for number in range(40_000)]},
+    )
     text = repr(proof_of(assign(group, "sticky")))
     assert "10,000      40,000" in text and not any(line.endswith("-") for line in text.splitlines())
 
@@ -208,7 +218,7 @@ def test_a_proof_fits_the_terminal(columns, monkeypatch):
     monkeypatch.setenv("NO_COLOR", "1")
     with redirect_stdout(Screen()) as file:
         print_proof(proof_of(assign(demo_group(), "sticky")))
-    text = re.sub(r"\x1b\[\d*m", "", file.getvalue())          # bold
+    text = re.sub(r"\x1b\[\d*m", "", file.getvalue())  # bold
     assert max(map(len, text.splitlines())) <= min(columns, 120)
     words = " ".join(text.split())
     assert "none as flat moves fewer Balance: every member" in words and words.endswith("of the strategy.")

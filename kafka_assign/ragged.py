@@ -13,7 +13,7 @@ from itertools import pairwise
 
 import numpy as np
 
-# %% ../nbs/01_ragged.ipynb #2f1ff2fe
+# %% ../nbs/01_ragged.ipynb #88e5ff42
 LONG_ROW = 200        # mean length from which rows are sorted one by one: 1.3 x on lag
 FEW_DEALT = 300       # members and partitions below which dealing with a heap is faster
 FEW_FILLED = 60       # members below which lists are filled faster: 1.3 x on small groups
@@ -74,7 +74,7 @@ def take_rows(offsets: np.ndarray, rows: np.ndarray) -> tuple[np.ndarray, np.nda
     "The selected `rows` in the order given: their offsets, and the positions of their values."
     return row_ranges(offsets[rows], row_lengths(offsets)[rows])
 
-# %% ../nbs/01_ragged.ipynb #fb409829
+# %% ../nbs/01_ragged.ipynb #68dcd177
 def total_by_key(values: np.ndarray, key: np.ndarray, keys: int) -> np.ndarray:
     "The sum of the values for each key from 0 to `keys` - 1, int64; exact up to 2**53."
     return np.bincount(key, values, keys).astype(np.int64)
@@ -149,7 +149,7 @@ def deal_one_by_one(load: list[int], count: int) -> list[int]:
         owners.append(member)
     return owners
 
-# %% ../nbs/01_ragged.ipynb #720b8ef0
+# %% ../nbs/01_ragged.ipynb #9e7d8982
 def fill_in_order(room: np.ndarray, offsets: np.ndarray, count: np.ndarray) -> np.ndarray:
     "What each taker gets of its row's `count` if all are served in order, each up to its `room`."
     before = row_offsets(room)
@@ -164,9 +164,10 @@ def _fill_list(load, count):
     while max(wet) > level:
         wet = [owned for owned in wet if owned <= level]
         level, rest = divmod(count + sum(wet), len(wet))
-    share = [max(level - owned, 0) for owned in load]
-    for place in [place for place, owned in enumerate(load) if owned <= level][:rest]:
-        share[place] += 1
+    share = [level - owned if owned < level else 0 for owned in load]
+    if rest:
+        for place in [place for place, owned in enumerate(load) if owned <= level][:rest]:
+            share[place] += 1
     return share
 
 
@@ -205,7 +206,7 @@ def water_fill(load: np.ndarray, offsets: np.ndarray, count: np.ndarray) -> np.n
         return _fill_sorted(load, int(count[0]))
     return _fill_rows(load, offsets, count)
 
-# %% ../nbs/01_ragged.ipynb #5058467c
+# %% ../nbs/01_ragged.ipynb #71a95466
 def _deal_sorted(load, share, offsets):
     end = row_offsets(share)
     member = np.arange(len(load)).repeat(share)

@@ -135,9 +135,9 @@ def check_columns(columns: Columns, owner: np.ndarray, certificate: Certificate,
         raise CertificateError(
             f"condition 1: owner must be whole numbers, one for each of {columns.size} "
             f"partitions (got {owner.dtype} of shape {owner.shape})")
-    load = _loads(columns, owner)
     _require(1, _owned(columns, owner),
              "a partition must be owned by a subscriber, if there is one", partition)
+    load = _loads(columns, owner)
     _require(2, _at_level(load, level), "a load must be the level or one less", member)
     _require(3, _on_lowest(columns, owner, level),
              "an owner must be of the lowest level", partition)

@@ -6,7 +6,7 @@
 __all__ = ['single_class_counts', 'Turn', 'turns', 'even_split', 'uneven_classes', 'fill_in_turns', 'ComponentFlow',
            'balanced_counts']
 
-# %% ../../../nbs/28_sticky_balance.ipynb #068e2343
+# %% ../../../nbs/28_sticky_balance.ipynb #12e9df27
 from itertools import pairwise
 from typing import NamedTuple
 
@@ -19,7 +19,7 @@ from ...ragged import (
     fill_in_order, rank_in_run, row_lengths, row_maxima, row_minima, row_offsets,
     row_sums, take_rows, total_by_key, water_fill)
 
-# %% ../../../nbs/28_sticky_balance.ipynb #de7a4180
+# %% ../../../nbs/28_sticky_balance.ipynb #1eadc336
 def single_class_counts(classes: Classes, lower: np.ndarray) -> np.ndarray:
     "The best counts if each class is a component; `lower` is the bound of each pair."
     above = classes.owned > lower
@@ -28,7 +28,7 @@ def single_class_counts(classes: Classes, lower: np.ndarray) -> np.ndarray:
     return (lower + fill_in_order(above, classes.offsets, stay)
             + fill_in_order(~above, classes.offsets, extra - stay))
 
-# %% ../../../nbs/28_sticky_balance.ipynb #50ae22ab
+# %% ../../../nbs/28_sticky_balance.ipynb #e9a00284
 class Turn(NamedTuple):
     "Classes of different components, at most one of each."
     rows: slice | np.ndarray
@@ -38,7 +38,7 @@ class Turn(NamedTuple):
     offsets: np.ndarray
     "where the pairs of each class begin among these"
 
-# %% ../../../nbs/28_sticky_balance.ipynb #9f561a5c
+# %% ../../../nbs/28_sticky_balance.ipynb #dc076621
 def turns(offsets: np.ndarray, component: np.ndarray, rows: np.ndarray,
           priority: np.ndarray) -> list[Turn]:
     "The chosen rows in turns; those of a `component` in ascending order of `priority`."
@@ -56,7 +56,7 @@ def turns(offsets: np.ndarray, component: np.ndarray, rows: np.ndarray,
             found.append(Turn(order[a:b], pairs, ends))
     return found
 
-# %% ../../../nbs/28_sticky_balance.ipynb #0acd5c79
+# %% ../../../nbs/28_sticky_balance.ipynb #c69136ae
 def even_split(size: np.ndarray, offsets: np.ndarray) -> np.ndarray:
     "Each row's size split evenly among its pairs, the remainder at regular intervals."
     length = row_lengths(offsets)
@@ -73,14 +73,14 @@ def even_split(size: np.ndarray, offsets: np.ndarray) -> np.ndarray:
     split += share.repeat(length)
     return split.astype(np.int32, copy=False)
 
-# %% ../../../nbs/28_sticky_balance.ipynb #4a1252cd
+# %% ../../../nbs/28_sticky_balance.ipynb #fa73e9a9
 def uneven_classes(classes: Classes, count: np.ndarray, load: np.ndarray) -> np.ndarray:
     "Classes of which a member could give a partition to one with two partitions less."
     loads = load[classes.member]
     highest = row_maxima(np.where(count > 0, loads, -1), classes.offsets)
     return np.flatnonzero(highest - row_minima(loads, classes.offsets) > 1)
 
-# %% ../../../nbs/28_sticky_balance.ipynb #2faeaa3f
+# %% ../../../nbs/28_sticky_balance.ipynb #eb219b8e
 def fill_in_turns(classes: Classes, component: np.ndarray, load: np.ndarray,
                   passes: int = 0) -> tuple[np.ndarray, np.ndarray]:
     """Counts per pair if all classes fill the smallest loads, and the loads then.
@@ -98,6 +98,8 @@ def fill_in_turns(classes: Classes, component: np.ndarray, load: np.ndarray,
     for nth in range(passes or 1):
         if nth:
             rows = uneven_classes(classes, count, load)
+            if not len(rows):
+                break
         order = turns(classes.offsets, classes.key_of_class(component), rows, priority)
         for turn in order[::-1] if nth % 2 else order:
             member = classes.member[turn.pairs]
@@ -106,7 +108,7 @@ def fill_in_turns(classes: Classes, component: np.ndarray, load: np.ndarray,
             count[turn.pairs], load[member] = share, others + share
     return count, load
 
-# %% ../../../nbs/28_sticky_balance.ipynb #7fd61b92
+# %% ../../../nbs/28_sticky_balance.ipynb #42030d57
 class ComponentFlow:
     "Counts of components on their way to loads of `lower` partitions or one more."
 
@@ -228,7 +230,7 @@ class ComponentFlow:
             self.count[part.pairs] = graph.count
         return failed
 
-# %% ../../../nbs/28_sticky_balance.ipynb #62b0bdd7
+# %% ../../../nbs/28_sticky_balance.ipynb #1a7404a6
 def balanced_counts(classes: Classes, component: np.ndarray, lower: np.ndarray,
             trial: bool) -> tuple[np.ndarray, np.ndarray]:
     "The best counts per pair, and a mask of the members of components that failed."

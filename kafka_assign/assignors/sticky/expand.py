@@ -5,7 +5,7 @@
 # %% auto #0
 __all__ = ['first_numbers', 'released_partitions', 'free_partitions', 'owners_from_counts']
 
-# %% ../../../nbs/30_sticky_expand.ipynb #8a33a85f
+# %% ../../../nbs/30_sticky_expand.ipynb #4a480d9f
 import numpy as np
 
 from .classes import Compressed, Tuning
@@ -13,7 +13,7 @@ from ...columns import Columns
 from ...ragged import (
     deal_shares, row_offsets, row_ranges, stable_order, take_rows)
 
-# %% ../../../nbs/30_sticky_expand.ipynb #19d69b77
+# %% ../../../nbs/30_sticky_expand.ipynb #f3969d5a
 def first_numbers(partitions: np.ndarray, row: np.ndarray,
                   share: np.ndarray) -> np.ndarray:
     "For each class the highest number from which on it has that `share` of partitions."
@@ -28,7 +28,7 @@ def first_numbers(partitions: np.ndarray, row: np.ndarray,
         low, high = np.where(enough, middle, low), np.where(enough, high, middle)
     return low
 
-# %% ../../../nbs/30_sticky_expand.ipynb #23cace46
+# %% ../../../nbs/30_sticky_expand.ipynb #98508314
 def released_partitions(columns: Columns, compressed: Compressed,
                         count: np.ndarray) -> np.ndarray:
     "Partitions that leave their owners: the last ones of a pair by (partition, topic)."
@@ -48,19 +48,21 @@ def released_partitions(columns: Columns, compressed: Compressed,
     while True:
         first = columns.start[topics] + first_numbers(partitions, of, share)[of]
         first = np.minimum(first, columns.start[topics + 1])
-        ends, places = row_ranges(first, columns.start[topics + 1] - first)
+        length = columns.start[topics + 1] - first
+        places = row_ranges(first, length)[1]
         pair = number.take(compressed.pair.take(places))
         found = np.bincount(pair + 1, minlength=len(over) + 1)[1:]
         if (found >= gone).all():
             break
         share[row[found < gone]] *= 2
-    mine = np.flatnonzero(pair >= 0)
-    by_number = [] if np.bincount(of).max() == 1 else [columns.number[places[mine]]]
-    order = stable_order(*by_number, pair[mine])
+    mine, keys = np.flatnonzero(pair >= 0), []
+    if np.bincount(of).max() > 1:              # else places are in order
+        keys = [(places - columns.start[topics].repeat(length))[mine]]
+    order = stable_order(*keys, pair[mine])
     last = row_ranges(row_offsets(found)[1:] - gone, gone)[1]
     return places[mine[order[last]]]
 
-# %% ../../../nbs/30_sticky_expand.ipynb #6b734d82
+# %% ../../../nbs/30_sticky_expand.ipynb #7e272051
 def free_partitions(columns: Columns, class_of: np.ndarray,
                     owner: np.ndarray) -> np.ndarray:
     "Partitions that shall have an owner, class by class, by (topic, partition)."
@@ -70,7 +72,7 @@ def free_partitions(columns: Columns, class_of: np.ndarray,
         return free
     return free[take_rows(np.searchsorted(free, columns.start), topics)[1]]
 
-# %% ../../../nbs/30_sticky_expand.ipynb #639a50f2
+# %% ../../../nbs/30_sticky_expand.ipynb #843494f2
 def owners_from_counts(columns: Columns, compressed: Compressed,
                        count: np.ndarray) -> np.ndarray:
     "The owner column with `count` partitions per pair, of which the most are kept."

@@ -161,12 +161,12 @@ def _move_figures(columns, owner):
 def _lag_figures(columns, owner):
     groups, members = columns.group_offsets, columns.member_offsets
     lag = np.full(columns.size, -1) if columns.lag is None else columns.lag
-    of_member, any_known = lag_per_member(columns, owner), row_sums(lag >= 0, groups) > 0
+    of_member, known = lag_per_member(columns, owner), row_sums(lag >= 0, groups)
     figures = {"lag_max": row_maxima(of_member, members),
                "lag_min": row_minima(of_member, members),
                "lag_total": row_sums(np.maximum(lag, 0), groups),
                "lag_unknown": row_sums(lag < 0, groups)}
-    return {name: np.where(any_known, figure, -1) for name, figure in figures.items()}
+    return {name: np.where(known > 0, figure, -1) for name, figure in figures.items()}
 
 # %% ../nbs/04_metrics.ipynb #09fc8f16
 def measure(columns: Columns, owner: np.ndarray,

@@ -26,7 +26,8 @@ def plot(*what: Assignment | Comparison | Iterable) -> Picture:
         raise ValueError("plot must be given at least one assignment (got none)")
     titles, assignments = zip(*pairs)
     picture = Drawing(Scene(assignments, titles)).picture
-    picture.words = "\n\n".join(describe(assignment, title) for title, assignment in pairs)
+    words = [describe(assignment, title) for title, assignment in pairs]
+    picture.words = "\n\n".join(words)
     return picture
 
 

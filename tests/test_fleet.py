@@ -43,8 +43,7 @@ def table_of(fleet):
 def compared(rows, strategies=STRATEGIES, **options):
     """The kernel's rows, as Python has them, in the order of their positions."""
     chosen = [resolve(name) if isinstance(name, str) else name for name in strategies]
-    done = pa.Table.from_batches(compare_batch(rows, chosen, **options), COMPARED_SCHEMA)
-    return done.sort_by("position").to_pylist()
+    return compare_batch(rows, chosen, **options).sort_by("position").to_pylist()
 
 
 # --- rows and columns ----------------------------------------------------------------------------------------------
@@ -254,7 +253,7 @@ def test_a_strategy_that_raises_on_a_batch_is_logged_and_counted(caplog):
     rows, fine = table_of(some_groups()), table_of([group for group in some_groups() if 3 not in group.partitions])
     for batch, raises in ((rows, 1), (fine, 0)):
         caplog.clear()
-        done = pa.Table.from_batches(compare_batch(batch, [resolve("range"), fussy.strategy]))
+        done = compare_batch(batch, [resolve("range"), fussy.strategy])
         assert retried(done) == Counter({"fussy": raises}) and len(caplog.records) == raises
     compared(rows, ["range", fussy.strategy])
     [record] = caplog.records
@@ -266,8 +265,8 @@ def test_every_raising_batch_counts_even_if_nothing_of_it_can_be_used(caplog):
     def raises(columns):
         raise ValueError("never")
     rows = table_of(some_groups())
-    batches = [*compare_batch(rows, [Strategy("raises", raises, many=True)]), *compare_batch(rows, [fussy.strategy]),
-               *compare_batch(rows.slice(5, 1), [Strategy("raises", raises, many=True)])]
+    batches = [compare_batch(rows, [Strategy("raises", raises, many=True)]), compare_batch(rows, [fussy.strategy]),
+               compare_batch(rows.slice(5, 1), [Strategy("raises", raises, many=True)])]
     done = pa.Table.from_batches(batches)
     assert retried(done) == {"raises": 2, "fussy": 1}
     assert done.num_rows == 17 and len(caplog.records) == 3
@@ -277,7 +276,7 @@ def test_a_strategy_is_not_blamed_for_a_batch_without_groups(caplog):
     def raises(columns):
         raise ValueError("nothing to do")
     rows = batch_of([{"group": None}, {"group": "s", "type": "share"}])
-    done = pa.Table.from_batches(compare_batch(rows, [Strategy("raises", raises, many=True)]))
+    done = compare_batch(rows, [Strategy("raises", raises, many=True)])
     assert done.num_rows == 2 and not retried(done) and not caplog.records
 
 
@@ -355,6 +354,37 @@ def test_a_strategy_sees_in_a_fleet_the_group_that_assign_shows_it():
     _, in_the_fleet, from_row, by_name = seen
     assert in_the_fleet == from_row
     assert {what: by_name[what] for what in by_name if by_name[what] != in_the_fleet[what]} == {}
+
+
+@pytest.mark.parametrize("schema", [NARROW_GROUP_SCHEMA, GROUP_SCHEMA])
+def test_a_strategy_that_would_have_to_decode_user_data_refuses_the_group(schema, caplog):
+    """Only strategies that read claims from user data refuse, each only the groups with any."""
+    fleet = [Group({"t": 2}, [Member("a", ["t"], user_data=data), Member("b", ["t"])], name=name)
+             for name, data in (("plain", None), ("encoded", b"\x00\x01"), ("empty", b""), ("also plain", None))]
+    rows = pa.RecordBatch.from_pylist(
+        [row_from_group(group, "fleet", at) for at, group in enumerate(fleet)], schema)
+    decoding, blind = (Strategy("decoding", lambda columns: np.full(columns.size, -1), many=True, claims=claims)
+                       for claims in ("sticky", None))
+    words = ("claims of member 'a' must be given as owned and generation: "
+             "strategy 'decoding' does not decode user_data (got {} bytes)")
+    for strategies in (["range", decoding], [decoding], [decoding, "fair", "range"]):
+        done = compared(rows, strategies)
+        assert [row["reject"] for row in done] == [
+            "", f"group encoded: {words.format(2)}", f"group empty: {words.format(0)}", ""]
+        assert [len(row["results"]) for row in done] == [len(strategies) + 1, 0, 0, len(strategies) + 1]
+    assert not any(row["reject"] for row in compared(rows, ["range", blind]))
+    assert not any(row["retried"] for row in done) and not caplog.records
+    with pytest.raises(StrategyError, match="does not decode user_data"):
+        decoding.run(fleet[1])
+    assert [bool(row["reject"]) for row in compared(rows, ["sticky"])] == [False, True, True, False]
+
+
+def test_a_rack_that_utf8_cannot_encode_is_a_reject():
+    fine, odd = (Group({"t": 1}, {"a": ["t"]}, name=name, partition_racks={"t": [[rack]]})
+                 for name, rack in (("fine", "r"), ("odd", "\ud800")))
+    table, [reject] = rows_of_groups([fine, odd, fine], "groups.json")
+    assert table["group"].to_pylist() == ["fine", "fine"] and reject.source == "groups.json"
+    assert reject.reason.startswith("group odd: what it holds must fit into a row (got 'utf-8' codec")
 
 
 def test_a_strategy_that_answers_nonsense_costs_only_the_group():

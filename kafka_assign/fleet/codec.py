@@ -64,9 +64,8 @@ def _member_document(member):
     claims = [claim or {} for claim in member.get("owned") or []]
     owned = [[claim.get("topic"), at] for claim in claims for at in claim.get("partitions") or []]
     data = member.get("user_data")
-    return {name: member.get(name) for name in ("id", "generation", *MEMBER_TEXT)} | {
-        "topics": member.get("topics") or [], "owned": owned,
-        "user_data": None if data is None else data.hex()}
+    return member | {"topics": member.get("topics") or [], "owned": owned,
+                     "user_data": None if data is None else data.hex()}
 
 
 def _lag_document(topics):
@@ -132,7 +131,7 @@ def as_numpy(array: pa.Array) -> np.ndarray:
     return pc.fill_null(array, -1).to_numpy()
 
 # %% ../../nbs/51_fleet_codec.ipynb #d0afde39
-_FIRST_BYTE_BEYOND_U_FFFF = 0xF0
+_FIRST_BYTE_BEYOND_U_FFFF = "\U00010000".encode()[0]
 
 
 def _distinct_order(names):
@@ -311,6 +310,12 @@ class Batch(NamedTuple):
         "Group number `at` alone, with everything that its row says."
         return group_from_row(self.rows.slice(at, 1).to_pylist()[0])
 
+    @property
+    def has_user_data(self) -> bool:
+        "Whether a member of any group sent user data."
+        data = flatten_lists(self.rows["members"]).field("user_data")
+        return data.null_count < len(data)
+
 # %% ../../nbs/51_fleet_codec.ipynb #934156a8
 def batch_of(flat: FlatRows) -> Batch:
     "The batch of valid rows; raises `GroupError` if the lag of a group does not fit into 64 bits."
@@ -351,21 +356,22 @@ def _reason(row):
     return ""
 
 
-def _without_invalid(rows, places):
+def _without_invalid(flat, places):
     "The batch of all rows but those at `places` that are no groups, and the reasons of these."
-    reasons = {at: reason for at in places if (reason := _reason(rows.slice(at, 1)))}
-    valid = np.delete(np.arange(rows.num_rows), list(reasons))
-    return batch_of(flatten_rows(rows.take(pa.array(valid)))), reasons
+    reasons = {at: reason for at in places if (reason := _reason(flat.rows.slice(at, 1)))}
+    if reasons:
+        valid = np.delete(np.arange(flat.rows.num_rows), list(reasons))
+        flat = flatten_rows(flat.rows.take(pa.array(valid)))
+    return batch_of(flat), reasons
 
 
 def decode_rows(rows: pa.RecordBatch) -> tuple[Batch, dict[int, str]]:
     "The batch of all rows that are groups, and the reasons why the others are not, by position."
     flat = flatten_rows(rows)
-    places = np.flatnonzero(suspicious_rows(flat)).tolist()
     try:
-        return _without_invalid(rows, places) if places else (batch_of(flat), {})
+        return _without_invalid(flat, np.flatnonzero(suspicious_rows(flat)).tolist())
     except GroupError:
-        return _without_invalid(rows, range(rows.num_rows))
+        return _without_invalid(flat, range(rows.num_rows))
 
 # %% ../../nbs/51_fleet_codec.ipynb #57e208e9
 def _within_groups(columns, owner):

@@ -87,7 +87,7 @@ def _group_schema(member_fields, topic_fields):
 
 GROUP_SCHEMA = _group_schema(MEMBER_FIELDS, TOPIC_FIELDS)
 NARROW_GROUP_SCHEMA = _group_schema(
-    [field for field in MEMBER_FIELDS if field.name not in ("client_id", "host", "user_data")],
+    [field for field in MEMBER_FIELDS if field.name not in ("client_id", "host")],
     [field for field in TOPIC_FIELDS if field.name != "id"])
 
 # %% ../../nbs/50_fleet_schemas.ipynb #95416f58

@@ -11,6 +11,7 @@ import os
 import re
 from collections.abc import Iterable, Sequence
 from functools import reduce
+from pathlib import Path
 from typing import NamedTuple
 
 import pyarrow as pa
@@ -24,32 +25,18 @@ from ..names import shown
 from ..snapshot import Groups, Ignored, Reject, SnapshotError, read_groups
 
 # %% ../../nbs/54_fleet_sources.ipynb #c8595679
-_CANNOT_BE_STORED = (pa.ArrowException, ValueError, TypeError, OverflowError)
-
-
-def _storable(rows, schema):
-    "The rows that Arrow can store, and rejects for the others."
-    stored, rejects = [], []
-    for row in rows:
-        try:
-            pa.RecordBatch.from_pylist([row], schema)
-            stored.append(row)
-        except _CANNOT_BE_STORED as error:
-            words = f"what it holds must fit into a row (got {shown(error)})"
-            words = f"group {shown(row['group'])}: {words}"
-            rejects.append(Reject(row["source"], row["position"], words))
-    return stored, rejects
-
-
 def rows_of_groups(groups: Iterable[Group], source: str = "",
                    schema: pa.Schema = NARROW_GROUP_SCHEMA) -> tuple[pa.Table, list[Reject]]:
     "Groups as a table of rows, and rejects for those that cannot be rows."
-    rows = [row_from_group(group, source, 0) for group in groups]
-    try:
-        return pa.Table.from_pylist(rows, schema), []
-    except _CANNOT_BE_STORED:
-        stored, rejects = _storable(rows, schema)
-        return pa.Table.from_pylist(stored, schema), rejects
+    stored, rejects = [], []
+    for group in groups:
+        row = row_from_group(group, source, 0)
+        try:
+            stored.append(pa.RecordBatch.from_pylist([row], schema))
+        except ValueError as error:
+            words = f"what it holds must fit into a row (got {shown(error)})"
+            rejects.append(Reject(source, 0, f"group {shown(group.name)}: {words}"))
+    return pa.Table.from_batches(stored, schema).combine_chunks(), rejects
 
 # %% ../../nbs/54_fleet_sources.ipynb #0ee7b797
 def is_parquet(path: str) -> bool:
@@ -65,11 +52,8 @@ def _files(path):
     "The files in a folder and its subfolders that are not skipped, or the file itself."
     if not os.path.isdir(path):
         return [path]
-    found = []
-    for folder, inner, names in os.walk(path):
-        inner[:] = sorted(name for name in inner if name[0] not in "._")
-        found += [os.path.join(folder, name) for name in sorted(names) if name[0] not in "._"]
-    return found
+    inside = (file.relative_to(path) for file in sorted(Path(path).rglob("*")) if file.is_file())
+    return [os.path.join(path, file) for file in inside if not any(part[0] in "._" for part in file.parts)]
 
 # %% ../../nbs/54_fleet_sources.ipynb #6fe785c8
 def _is_list(kind):
@@ -154,14 +138,15 @@ def _split(inputs):
     text, files, addresses = [], [], []
     for one in inputs:
         path = one if hasattr(one, "read") else os.fspath(one)
-        if isinstance(path, str) and "://" in path:
-            addresses.append(path)
-            continue
-        inside = [] if hasattr(path, "read") or "\n" in path else _files(path)
-        parquet = [file for file in inside if is_parquet(file)]
-        files += parquet
-        if len(parquet) < max(len(inside), 1):
+        if hasattr(path, "read") or "\n" in path:
             text.append(path)
+        elif "://" in path:
+            addresses.append(path)
+        else:
+            inside = _files(path)
+            parquet = [file for file in inside if is_parquet(file)]
+            files += parquet
+            text += [path] if len(parquet) < max(len(inside), 1) else []
     return text, files, addresses
 
 

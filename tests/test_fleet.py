@@ -21,7 +21,7 @@ from kafka_assign.fleet.codec import decode_rows, group_from_row, row_from_group
 from kafka_assign.fleet.job import Run, compare_fleet
 from kafka_assign.fleet.kernel import compare_batch, compare_batches, importable_name, split_batch
 from kafka_assign.fleet.schemas import COMPARED_SCHEMA, GROUP_SCHEMA, NARROW_GROUP_SCHEMA, FleetError
-from kafka_assign.fleet.sources import open_inputs, parquet_schema, rows_of_groups
+from kafka_assign.fleet.sources import open_inputs, rows_of_groups
 
 STRATEGIES = ["range", "roundrobin", "fair", "lag"]
 HOSTILE = ["<script>alert(1)</script>", "[red]x[/b]", "\x1b[2J", "a\nb", "\u202eb", "n" * 249, "'; --", "\U0001F600",
@@ -485,24 +485,31 @@ def test_strategies_for_workers():
 
 # --- sources and runs ----------------------------------------------------------------------------------------------
 
-def widened(kind):
-    """The type as other writers have it: 64 bits, long lists, long strings."""
+def of_other_writers(kind, bits):
+    """The type as other writers have it: numbers of other widths, long lists, long strings."""
     if pa.types.is_list(kind):
-        return pa.large_list(widened(kind.value_type))
+        return pa.large_list(of_other_writers(kind.value_type, bits))
     if pa.types.is_struct(kind):
-        return pa.struct([column.with_type(widened(column.type)) for column in kind])
-    return pa.int64() if pa.types.is_integer(kind) else pa.large_string() if pa.types.is_string(kind) else kind
+        return pa.struct([column.with_type(of_other_writers(column.type, bits)) for column in kind])
+    return bits if pa.types.is_integer(kind) else pa.large_string() if pa.types.is_string(kind) else kind
 
 
-def test_parquet_of_other_writers(tmp_path):
+@pytest.mark.parametrize("bits", [pa.int64(), pa.int32(), pa.int16()])
+def test_parquet_of_other_writers(tmp_path, bits):
     table, _ = rows_of_groups(some_groups(), "text")
-    types = pa.schema([column.with_type(widened(column.type)) for column in NARROW_GROUP_SCHEMA])
-    wide = pa.Table.from_pylist(table.to_pylist(), types)
-    pq.write_table(wide, tmp_path / "wide.parquet")
-    schema, rows = parquet_schema([str(tmp_path / "wide.parquet")])
-    assert rows == len(some_groups()) and schema.field("topics").type.value_type.field("partitions").type == pa.int64()
-    pq.write_table(table, tmp_path / "narrow.parquet")
-    with pytest.raises(FleetError, match="all Parquet files must have the same types"):
+    types = pa.schema([column.with_type(of_other_writers(column.type, bits)) for column in NARROW_GROUP_SCHEMA])
+    pq.write_table(pa.Table.from_pylist(table.to_pylist(), types), tmp_path / "other.parquet")
+    pq.write_table(table, tmp_path / "ours.parquet")
+    assert open_inputs(tmp_path).parquet_rows == 2 * len(some_groups())
+
+
+@pytest.mark.parametrize("name, wrong", [("topics", pa.string()), ("topics", pa.list_(pa.struct({"lag": pa.int64()}))),
+                                         ("members", pa.list_(pa.string())), ("generation", pa.float64()),
+                                         ("generation", pa.uint64())])
+def test_columns_that_cannot_be_read_are_named(tmp_path, name, wrong):
+    types = [field.with_type(wrong) if field.name == name else field for field in NARROW_GROUP_SCHEMA]
+    pq.write_table(pa.schema(types).empty_table(), tmp_path / "a.parquet")
+    with pytest.raises(FleetError, match=rf"a.parquet: {name}[.a-z]* must be .* \(got "):
         open_inputs(tmp_path)
 
 

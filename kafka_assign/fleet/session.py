@@ -19,7 +19,6 @@ from contextlib import contextmanager
 from importlib.util import find_spec
 from pathlib import Path
 from shlex import quote
-from types import MappingProxyType
 from unittest.mock import patch
 
 from .schemas import ROWS_PER_BATCH, FleetError
@@ -129,14 +128,14 @@ def error_line(error: Exception) -> str:
 JAVA_SETTING = "spark.kafka-assign.java"
 
 
-def open_session(master: str | None = None, more: Mapping[str, str] = MappingProxyType({})):
+def open_session(master: str | None = None, more: Mapping[str, str] | None = None):
     "A new Spark session; `more` are further settings. Raises `FleetError` if Spark cannot start."
     if not find_spec("pyspark"):
         raise FleetError("a fleet job needs Spark: pip install 'kafka_assign[spark]' "
                          "(got no module pyspark)")
     from pyspark.errors import PySparkException
     from pyspark.sql import SparkSession
-    chosen = settings(master) | more
+    chosen = settings(master) | dict(more or {})
     with tempfile.TemporaryDirectory(prefix="kafka-assign-") as folder:
         java, chosen[JAVA_SETTING] = find_java()
         prepare_java(Path(folder), java)

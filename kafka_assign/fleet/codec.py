@@ -21,14 +21,14 @@ from ..build import (
 from ..columns import Columns, Racks
 from ..document import MEMBER_TEXT, group_from_document, group_to_document
 from .schemas import (
-    ABOUT_FIELDS, COMPARED_SCHEMA, FIGURE_FIELDS, KEY_FIELDS, OWNER_FIELDS, RESULT_FIELDS)
+    COMPARED_SCHEMA, FIGURE_FIELDS, OWNER_FIELDS, RESULT_FIELDS)
 from ..group import Group
-from ..inputs import ABOUT, TYPES
+from ..inputs import ABOUT, TYPES, column_by_topic
 from ..names import java_order, shown
 from ..ragged import row_lengths, row_of, row_offsets, row_ranges
 
 # %% ../../nbs/51_fleet_codec.ipynb #4a1f5c70
-_OFFSETS = ("begin", "end", "committed")
+_OFFSETS = Offsets._fields[:3]                # committed, begin, end
 
 
 def _member_row(member):
@@ -64,9 +64,8 @@ def _member_document(member):
     claims = [claim or {} for claim in member.get("owned") or []]
     owned = [[claim.get("topic"), at] for claim in claims for at in claim.get("partitions") or []]
     data = member.get("user_data")
-    return {name: member.get(name) for name in ("id", "generation", *MEMBER_TEXT)} | {
-        "topics": member.get("topics") or [], "owned": owned,
-        "user_data": None if data is None else data.hex()}
+    return member | {"topics": member.get("topics") or [], "owned": owned,
+                     "user_data": None if data is None else data.hex()}
 
 
 def _lag_document(topics):
@@ -74,13 +73,11 @@ def _lag_document(topics):
     lag = {topic["topic"]: topic["lag"] for topic in topics if topic.get("lag")}
     offsets = {topic["topic"]: {name: topic[name] for name in _OFFSETS if topic.get(name)}
                for topic in topics if any(map(topic.get, _OFFSETS)) and topic["topic"] not in lag}
-    if not lag:
-        return {"offsets": offsets} if offsets else {}
-    counts = {topic["topic"]: topic.get("partitions") for topic in topics}
-    for name, lists in offsets.items():
-        alone = {"topics": {name: counts[name]}, "members": [], "offsets": {name: lists}}
-        lag[name] = group_from_document(alone).lag.tolist()
-    return {"lag": lag}
+    if lag and offsets:
+        counts = {topic["topic"]: topic.get("partitions") for topic in topics if topic["topic"] in offsets}
+        others = group_from_document({"topics": counts, "members": [], "offsets": offsets})
+        lag |= column_by_topic(others.lag, others.topics, others.columns.start)
+    return {"lag": lag or None, "offsets": offsets or None}
 
 
 def group_from_row(row: Mapping) -> Group:
@@ -134,21 +131,16 @@ def as_numpy(array: pa.Array) -> np.ndarray:
     return pc.fill_null(array, -1).to_numpy()
 
 # %% ../../nbs/51_fleet_codec.ipynb #d0afde39
-def _bytewise_is_java(names):
-    "Whether Java orders these names as Arrow does: no character is beyond U+FFFF."
-    _, offsets, data = names.buffers()
-    if data is None or not len(names):
-        return True
-    first, end = np.frombuffer(offsets, np.int32)[[names.offset, names.offset + len(names)]]
-    return np.frombuffer(data, np.uint8)[first:end].max(initial=0) < 0xF0
+_FIRST_BYTE_BEYOND_U_FFFF = "\U00010000".encode()[0]
 
 
 def _distinct_order(names):
     "Positions that sort distinct names in Java's order."
-    if _bytewise_is_java(names):
+    data = np.frombuffer(names.buffers()[2] or b"", np.uint8)
+    if data.max(initial=0) < _FIRST_BYTE_BEYOND_U_FFFF:
         return pc.sort_indices(names).to_numpy().astype(np.int64)
-    data = names.cast(pa.binary()).to_pylist()
-    return np.array(java_order(name.decode("utf-8", "surrogateescape") for name in data), np.int64)
+    names = names.cast(pa.binary()).to_pylist()
+    return np.array(java_order(name.decode("utf-8", "surrogateescape") for name in names), np.int64)
 
 
 def _rank_of(order):
@@ -165,29 +157,11 @@ def name_codes(names: pa.Array) -> tuple[np.ndarray, pa.Array]:
     codes = np.append(_rank_of(order), -1)[as_numpy(coded.indices)]
     return codes, coded.dictionary.take(pa.array(order))
 
-# %% ../../nbs/51_fleet_codec.ipynb #bde8522f
-def _codes_or_none(names):
-    "The codes of names, -1 for null and for the empty name, which means none as well."
-    codes, distinct = name_codes(names)
-    return np.maximum(codes - 1, -1) if len(distinct) and not distinct[0].as_py() else codes
-
-
-def _order_within(row, names):
-    "Positions that sort names by row, then in Java's order, null last."
-    if not _bytewise_is_java(names):
-        codes = name_codes(names)[0]
-        names = pa.array(codes, mask=codes < 0)
-    table = pa.table({"row": row, "name": names})
-    keys = [(column, "ascending") for column in table.column_names]
-    return pc.sort_indices(table, sort_keys=keys).to_numpy().astype(np.int64)
-
 # %% ../../nbs/51_fleet_codec.ipynb #0d50820c
 class FlatRows(NamedTuple):
-    "A batch of rows with its nested lists flattened and its topics coded."
+    "A batch of rows with its nested lists flattened and its names coded."
     rows: pa.RecordBatch
     members: ListColumn
-    member_order: np.ndarray
-    "positions that sort the members by row, then by id"
     topics: ListColumn
     subscribed: ListColumn
     "names of the topics that each member subscribes to"
@@ -195,29 +169,46 @@ class FlatRows(NamedTuple):
     "claims of each member, one per topic"
     claimed: ListColumn
     "partition numbers of each claim"
+    racks: ListColumn
+    "the list of racks of each partition of each topic"
+    replicas: ListColumn
+    "the racks of these lists"
     names: pa.Array
-    "the distinct names of topics, in order"
+    "the distinct names, in order"
     topic_key: np.ndarray
     "key of each entry of `topics`; -1 = without a name"
     subscribed_key: np.ndarray
     "key of each entry of `subscribed`"
     claims_key: np.ndarray
     "key of each entry of `claims`"
+    member_key: np.ndarray
+    "key of each entry of `members`"
+    instance: np.ndarray
+    "code of each member's instance id; -1 = dynamic"
+    rack: np.ndarray
+    "code of each member's rack; -1 = unknown"
+    replica_rack: np.ndarray
+    "code of each entry of `replicas`; -1 = unknown"
 
 # %% ../../nbs/51_fleet_codec.ipynb #b8b22132
 def flatten_rows(rows: pa.RecordBatch) -> FlatRows:
-    "Flatten the lists of a batch of rows and code its topics."
+    "Flatten the lists of a batch of rows and code its names."
     members, topics = flatten_lists(rows["members"]), flatten_lists(rows["topics"])
     subscribed = flatten_lists(members.field("topics"))
     claims = flatten_lists(members.field("owned"))
-    names = [topics.field("topic"), subscribed.values, claims.field("topic")]
-    group = np.concatenate([topics.row, members.row[subscribed.row], members.row[claims.row]])
-    codes, distinct = name_codes(pa.concat_arrays(names))
-    keys = np.where(codes < 0, -1, group.astype(np.int64) * len(distinct) + codes)
-    return FlatRows(
-        rows, members, _order_within(members.row, members.field("id")), topics, subscribed, claims,
-        flatten_lists(claims.field("partitions")), distinct,
-        *np.split(keys, np.cumsum([len(part) for part in names])[:-1]))
+    racks = flatten_lists(topics.field("racks"))
+    replicas = flatten_lists(racks.values)
+    texts = [topics.field("topic"), subscribed.values, claims.field("topic"), members.field("id"),
+             members.field("instance_id"), members.field("rack"), replicas.values]
+    codes, names = name_codes(pa.concat_arrays(texts))
+    codes = np.split(codes, np.cumsum([len(text) for text in texts])[:-1])
+    groups = [topics.row, members.row[subscribed.row], members.row[claims.row], members.row]
+    keys = [np.where(code < 0, -1, group.astype(np.int64) * len(names) + code)
+            for group, code in zip(groups, codes)]
+    empty = names.index("").as_py()
+    optional = [np.where(code == empty, -1, code) for code in codes[len(keys):]]
+    return FlatRows(rows, members, topics, subscribed, claims, flatten_lists(claims.field("partitions")),
+                    racks, replicas, names, *keys, *optional)
 
 # %% ../../nbs/51_fleet_codec.ipynb #173b605d
 def _null(array):
@@ -233,22 +224,22 @@ def lowercase(types: pa.Array) -> pa.Array:
     return pc.fill_null(pc.ascii_lower(types), "")
 
 # %% ../../nbs/51_fleet_codec.ipynb #23762da0
-def _is_text(array):
-    "Whether text is UTF-8; Arrow takes any bytes for text if a file says so."
+def _all_text_is_utf8(flat):
+    "Whether all text is UTF-8; Arrow takes any bytes for text if a file says so."
+    nested = flat.members.values.flatten() + flat.topics.values.flatten()
     try:
-        array.validate(full=True)
+        for array in (flat.names, *flat.rows.columns, *nested):
+            if pa.types.is_string(array.type):
+                array.validate(full=True)
     except pa.ArrowInvalid:
         return False
     return True
 
 
-def _texts(flat):
-    "All text of a batch, each topic name once; validating the whole batch takes ten times longer."
-    found = [flat.rows[field.name] for field in (*KEY_FIELDS, *ABOUT_FIELDS)]
-    for column in (flat.members, flat.topics):
-        found += [column.field(field.name) for field in column.values.type]
-    racks = flatten_lists(flatten_lists(flat.topics.field("racks")).values).values
-    return [array for array in (*found, flat.names, racks) if pa.types.is_string(array.type)]
+def _groups_of_repeated(keys, names):
+    "The groups in which a key occurs twice, given the number of distinct names."
+    keys = np.sort(keys[keys >= 0])
+    return keys[1:][keys[1:] == keys[:-1]] // max(names, 1)
 
 # %% ../../nbs/51_fleet_codec.ipynb #ac0691b0
 def suspicious_rows(flat: FlatRows) -> np.ndarray:
@@ -259,24 +250,21 @@ def suspicious_rows(flat: FlatRows) -> np.ndarray:
     for name in (*_OFFSETS, "lag", "racks"):
         given = _list_lengths(topics.field(name))
         bad_topic |= (given > 0) & (given != counts)
-    key = np.sort(flat.topic_key[flat.topic_key >= 0])
-    topic_twice = key[1:][key[1:] == key[:-1]] // max(len(flat.names), 1)
     oversized = oversized_groups(np.maximum(counts, 0).astype(np.int64), topics.offsets)
 
-    bad_member = _null(members.field("id")) | ~_is_int32(members.field("generation"))
+    bad_member = (flat.member_key < 0) | ~_is_int32(members.field("generation"))
     bad_claim = flat.claims_key < 0
     bad_claim[flat.claimed.row[_null(flat.claimed.values)]] = True
     bad_member[flat.claims.row[bad_claim]] = True
     bad_member[flat.subscribed.row[flat.subscribed_key < 0]] = True
-    ids, row = members.field("id").take(pa.array(flat.member_order)), members.row[flat.member_order]
-    same_id = pc.fill_null(pc.equal(ids[1:], ids[:-1]), False).to_numpy(zero_copy_only=False)
-    member_twice = row[1:][same_id & (row[1:] == row[:-1])]
 
     known_type = pc.is_in(lowercase(rows["type"]), pa.array(TYPES)).to_numpy(zero_copy_only=False)
     suspicious = oversized | ~known_type | _null(rows["group"]) | ~_is_int32(rows["generation"])
-    for found in (topics.row[bad_topic], topic_twice, members.row[bad_member], member_twice):
+    for found in (topics.row[bad_topic], members.row[bad_member],
+                  _groups_of_repeated(flat.topic_key, len(flat.names)),
+                  _groups_of_repeated(flat.member_key, len(flat.names))):
         suspicious[found] = True
-    return suspicious if all(map(_is_text, _texts(flat))) else np.ones_like(suspicious)
+    return suspicious if _all_text_is_utf8(flat) else np.ones_like(suspicious)
 
 # %% ../../nbs/51_fleet_codec.ipynb #88052a73
 def _positions(keys, wanted):
@@ -285,37 +273,27 @@ def _positions(keys, wanted):
     return np.where(np.append(keys, -2)[at] == wanted, at, -1)
 
 
-def _partition_column(flat, name, first, size):
-    "A field of the topics as a column over partitions; None if no topic has it."
-    given = flatten_lists(flat.topics.field(name))
-    if not len(given.values):
-        return None
-    column = np.full(size, -1, np.int64)
-    column[row_ranges(first, row_lengths(given.offsets))[1]] = as_numpy(given.values)
-    return column
-
-
 def _lag_and_offsets(flat, first, size):
-    "Columns of lag and offsets; a topic that gives its lag has no offsets."
-    lag = _partition_column(flat, "lag", first, size)
-    offsets = [_partition_column(flat, name, first, size) for name in Offsets._fields[:3]]
-    if all(offset is None for offset in offsets):
-        return lag, None
-    offsets = Offsets(*(np.full(size, -1) if offset is None else offset for offset in offsets))
-    offsets.end[row_ranges(first, _list_lengths(flat.topics.field("lag")))[1]] = -1
+    "Columns of lag and offsets, or None twice; a topic that gives its lag has no end offsets."
+    given = [flatten_lists(flat.topics.field(name)) for name in ("lag", *_OFFSETS)]
+    if not any(len(lists.values) for lists in given):
+        return None, None
+    columns = np.full((len(given), size), -1)
+    places = [row_ranges(first, row_lengths(lists.offsets))[1] for lists in given]
+    for column, place, lists in zip(columns, places, given):
+        column[place] = as_numpy(lists.values)
+    lag, offsets = columns[0], Offsets(*columns[1:])
+    offsets.end[places[0]] = -1
     return lag, offsets
 
 
-def _rack_codes(flat, first, size):
-    "Racks of members and of each partition's replicas as codes."
-    of_member, by_partition = flat.members.field("rack"), flatten_lists(flat.topics.field("racks"))
-    replicas = flatten_lists(by_partition.values)
-    codes = _codes_or_none(pa.concat_arrays([of_member, replicas.values]))
+def _rack_codes(flat, order, first, size):
+    "Racks of members, put in `order`, and of each partition's replicas as codes."
     count, begin = np.zeros((2, size), np.int64)
-    place = row_ranges(first, row_lengths(by_partition.offsets))[1]
-    count[place], begin[place] = row_lengths(replicas.offsets), replicas.offsets[:-1]
+    place = row_ranges(first, row_lengths(flat.racks.offsets))[1]
+    count[place], begin[place] = row_lengths(flat.replicas.offsets), flat.replicas.offsets[:-1]
     offsets, taken = row_ranges(begin, count)
-    return Racks(codes[:len(of_member)][flat.member_order], offsets, codes[len(of_member):][taken])
+    return Racks(flat.rack[order], offsets, flat.replica_rack[taken])
 
 # %% ../../nbs/51_fleet_codec.ipynb #6ef61662
 class Batch(NamedTuple):
@@ -332,6 +310,12 @@ class Batch(NamedTuple):
         "Group number `at` alone, with everything that its row says."
         return group_from_row(self.rows.slice(at, 1).to_pylist()[0])
 
+    @property
+    def has_user_data(self) -> bool:
+        "Whether a member of any group sent user data."
+        data = flatten_lists(self.rows["members"]).field("user_data")
+        return data.null_count < len(data)
+
 # %% ../../nbs/51_fleet_codec.ipynb #934156a8
 def batch_of(flat: FlatRows) -> Batch:
     "The batch of valid rows; raises `GroupError` if the lag of a group does not fit into 64 bits."
@@ -341,7 +325,8 @@ def batch_of(flat: FlatRows) -> Batch:
     place = _positions(keys, flat.topic_key)
     partitions, missing = np.zeros(len(keys), np.int64), np.ones(len(keys), bool)
     partitions[place], missing[place] = as_numpy(flat.topics.field("partitions")), False
-    start, rank = row_offsets(partitions), _rank_of(flat.member_order)
+    order = np.argsort(flat.member_key, kind="stable")
+    start, rank = row_offsets(partitions), _rank_of(order)
     first, size, claimed = start[place], int(start[-1]), row_lengths(flat.claimed.offsets)
     lag, offsets = _lag_and_offsets(flat, first, size)
     columns = build_columns(
@@ -351,14 +336,13 @@ def batch_of(flat: FlatRows) -> Batch:
         claims=ClaimColumns(np.repeat(rank[flat.claims.row], claimed),
                       np.repeat(_positions(keys, flat.claims_key), claimed),
                       as_numpy(flat.claimed.values)),
-        generation=as_numpy(flat.members.field("generation"))[flat.member_order],
-        instance=_codes_or_none(flat.members.field("instance_id"))[flat.member_order],
-        missing=missing, listed=rank, lag=lag, offsets=offsets,
-        racks=_rack_codes(flat, first, size))
-    members = flat.members.field("id").take(pa.array(flat.member_order))
+        generation=as_numpy(flat.members.field("generation"))[order],
+        instance=flat.instance[order], missing=missing, listed=rank, lag=lag, offsets=offsets,
+        racks=_rack_codes(flat, order, first, size))
+    topics, members = (flat.names.take(pa.array(key % width)) for key in (keys, flat.member_key[order]))
     at, field = flat.rows.schema.get_field_index("type"), flat.rows.schema.field("type")
     rows = flat.rows.set_column(at, field, lowercase(flat.rows["type"]))
-    return Batch(columns, flat.names.take(pa.array(keys % width)), members, rows)
+    return Batch(columns, topics, members, rows)
 
 # %% ../../nbs/51_fleet_codec.ipynb #0ed5d7c8
 def _reason(row):
@@ -372,21 +356,22 @@ def _reason(row):
     return ""
 
 
-def _without_invalid(rows, places):
+def _without_invalid(flat, places):
     "The batch of all rows but those at `places` that are no groups, and the reasons of these."
-    reasons = {at: reason for at in places if (reason := _reason(rows.slice(at, 1)))}
-    valid = np.delete(np.arange(rows.num_rows), list(reasons))
-    return batch_of(flatten_rows(rows.take(pa.array(valid)))), reasons
+    reasons = {at: reason for at in places if (reason := _reason(flat.rows.slice(at, 1)))}
+    if reasons:
+        valid = np.delete(np.arange(flat.rows.num_rows), list(reasons))
+        flat = flatten_rows(flat.rows.take(pa.array(valid)))
+    return batch_of(flat), reasons
 
 
 def decode_rows(rows: pa.RecordBatch) -> tuple[Batch, dict[int, str]]:
     "The batch of all rows that are groups, and the reasons why the others are not, by position."
     flat = flatten_rows(rows)
-    places = np.flatnonzero(suspicious_rows(flat)).tolist()
     try:
-        return _without_invalid(rows, places) if places else (batch_of(flat), {})
+        return _without_invalid(flat, np.flatnonzero(suspicious_rows(flat)).tolist())
     except GroupError:
-        return _without_invalid(rows, range(rows.num_rows))
+        return _without_invalid(flat, range(rows.num_rows))
 
 # %% ../../nbs/51_fleet_codec.ipynb #57e208e9
 def _within_groups(columns, owner):

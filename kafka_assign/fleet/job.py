@@ -4,18 +4,17 @@
 
 # %% auto #0
 __all__ = ['MANIFEST', 'new_run_folder', 'finish_run', 'Run', 'chosen_strategies', 'select_tables', 'add_text_entries',
-           'content_hash', 'write_table', 'count_groups', 'versions', 'error_line', 'compare_fleet']
+           'write_table', 'count_groups', 'versions', 'compare_fleet']
 
 # %% ../../nbs/55_fleet_job.ipynb #04b83076
 import json
 import os
-import re
 import shutil
 import sys
 import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, nullcontext
+from contextlib import contextmanager, nullcontext, suppress
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
@@ -31,7 +30,7 @@ from .kernel import checked_joins, compare_batches, importable_name
 from kafka_assign.fleet.schemas import (
     COMPARE_TABLES, COMPARED_SCHEMA, GROUP_SCHEMA, KEY_FIELDS, NARROW_GROUP_SCHEMA, FleetError,
     spark_schema)
-from .session import settings_in_force, spark_session
+from .session import error_line, settings_in_force, spark_session
 from .sources import Inputs, as_list, file_address, input_frame, open_inputs
 from ..names import did_you_mean, quoted, shown
 
@@ -108,11 +107,8 @@ def chosen_strategies(names: Iterable[str] | None = None) -> dict[str, str]:
     "Labels of the strategies to compare, each with its importable name; raises `StrategyError`."
     chosen = {}
     for name in usual_strategies() if names is None else names:
-        try:
+        with suppress(StrategyError) if names is None else nullcontext():
             chosen[resolve(name).label] = importable_name(name)
-        except StrategyError:
-            if names is not None:
-                raise
     if not chosen:
         raise StrategyError("a comparison must have a strategy (got none)")
     return chosen
@@ -161,21 +157,14 @@ def add_text_entries(tables: Mapping, spark, inputs: Inputs) -> dict:
             complete[name] = tables[name].unionByName(frame).coalesce(1)
     return complete
 
-# %% ../../nbs/55_fleet_job.ipynb #e30e3027
-def content_hash(high: int, low: int) -> str:
-    "The sum of 64-bit hashes, in hex, whose upper and lower halves add up to `high` and `low`."
-    return f"{((high << 32) + low) % 2**64:016x}"
-
 # %% ../../nbs/55_fleet_job.ipynb #d17ad21c
 def write_table(frame, path: str) -> dict:
     "Write a frame as Parquet; its number of rows and its content hash."
     from pyspark.sql import Observation, functions as F
-    seen, row = Observation(), F.xxhash64(*frame.columns)
-    high, low = F.shiftrightunsigned(row, 32), row.bitwiseAND(F.lit(2**32 - 1))
-    totals = F.count(F.lit(1)).alias("rows"), F.sum(high).alias("high"), F.sum(low).alias("low")
+    seen, hashed = Observation(), F.xxhash64(*frame.columns).cast("decimal(20,0)")
+    totals = F.count(F.lit(1)).alias("rows"), F.sum(hashed).alias("hash")
     frame.observe(seen, *totals).write.option("compression", "zstd").parquet(path)
-    found = content_hash(seen.get["high"] or 0, seen.get["low"] or 0)
-    return {"rows": seen.get["rows"], "hash": found}
+    return {"rows": seen.get["rows"], "hash": f"{int(seen.get['hash'] or 0) % 2**64:016x}"}
 
 # %% ../../nbs/55_fleet_job.ipynb #a8b180de
 def count_groups(inputs: Inputs, tables: Mapping[str, Mapping]) -> dict:
@@ -201,14 +190,6 @@ def versions() -> dict[str, str]:
     import pyspark
     found = {module.__name__: module.__version__ for module in (kafka_assign, np, pa, pyspark)}
     return {"python": sys.version.partition(" ")[0]} | found
-
-# %% ../../nbs/55_fleet_job.ipynb #6fb38888
-def error_line(error: Exception) -> str:
-    "One line of an error: of a chain of errors, Java's or Python's, the one that began it."
-    pattern = r"^(?:: |Caused by: )?([\w.$]+(?:Error|Exception|Interrupt)\b.*)"
-    named = re.findall(pattern, str(error), re.MULTILINE)
-    words = named[-1] if named else (str(error) or type(error).__name__).splitlines()[0]
-    return shown(words.strip())[:300]
 
 # %% ../../nbs/55_fleet_job.ipynb #ae80915c
 def _write_all(spark, inputs, strategies, joins, folder, report):

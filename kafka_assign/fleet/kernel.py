@@ -8,7 +8,7 @@ __all__ = ['CURRENT', 'SHARE_GROUP', 'Answer', 'answer', 'checked_joins', 'join_
 
 # %% ../../nbs/52_fleet_kernel.ipynb #bd5dacec
 import logging
-from collections import Counter
+from collections import ChainMap, Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import chain
 from typing import NamedTuple
@@ -20,10 +20,10 @@ import pyarrow.compute as pc
 from ..registry import BUILT_IN, Strategy, StrategyError, resolve
 from ..attention import Need, needs, outcome
 from kafka_assign.fleet.codec import (
-    Batch, as_numpy, decode_rows, flatten_lists, list_array, lowercase, member_lists, output_rows,
+    Batch, as_numpy, decode_rows, flatten_lists, lowercase, member_lists, output_rows,
     result_lists)
 from .schemas import (
-    COMPARED_SCHEMA, NEED_FIELDS, ORIGIN_FIELDS, PARTITIONS_PER_BATCH, ROWS_PER_BATCH, FleetError)
+    COMPARED_SCHEMA, ORIGIN_FIELDS, PARTITIONS_PER_BATCH, ROWS_PER_BATCH, FleetError)
 from ..names import quoted, shown, brief
 from ..ragged import row_sums
 
@@ -51,6 +51,9 @@ def _answer_one_by_one(batch, strategy, retried=False):
         try:
             alone = strategy.run(batch.group(at)).owner
         except _RAISED as error:
+            if isinstance(error, StrategyError) and error.__cause__ is None:
+                failures[at] = shown(error)
+                continue
             words = brief(error.__cause__ or error)
             failures[at] = f"strategy {shown(strategy.label)} must not raise (got {words})"
         else:
@@ -60,7 +63,8 @@ def _answer_one_by_one(batch, strategy, retried=False):
 
 def answer(batch: Batch, strategy: Strategy) -> Answer:
     "The answer of a strategy for all groups of a batch."
-    if not strategy.many or not batch.columns.groups:
+    decodes_claims = strategy.claims and batch.has_user_data
+    if not strategy.many or decodes_claims or not batch.columns.groups:
         return _answer_one_by_one(batch, strategy)
     try:
         return Answer(strategy.run_many(batch.columns), {})
@@ -90,12 +94,10 @@ def join_numbers(batch: Batch, joins: Sequence[Sequence[str]]) -> np.ndarray | N
 # %% ../../nbs/52_fleet_kernel.ipynb #acb4034a
 def need_lists(found: Iterable[Need], groups: int) -> pa.ListArray:
     "The needs of each of `groups` groups, as a column of lists."
-    found = sorted(found, key=lambda need: need.group)
-    columns = [pa.array([getattr(need, field.name) for need in found], field.type)
-               for field in NEED_FIELDS]
-    offsets = np.searchsorted([need.group for need in found], np.arange(groups + 1))
-    structs = pa.StructArray.from_arrays(columns, fields=NEED_FIELDS)
-    return list_array(offsets, structs, COMPARED_SCHEMA.field("needs").type)
+    lists = [[] for _ in range(groups)]
+    for need in found:
+        lists[need.group].append(need._asdict())
+    return pa.array(lists, COMPARED_SCHEMA.field("needs").type)
 
 # %% ../../nbs/52_fleet_kernel.ipynb #ba3ce228
 CURRENT = "current"
@@ -131,33 +133,23 @@ def reject_rows(rows: pa.RecordBatch, reasons: Mapping[int, str]) -> pa.RecordBa
     return output_rows(refused.select(origin), reject=pa.array(words, pa.string()))
 
 # %% ../../nbs/52_fleet_kernel.ipynb #e5f5be05
-def _with_retried(rows, labels):
-    "The rows, with the labels of retried strategies in the first of them."
-    field = COMPARED_SCHEMA.field("retried")
-    offsets = np.append(0, np.full(rows.num_rows, len(labels)))
-    column = list_array(offsets, pa.array(labels, pa.string()), field.type)
-    return rows.set_column(COMPARED_SCHEMA.get_field_index(field.name), field, column)
-
-
 def compare_batch(rows: pa.RecordBatch, strategies: Sequence[Strategy],
-                  joins: Sequence[Sequence[str]] = ()) -> Iterator[pa.RecordBatch]:
+                  joins: Sequence[Sequence[str]] = ()) -> pa.RecordBatch:
     "Compare `strategies` on rows of groups: as many rows of `COMPARED_SCHEMA`, in any order."
     shared = pc.equal(lowercase(rows["type"]), "share")
-    if shared.true_count:
-        yield output_rows(rows.filter(shared), ignored=pa.repeat(SHARE_GROUP, shared.true_count))
-        rows = rows.filter(pc.invert(shared))
+    ignored = output_rows(rows.filter(shared), ignored=pa.repeat(SHARE_GROUP, shared.true_count))
+    rows = rows.filter(pc.invert(shared))
     batch, reasons = decode_rows(rows)
     done, answers = compare_groups(batch, strategies, joins)
-    failures = {}
-    for one in answers.values():
-        failures = one.failures | failures               # the reason of the first strategy counts
-    if failures:
-        done = done.take(pa.array(np.setdiff1d(np.arange(done.num_rows), list(failures))))
+    # if several strategies fail for a group, the reason of the first one counts
+    failures = dict(ChainMap(*(one.failures for one in answers.values())))
+    done = done.take(pa.array(np.delete(np.arange(done.num_rows), list(failures))))
+    rejected = [reject_rows(rows, reasons), reject_rows(batch.rows, failures)]
+    done = pa.concat_batches([done, *rejected, ignored])
     retried = [label for label, one in answers.items() if one.retried]
-    for part in (done, reject_rows(rows, reasons), reject_rows(batch.rows, failures)):
-        if part.num_rows:
-            yield _with_retried(part, retried) if retried else part
-            retried = []
+    at, field = COMPARED_SCHEMA.get_field_index("retried"), COMPARED_SCHEMA.field("retried")
+    first, others = done.num_rows > 0, done.num_rows - 1
+    return done.set_column(at, field, pa.array([retried] * first + [[]] * others, field.type))
 
 # %% ../../nbs/52_fleet_kernel.ipynb #da41a590
 def split_batch(rows: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
@@ -177,7 +169,7 @@ def compare_batches(batches: Iterable[pa.RecordBatch], strategies: Sequence[str]
     chosen, joins = [resolve(name) for name in strategies], checked_joins(joins)
     for rows in batches:
         for part in split_batch(rows):
-            yield from compare_batch(part, chosen, joins)
+            yield compare_batch(part, chosen, joins)
 
 # %% ../../nbs/52_fleet_kernel.ipynb #22560b21
 def importable_name(name: str) -> str:

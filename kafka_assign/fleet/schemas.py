@@ -47,7 +47,7 @@ ABOUT_FIELDS = (
 # Partitions of one topic that a member claims to own.
 CLAIM_FIELDS = (
     _field("topic", pa.string(), "the topic"),
-    _field("partitions", pa.list_(pa.int32()), "numbers of the claimed partitions"))
+    _field("partitions", pa.list_(pa.int64()), "numbers of the claimed partitions"))
 
 MEMBER_FIELDS = (
     _field("id", pa.string(), "member id, unique in the group"),
@@ -64,7 +64,7 @@ MEMBER_FIELDS = (
 # Every list of a topic has one entry per partition, or is empty.
 TOPIC_FIELDS = (
     _field("topic", pa.string(), "name of the topic, unique in the group"),
-    _field("partitions", pa.int32(), "number of partitions"),
+    _field("partitions", pa.int64(), "number of partitions"),
     _field("begin", pa.list_(pa.int64()), "log start offset by partition"),
     _field("end", pa.list_(pa.int64()), "log end offset by partition"),
     _field("committed", pa.list_(pa.int64()), "committed offset by partition"),
@@ -87,7 +87,7 @@ def _group_schema(member_fields, topic_fields):
 
 GROUP_SCHEMA = _group_schema(MEMBER_FIELDS, TOPIC_FIELDS)
 NARROW_GROUP_SCHEMA = _group_schema(
-    [field for field in MEMBER_FIELDS if field.name not in ("client_id", "host", "user_data")],
+    [field for field in MEMBER_FIELDS if field.name not in ("client_id", "host")],
     [field for field in TOPIC_FIELDS if field.name != "id"])
 
 # %% ../../nbs/50_fleet_schemas.ipynb #95416f58

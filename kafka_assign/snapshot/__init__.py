@@ -41,7 +41,7 @@ def unique_keys(groups: Iterable[Group], places: Iterable[str]) -> list[str]:
     return list(keys)
 
 # %% ../../nbs/36_snapshot_reading.ipynb #63a1f0d2
-class Groups(Mapping):
+class Groups(dict):
     """Groups by name, and an account of what was read.
 
     `rejects`: rows that are not used; `ignored`: lines that are no data. `read` counts
@@ -52,19 +52,10 @@ class Groups(Mapping):
     def __init__(self, groups: Mapping[str, Group], rejects: Iterable[Reject] = (),
                  ignored: Iterable[Ignored] = (), *, used: int = 0, repeated: int = 0,
                  rows: int = 0):
-        self._groups = dict(groups)
+        super().__init__(groups)
         self.rejects, self.ignored = list(rejects), list(ignored)
         self.used, self.repeated, self.read = used, repeated, rows - repeated
         self.rejected = len(self.rejects)
-
-    def __getitem__(self, name):
-        return self._groups[name]
-
-    def __iter__(self):
-        return iter(self._groups)
-
-    def __len__(self):
-        return len(self._groups)
 
     def __repr__(self):
         lines = sum(entry.lines for entry in self.ignored)
@@ -81,8 +72,8 @@ def no_group_error(source: object, found: list[Origin],
                    account: Account) -> SnapshotError:
     "The error for a `source` without groups; `found`: its origins."
     ignored = account.ignored
-    if len(found) == 1 or account.rejected:
-        if account.rejected:
+    if len(found) == 1 or account.rejects:
+        if account.rejects:
             name, line, reason = account.rejects[0]
         else:
             entry = min(ignored, key=lambda entry: KINDS_BY_WEIGHT.index(entry.kind))
@@ -90,9 +81,8 @@ def no_group_error(source: object, found: list[Origin],
             reason = f"no group here ({entry.kind}): {entry.reason}"
         where = f"line {line}: " if line else ""
         return SnapshotError(f"{shown(name)}: {where}{reason}")
-    what = f"{len(found)} sources"
-    if isinstance(source, (str, os.PathLike)):
-        what = shown(os.fspath(source))
+    is_path = isinstance(source, (str, os.PathLike))
+    what = shown(os.fspath(source)) if is_path else f"{len(found)} sources"
     if not found:
         return SnapshotError(f"{what}: no files")
     kinds = Counter(entry.kind for entry in ignored)
@@ -143,7 +133,7 @@ class SnapshotReader:
         parser = TextParser(tables, self.account, group, named_by)
         for block in chain(head, blocks):
             parser.block(block)
-        parser.close()
+        self.account.end_text(parser.layout is not None)
 
     def _read_documents(self, values, cluster):
         "Read JSON values, each with its line and a complaint if it is damaged."

@@ -49,24 +49,25 @@ TYPE_BY_STATE = {"Assigning": "consumer", "Reconciling": "consumer",
                  "PreparingRebalance": "classic", "CompletingRebalance": "classic", "AwaitingSync": "classic"}
 
 
-def infer_type(shown_type: str, state: str, strategy: str) -> tuple[str, str]:
+def infer_type(shown_type: str, state: str, strategy: str) -> tuple[str, list[str]]:
     "The type of a group (`classic`, `consumer`, or empty), and words that say from what it was inferred."
     if shown_type or state in TYPE_BY_STATE:
-        return shown_type or TYPE_BY_STATE[state], ""
-    return ("consumer", "type: strategy uniform is the broker's") if strategy == "uniform" else ("", "")
+        return shown_type or TYPE_BY_STATE[state], []
+    return ("consumer", ["type: strategy uniform is the broker's"]) if strategy == "uniform" else ("", [])
 
 # %% ../../nbs/34_snapshot_assemble.ipynb #43a1f0cf
 def completeness_words(partitions: int, owned: int, members: int, state: StateRow | None,
-                       records: Sequence[MemberRow], named: int) -> list[str]:
-    """Words for what may be missing in a group: `owned` of the `partitions` that are shown have an owner; some table
-    names `named` of the partitions that `records` count."""
-    counted = sum(record.count for record in records if record.target is None)
+                       counted: Sequence[tuple[MemberRow, int]]) -> list[str]:
+    """Words for what may be missing in a group: `owned` of the `partitions` that are shown have an owner; `counted`:
+    rows that count the partitions of a member, and how many of them some table names."""
     words = ["partitions: highest number seen + 1"] if owned < partitions else []
     if state is not None and state.members != members:
         words.append(f"members: {members} of {state.members} shown")
-    elif state is None and not records and members:
+    elif state is None and not counted and members:
         words.append("members: only those that own partitions")
-    return words + ([f"owned: {named} of {counted} partitions named"] if named < counted else [])
+    pairs = [(named, record.count) for record, named in counted if record.target is None]
+    named, count = map(sum, zip((0, 0), *pairs))
+    return words + ([f"owned: {named} of {count} partitions named"] if named < count else [])
 
 # %% ../../nbs/34_snapshot_assemble.ipynb #43a1f0d2
 class Assembler:
@@ -75,11 +76,8 @@ class Assembler:
     def __init__(self, facts: Facts, account: Account, cluster: str = "", time: str = ""):
         self.facts, self.account, self.cluster, self.time = facts, account, cluster, time
         self.named = np.bincount(facts.owned.member, minlength=len(facts.members)).tolist()
-        self.records: list[list[tuple[int, MemberRow]]] = [[] for _ in facts.groups]
-        for member, (record, _) in facts.records.items():
-            self.records[facts.members[member][0]].append((member, record))
-        self.instances = {member: record.instance_id for member, (record, _) in facts.records.items()
-                          if record.instance_id}
+        self.records = [facts.records[i][0] if i in facts.records else None for i in range(len(facts.members))]
+        self.instances = [record and record.instance_id or None for record in self.records]
 
     def _take_offsets(self):
         "The offsets of all partitions, and by topic how many rows show them. The rows are dropped: columns need room."
@@ -99,8 +97,8 @@ class Assembler:
             for keys in (facts.topics, facts.members))
         owners = subscriber_rows(facts.owned.topic, facts.owned.member, len(facts.topics), len(facts.members))
         shared, *subscriptions = infer_subscriptions(topic_offsets, member_offsets, facts.partitions, *owners)
-        rank = {instance: i for i, instance in enumerate(java_sorted(set(self.instances.values())))}
-        instance = np.array([rank.get(self.instances.get(i), -1) for i in range(len(facts.members))], np.int64)
+        rank = {instance: i for i, instance in enumerate(java_sorted({*self.instances} - {None}))}
+        instance = np.array([rank.get(instance, -1) for instance in self.instances], np.int64)
         return build_columns(topic_offsets, member_offsets, facts.partitions, subscriptions, listed=facts.listed,
                              claims=facts.owned, instance=instance if rank else None, offsets=self.offsets), shared
 
@@ -108,42 +106,35 @@ class Assembler:
         "All groups; uses up the facts."
         self.offsets, rows = self._take_offsets()
         self.columns, shared = self._columns()
-        columns, owned, groups = self.columns, np.zeros(self.columns.size, bool), []
+        columns, owned = self.columns, np.zeros(self.columns.size, bool)
         owned[columns.start[self.facts.owned.topic] + self.facts.owned.partition] = True
-        counts = zip(*(column.tolist() for column in (
-            row_sums(rows, columns.topic_offsets), row_lengths(columns.member_offsets), shared,
-            row_lengths(columns.group_offsets), row_sums(owned, columns.group_offsets))))
-        for group, (rows, members, is_shared, partitions, owned) in enumerate(counts):
-            state, positions = self.facts.states.get(group, (None, []))
-            if members or rows or state and not state.members:
-                records = self.records[group]
-                named = sum(self.named[member] for member, record in records if record.target is None)
-                words = [SHARED_SUBSCRIPTION if is_shared else OWN_SUBSCRIPTIONS] if members and partitions else []
-                words += completeness_words(
-                    partitions, owned, members, state, [record for _, record in records], named)
-                groups.append(self._group(group, rows > 0, words))
-                continue
-            for position in positions:                   # of a state that counts members
-                self.account.used -= 1
-                self.account.reject(position, "a state must come with the members it counts, add --members --verbose "
-                                              f"or --describe (got {state.members} members, none shown)")
-        return groups
+        counts = row_sums(rows, columns.topic_offsets), row_sums(owned, columns.group_offsets), shared
+        groups = [self._group(*group) for group in zip(range(len(shared)), *(count.tolist() for count in counts))]
+        return [group for group in groups if group is not None]
 
-    def _group(self, group, has_offsets, words):
-        "One group; `words`: what was inferred so far."
+    def _group(self, group, rows, owned, shared):
+        "One group; None if all that is shown is a state that counts members."
         facts, columns = self.facts, one_group(self.columns, group)
         topics, members, places = (slice(*at[group:group + 2].tolist()) for at in (
             self.columns.topic_offsets, self.columns.member_offsets, self.columns.group_offsets))
-        state = facts.states[group][0] if group in facts.states else StateRow("", "", "", 0, -1, "")
-        shown_type = max([state.type, *(record.type for _, record in self.records[group])])
+        state, positions = facts.states.get(group, (None, []))
+        ids, hosts, clients = ([row[field] for row in facts.members[members]] for field in (1, 2, 3))
+        if not ids and not rows and (state is None or state.members):
+            for position in positions:
+                self.account.used -= 1
+                self.account.reject(position, "a state must come with the members it counts, add --members --verbose "
+                                              f"or --describe (got {state.members} members, none shown)")
+            return None
+        words = [SHARED_SUBSCRIPTION if shared else OWN_SUBSCRIPTIONS] if ids and columns.size else []
+        counted = [(record, named) for record, named in zip(self.records[members], self.named[members]) if record]
+        words += completeness_words(columns.size, owned, len(ids), state, counted)
+        state = state or StateRow("", "", "", 0, -1, "")
+        shown_type = max([state.type, *(record.type for record, _ in counted)])
         kind, type_words = infer_type(shown_type, state.state, state.strategy)
-        words = filter(None, [*words, *facts.notes.get(facts.groups[group], ()), type_words])
-        rows = facts.members[members]
-        ids, hosts, clients = ([row[field] for row in rows] for field in (1, 2, 3))
-        instances = [self.instances.get(member) for member in range(members.start, members.stop)]
+        words += facts.notes.get(facts.groups[group], [])
         return Group.from_columns(
-            columns if has_offsets else replace(columns, lag=None), [name for _, name in facts.topics[topics]], ids,
-            Offsets(*(column[places] for column in self.offsets[:3])) if has_offsets else None,
-            known={"host": hosts, "client_id": clients, "instance_id": instances},
+            columns if rows else replace(columns, lag=None), [name for _, name in facts.topics[topics]], ids,
+            Offsets(*(column[places] for column in self.offsets[:3])) if rows else None,
+            known={"host": hosts, "client_id": clients, "instance_id": self.instances[members]},
             name=facts.groups[group], type=kind, state=state.state, strategy=state.strategy,
-            generation=state.generation, cluster=self.cluster, time=self.time, inferred="; ".join(words))
+            generation=state.generation, cluster=self.cluster, time=self.time, inferred="; ".join(words + type_words))

@@ -49,11 +49,9 @@ def is_truncated_header(columns: Sequence[str]) -> bool:
     "Whether these columns are the beginning of a header that we parse."
     *whole, last = columns
     known = [column for column in whole if column not in ("GROUP", "GROUP-INSTANCE-ID")]
-    for kind, needed in TABLE_KINDS:
-        needed = [column for column in needed if column != "GROUP"]
-        if kind in PARSED_KINDS and known == needed[:len(known)] and "".join(needed[len(known):][:1]).startswith(last):
-            return True
-    return False
+    beginning = " ".join([*known, last])
+    return any(kind in PARSED_KINDS and " ".join(needed).removeprefix("GROUP ").startswith(beginning)
+               for kind, needed in TABLE_KINDS)
 
 # %% ../../nbs/30_snapshot_formats.ipynb #03a1f0cf
 def excerpt(text: str, length: int = 60) -> str:
@@ -73,13 +71,6 @@ def _cutters(starts):
     return itemgetter(*(start - 1 for start in starts[1:])), itemgetter(*slices)
 
 
-def _with_separate_host(words, columns):
-    "The words of a row, with consumer and host separated if they were one word."
-    at = columns.index("HOST") - 1
-    joined = JOINED_HOST.fullmatch(words[at]) if len(words) == len(columns) - 1 and at >= 0 else None
-    return [*words[:at], *joined.groups(), *words[at + 1:]] if joined else words
-
-
 def _owner_cells(owner):
     "Consumer, host and client of an `OWNER`; the consumer is `-` if there is no owner."
     client, _, host = owner.rpartition("_/")
@@ -94,20 +85,19 @@ class TableLayout(NamedTuple):
     columns: tuple[str, ...]
     "names"
     starts: tuple[int, ...]
-    "where each column begins"
+    "where each column begins; empty if commas separate the cells"
     width: int
     "the least number of characters of a row"
-    commas: bool = False
-    "whether commas separate the cells"
     group: str = ""
     "the group of all rows, if there is no column `GROUP`"
 
-    def lines_up(self, line: str) -> bool:
-        "Whether each column of `line` begins where its header says, after a blank."
+    def aligned(self, line: str) -> Sequence[str] | None:
+        "The cells of `line` if each column begins where its header says, after a blank; else None."
         if len(line) < self.width or line[:self.starts[0]].strip():
-            return False
-        before = _cutters(self.starts)[0](line)
-        return before.count(" ") == len(before)
+            return None
+        before_columns, of_columns = _cutters(self.starts)
+        before = before_columns(line)
+        return [cell.strip() for cell in of_columns(line)] if before.count(" ") == len(before) else None
 
     def squeezed(self, line: str) -> Sequence[str] | None:
         "The words of `line` if they are its cells: blanks were squeezed, or a long name shifted them; else None."
@@ -115,28 +105,26 @@ class TableLayout(NamedTuple):
         truncated = all(line[start - 1:start] in ("", " ") for start in self.starts[1:])
         if truncated or not {"HOST", "OWNER"} & {*columns}:
             return None
-        words = words if "OWNER" in columns else _with_separate_host(words, columns)
+        host = columns.index("HOST" if "HOST" in columns else "OWNER")
+        if "HOST" in columns[1:] and len(words) == len(columns) - 1:
+            joined = JOINED_HOST.fullmatch(words[host - 1])
+            words[host - 1:host] = joined.groups() if joined else words[host - 1:host]
         if len(words) != len(columns):
             return None
-        host = words[columns.index("HOST" if "HOST" in columns else "OWNER")]
-        return words if host in ("-", "none") or "/" in host else None
+        return words if words[host] in ("-", "none") or "/" in words[host] else None
 
     def cut(self, line: str) -> Sequence[str]:
         "The cells of a row in the order of the columns. Raises `ValueError` if the row cannot be cut."
-        if self.commas:
+        if not self.starts:
             cells = line.strip().split(", ")
             if len(cells) != len(self.columns):
                 raise ValueError(f"a row must have {len(self.columns)} cells, as its header (got {excerpt(line)})")
             return cells
-        if self.lines_up(line):
-            return [cell.strip() for cell in _cutters(self.starts)[1](line)]
-        filled = re.sub("([\U00010000-\U0010ffff])", "\\1" + FILLER, line)
-        if self.lines_up(filled):
-            return [cell.strip().replace(FILLER, "") for cell in _cutters(self.starts)[1](filled)]
-        words = self.squeezed(line)
-        if words is None:
+        filled = line if line.isascii() else re.sub("([\U00010000-\U0010ffff])", "\\1" + FILLER, line)
+        cells = self.aligned(line) or self.aligned(filled) or self.squeezed(line)
+        if not cells:
             raise ValueError(f"a row must line up with its header up to {self.columns[-1]} (got {excerpt(line)})")
-        return words
+        return [cell.replace(FILLER, "") for cell in cells]
 
     def cells(self, line: str) -> dict[str, str]:
         "The cells of a row by column, without the blanks around them. Raises `ValueError` if the row cannot be cut."
@@ -156,7 +144,7 @@ WITH_COMMAS = "GROUP, TOPIC, PARTITION, CURRENT OFFSET, LOG END OFFSET, LAG, OWN
 def layout_of(line: str) -> TableLayout | None:
     "The layout of the table whose header is `line`, or None if `line` is no header."
     if line.strip() == WITH_COMMAS:
-        return TableLayout("offsets", tuple(WITH_COMMAS.replace(" ", "-").split(",-")), (), 0, commas=True)
+        return TableLayout("offsets", tuple(WITH_COMMAS.replace(" ", "-").split(",-")), (), 0)
     words = list(COLUMN_WORD.finditer(line)) if line.lstrip().startswith(FIRST_COLUMNS) else []
     names = tuple(word[0] for word in words)
     if len(words) < 2 or not all(map(COLUMN_NAME.fullmatch, names)):
@@ -193,14 +181,14 @@ def _group(cells, layout):
 LEAST_TOO_HIGH = 10**6
 PARTITION_LIST = r"[0-9]{1,6}(?:,[0-9]{1,6})*"
 ASSIGNMENT_DIALECTS = (
-    (", ", re.compile(rf"([^\s(),:;]+)?\(({PARTITION_LIST})\)")),
+    (", ", re.compile(rf"([^\s(),:;]*)\(({PARTITION_LIST})\)")),
     (";", re.compile(rf"([^\s;]+):({PARTITION_LIST})")),
 )
-TopicNumbers = tuple[str | None, tuple[int, ...]]
+TopicNumbers = tuple[str, tuple[int, ...]]
 
 
 def parse_assignment(text: str) -> tuple[TopicNumbers, ...]:
-    "The pairs (topic, partition numbers) in a cell, sorted; topic None = not shown. Raises `ValueError`."
+    "The pairs (topic, partition numbers) in a cell, sorted; an empty topic is not shown. Raises `ValueError`."
     if text in ("-", ""):
         return ()
     for separator, pattern in ASSIGNMENT_DIALECTS:
@@ -258,6 +246,16 @@ class MemberRow(NamedTuple):
         "The assignment that counts: the target, if it is shown."
         return self.current if self.target is None else self.target
 
+    @property
+    def named(self) -> tuple[TopicNumbers, ...]:
+        "Both assignments together, as far as they are shown."
+        return (self.current or ()) + (self.target or ())
+
+
+def _named(assignment):
+    "The assignment, or None if the names of its topics are not shown."
+    return None if any(not topic for topic, _ in assignment or ()) else assignment
+
 
 def _type_by_epoch(cells, column):
     "`consumer` where an epoch is a number, `classic` where it is `-`, empty where there is no such column."
@@ -271,13 +269,13 @@ def _member_row(cells, layout):
     current = None if column is None else parse_assignment(cells[column])
     row = MemberRow(
         _group(cells, layout), _name(cells, "CONSUMER-ID"), cells.get("GROUP-INSTANCE-ID"), cells["HOST"],
-        cells["CLIENT-ID"], _number(cells["#PARTITIONS"], "#PARTITIONS"), current, None,
+        cells["CLIENT-ID"], _number(cells["#PARTITIONS"], "#PARTITIONS"), _named(current), None,
         _type_by_epoch(cells, "CURRENT-EPOCH"))
     if current is not None and sum(len(numbers) for _, numbers in current) != row.count:
         named = excerpt(cells[column])
         raise ValueError(f"{column} must name #PARTITIONS partitions, here {row.count} (got {named})")
     if "TARGET-ASSIGNMENT" in cells and _type_by_epoch(cells, "TARGET-EPOCH") == "consumer":
-        return row._replace(target=parse_assignment(cells["TARGET-ASSIGNMENT"]))
+        return row._replace(target=_named(parse_assignment(cells["TARGET-ASSIGNMENT"])))
     return row
 
 # %% ../../nbs/30_snapshot_formats.ipynb #03a1f0e6

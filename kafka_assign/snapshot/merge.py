@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ..build import MOST_PARTITIONS, ClaimColumns, oversized_groups, overflowing_groups
+from ..build import MOST_PARTITIONS, Claims, oversized_groups, overflowing_groups
 from ..metrics import partition_lag
 from ..names import java_key, shown
 from ..ragged import row_offsets
@@ -32,7 +32,7 @@ class Facts(NamedTuple):
     "members in the order in which each group first shows them"
     offsets: OffsetsTable
     "one row for each partition that is shown, by topic and partition"
-    owned: ClaimColumns
+    owned: Claims
     "who owns which partition"
     records: dict[int, tuple[MemberRow, list[int]]]
     "by member: the rows of `--members` merged into one, and their positions"
@@ -69,7 +69,7 @@ def _one_description(tables, rows, account):
     descriptions = list(tables.descriptions)
     keys = [description[:2] for description in descriptions]
     member_of = _numbers(keys, _ordered(set(keys)))
-    records = np.array([record[1:] for record in tables.members], np.int64).reshape(-1, 2).T
+    records = np.array([(number, at) for number, _, at in tables.members], np.int64).reshape(-1, 2).T
     first, count = np.full(len(keys) + 1, np.iinfo(np.int64).max), np.zeros(len(keys), np.int64)
     for number, position in (rows.member, rows.position), records:
         np.minimum.at(first, member_of[number], position)
@@ -86,7 +86,7 @@ def _one_description(tables, rows, account):
     listed = np.lexsort((first[:len(members)], np.array([group for group, *_ in members], np.int64)))
     rows = rows if best.all() else rows.take(best[rows.member])
     return members, listed, rows._replace(member=member_of[rows.member]), [
-        (int(member_of[number]), row, position) for row, number, position in tables.members if best[number]]
+        (int(member_of[number]), row, position) for number, row, position in tables.members if best[number]]
 
 # %% ../../nbs/33_snapshot_merge.ipynb #33a1f0d1
 def _partition_name(topics, row):
@@ -115,74 +115,53 @@ def _one_state(rows, topics, account):
 NOT_SHOWN = (None, "", -1)
 
 
-def _combined(one, other):
-    "Two rows about the same member or group in one. Raises `ValueError` where they disagree."
-    values = []
-    for column, mine, its in zip(one._fields, one, other, strict=True):
-        if mine != its and mine not in NOT_SHOWN and its not in NOT_SHOWN:
-            raise ValueError(f"{column.replace('_', ' ')} must be the same in all rows about one member or group")
-        values.append(its if mine in NOT_SHOWN else mine)
-    return type(one)(*values)
-
-
 def _one_record(rows, account):
     "By key: all rows of the key in one, and the positions of those that add something."
     kept = {}
     for key, row, position in rows:
         record, positions = kept.setdefault(key, (row, []))
-        try:
-            both = _combined(record, row)
-        except ValueError as error:
-            account.reject(position, str(error), positions[0])
-            continue
-        if positions and both == record:
+        both = type(row)(*(other if one in NOT_SHOWN else one for one, other in zip(record, row)))
+        differ = [column for column, one, other in zip(row._fields, both, row) if one != other not in NOT_SHOWN]
+        if differ:
+            column = differ[0].replace("_", " ")
+            account.reject(position, f"{column} must be the same in all rows about one member or group", positions[0])
+        elif positions and both == record:
             account.repeated += 1
         else:
             account.used += 1
             kept[key] = both, [*positions, position]
     return kept
 
-
-def _without_nameless(row):
-    "The row without an assignment whose topics are not shown."
-    nameless = row.current and any(topic is None for topic, _ in row.current)
-    return row._replace(current=None) if nameless else row
-
 # %% ../../nbs/33_snapshot_merge.ipynb #33a1f0d7
-def _claims(assignments, topics):
-    "ClaimColumns from assignments by member, pairs of a group and a `MemberRow`'s assignment."
+def _claims(assignments, members, topics):
+    "Claims from assignments by member."
     number = {topic: i for i, topic in enumerate(topics)} if assignments else {}
-    claims = [(member, number[group, topic], partition) for member, (group, assignment) in assignments.items()
+    claims = [(member, number[members[member][0], topic], partition) for member, assignment in assignments.items()
               for topic, partitions in assignment for partition in partitions]
-    return ClaimColumns(*np.array(claims, np.int32).reshape(-1, 3).T)
+    return Claims(*np.array(claims, np.int32).reshape(-1, 3).T)
 
 
-def _mask(assignments, members):
-    "Whether the assignment of each member is shown; a last entry, False, for no member."
-    mask = np.zeros(len(members) + 1, bool)
-    mask[list(assignments)] = True
-    return mask
-
-
-def _in_assignments(rows, assignments, members, topics, account):
+def _in_assignments(rows, records, members, topics, account):
     "The rows whose owner has the partition in its own assignment, if that is shown."
+    current = {member: record.current for member, (record, _) in records.items() if record.current is not None}
+    if not current:
+        return rows
     keys = [(one.member.astype(np.int64) * len(topics) + one.topic) * LEAST_TOO_HIGH + one.partition
-            for one in (rows, _claims(assignments, topics)) if assignments]
-    wrong = _mask(assignments, members)[rows.member] & (rows.topic >= 0) & ~np.isin(*keys) if assignments else []
+            for one in (rows, _claims(current, members, topics))]
+    wrong = np.isin(rows.member, list(current)) & (rows.topic >= 0) & ~np.isin(*keys)
     for at in np.flatnonzero(wrong):
         where, owner = _partition_name(topics, rows.take(at)), shown(members[rows.member[at]][1])
         account.reject(rows.position[at], f"partition {where} must be in the assignment of its owner (got {owner})")
-    return rows.take(~wrong) if np.any(wrong) else rows
+    return rows.take(~wrong)
 
 
 def _owned(rows, records, members, topics):
     "Who owns which partition: by the records of members, else by the rows of offsets."
-    assignments = {member: (members[member][0], record.owned) for member, (record, _) in records.items()
-                   if record.owned is not None}
-    in_rows = ~_mask(assignments, members)[rows.member] & (rows.member >= 0)
+    assignments = {member: record.owned for member, (record, _) in records.items() if record.owned is not None}
+    in_rows = (rows.member >= 0) & ~np.isin(rows.member, list(assignments))
     in_rows = slice(None) if in_rows.all() else in_rows
-    claims = zip((rows.member[in_rows], rows.topic[in_rows], rows.partition[in_rows]), _claims(assignments, topics))
-    return ClaimColumns(*map(np.concatenate, claims))
+    shown_by_rows = rows.member[in_rows], rows.topic[in_rows], rows.partition[in_rows]
+    return Claims(*map(np.concatenate, zip(shown_by_rows, _claims(assignments, members, topics))))
 
 # %% ../../nbs/33_snapshot_merge.ipynb #33a1f0da
 def _partition_counts(rows, owned, topics):
@@ -193,30 +172,21 @@ def _partition_counts(rows, owned, topics):
     return counts
 
 
-def _beyond_limits(rows, owned, topics, groups):
-    """By group the least partition number and the least lag that are beyond its share; None if all groups keep the
-    limits."""
+def _within_limits(rows, owned, records, members, topics, groups, account):
+    "The rows of offsets and the records of members without those that are beyond the limits of their group."
     of_topic, largest = np.array([group for group, _ in topics], np.int64), np.iinfo(np.int64).max
     topics_of, rows_of = (np.bincount(group, minlength=groups) for group in (of_topic, of_topic[rows.topic]))
+    lag = partition_lag(rows.committed, -1, rows.end)
     oversized = oversized_groups(_partition_counts(rows, owned, topics), row_offsets(topics_of))
-    overflowing = np.zeros(groups, bool)
-    if int(rows.end.max(initial=0)) * len(rows.end) > largest:
-        overflowing = overflowing_groups(partition_lag(rows.committed, -1, rows.end), row_offsets(rows_of))
+    overflowing = overflowing_groups(lag, row_offsets(rows_of))
     if not (oversized.any() or overflowing.any()):
-        return None
-    return (np.where(oversized, MOST_PARTITIONS // np.maximum(topics_of, 1), LEAST_TOO_HIGH),
-            np.where(overflowing, largest // np.maximum(rows_of, 1), largest))
-
-# %% ../../nbs/33_snapshot_merge.ipynb #33a1f0df
-def _within_limits(rows, records, limits, topics, members, account):
-    "The rows of offsets, and the records of members, that are not beyond `limits`."
-    group = np.array([group for group, _ in topics], np.int64)[rows.topic]
-    partition, lag = (limit[group] for limit in limits)
-    too_high = rows.partition >= partition
-    too_late = (partition_lag(rows.committed, -1, rows.end) > lag) & ~too_high
-    named = {member: [number for _, numbers in (*(record.current or ()), *(record.target or ())) for number in numbers]
-             for member, (record, _) in records.items()}
-    bad = {member for member, numbers in named.items() if max(numbers, default=0) >= limits[0][members[member][0]]}
+        return rows, records
+    most = np.where(oversized, MOST_PARTITIONS // np.maximum(topics_of, 1), LEAST_TOO_HIGH)      # of a topic
+    largest_lag = np.where(overflowing, largest // np.maximum(rows_of, 1), largest)
+    too_high = rows.partition >= most[of_topic[rows.topic]]
+    too_late = (lag > largest_lag[of_topic[rows.topic]]) & ~too_high
+    bad = {member for member, (record, _) in records.items()
+           for _, numbers in record.named if max(numbers) >= most[members[member][0]]}
     size = f"at most {MOST_PARTITIONS:,} partitions"
     for positions, limit in ((rows.position[too_high].tolist(), size),
                              (rows.position[too_late].tolist(), "a lag of less than 2**63 records"),
@@ -231,22 +201,17 @@ def _within_limits(rows, records, limits, topics, members, account):
 def merge_tables(tables: ParsedTables, account: Account) -> Facts:
     "What `tables` show, without contradictions. `tables` has no rows of offsets afterwards."
     members, listed, rows, member_rows = _one_description(tables, tables.take_offsets(), account)
-    records = _one_record(((member, _without_nameless(row), at) for member, row, at in member_rows), account)
-    for record, _ in records.values():
-        for topic, _ in (*(record.current or ()), *(record.target or ())):
-            tables.topic(record.group, topic)
-    topics = _ordered(tables.topics)
+    records = _one_record(member_rows, account)
+    named = {(tables.groups[record.group], topic) for record, _ in records.values() for topic, _ in record.named}
+    topics = _ordered({*tables.topics, *named})
     rows = _one_state(rows._replace(topic=_numbers(tables.topics, topics)[rows.topic]), topics, account)
-    current = {member: (members[member][0], record.current) for member, (record, _) in records.items()
-               if record.current is not None}
-    rows = _in_assignments(rows, current, members, topics, account)
+    rows = _in_assignments(rows, records, members, topics, account)
     account.used += len(rows.topic)
     rows = rows.take(rows.topic >= 0) if (rows.topic < 0).any() else rows
-    states = _one_record(((tables.groups[row.group], row, at) for row, at in tables.states), account)
+    states = _one_record(tables.states, account)
+    rows, records = _within_limits(rows, _owned(rows, records, members, topics), records, members, topics,
+                                   len(tables.groups), account)
     owned = _owned(rows, records, members, topics)
-    if limits := _beyond_limits(rows, owned, topics, len(tables.groups)):
-        rows, records = _within_limits(rows, records, limits, topics, members, account)
-        owned = _owned(rows, records, members, topics)
     counts = _partition_counts(rows, owned, topics)
     if not counts.all():                                # topics whose rows are all rejected
         number = np.cumsum(counts > 0) - 1

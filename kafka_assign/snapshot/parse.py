@@ -5,12 +5,12 @@
 # %% auto #0
 __all__ = ['COLUMN_TYPES', 'WORD_MASKS', 'HEADER_WORDS', 'NUMBER_COLUMNS', 'HASH_FACTOR', 'NAMED_BY_FILE', 'NAMED_BY_REMARK',
            'BY_OWNER', 'OffsetsTable', 'ParsedTables', 'Lines', 'split_lines', 'byte_words', 'text_of', 'headers_in',
-           'plan_of', 'rows_that_line_up', 'numbers_at', 'text_words', 'first_equal', 'RegularRows', 'regular_rows',
-           'TextParser']
+           'plan_of', 'rows_that_line_up', 'numbers_at', 'text_words', 'first_equal', 'regular_rows', 'TextParser']
 
 # %% ../../nbs/32_snapshot_parse.ipynb #23a1f0c4
 from array import array
-from itertools import chain, pairwise
+from collections import defaultdict
+from itertools import chain, count, pairwise
 from typing import NamedTuple
 
 import numpy as np
@@ -24,14 +24,14 @@ from .sources import FEWEST_LINES, LONGEST_NAMES, MOST_COLUMNS, Account
 class OffsetsTable(NamedTuple):
     "Rows of offsets as columns."
     topic: np.ndarray
-    "number of the topic; -1 = the row shows an idle member"
+    "number of the topic, or of the first line that shows it; -1 = the row shows an idle member"
     partition: np.ndarray
     committed: np.ndarray
     end: np.ndarray
     member: np.ndarray
-    "number of the description, after merging of the member; -1 = no owner"
+    "number of the description, after merging of the member; or of the first line that shows it; -1 = no owner"
     position: np.ndarray
-    "of the line, through all sources"
+    "of the line, through all sources; or within its block"
 
     def take(self, rows: np.ndarray) -> "OffsetsTable":
         "Only these rows, in this order."
@@ -41,32 +41,29 @@ class OffsetsTable(NamedTuple):
 COLUMN_TYPES = np.int32, np.int32, np.int64, np.int64, np.int32, np.int64
 
 # %% ../../nbs/32_snapshot_parse.ipynb #23a1e0a1
+def _numbering():
+    "A dict that numbers its keys when they are first looked up."
+    return defaultdict(count().__next__)
+
+
 class ParsedTables:
     "The rows of tables that belong together: they show one cluster at one time."
 
     def __init__(self):
-        self.groups: dict[str, int] = {}
-        self.topics: dict[tuple[int, str], int] = {}                       # by group and name
-        self.descriptions: dict[tuple[int, str, str, str], int] = {}       # by group, member id, host, client id
-        self.members: list[tuple[MemberRow, int, int]] = []                # row, description, position
-        self.states: list[tuple[StateRow, int]] = []                       # row, position
+        self.groups: dict[str, int] = _numbering()
+        self.topics: dict[tuple[int, str], int] = _numbering()             # by group and name
+        self.descriptions: dict[tuple, int] = _numbering()                 # by group, member id, host, client id
+        self.members: list[tuple[int, MemberRow, int]] = []                # description, row, position
+        self.states: list[tuple[int, StateRow, int]] = []                  # group, row, position
         self.notes: dict[str, list[str]] = {}                              # by group: what was inferred
+        self.blocks: list[OffsetsTable] = []                               # many rows each
         self._single = array("q")                                          # rows in the order of `OffsetsTable`
-        self._blocks: list[OffsetsTable] = []
-
-    def topic(self, group: str, name: str) -> int:
-        "The number of a topic."
-        return self.topics.setdefault((self.groups.setdefault(group, len(self.groups)), name), len(self.topics))
-
-    def description(self, group: str, *described: str) -> int:
-        "The number of a description: member id, host, client id."
-        key = self.groups.setdefault(group, len(self.groups)), *described
-        return self.descriptions.setdefault(key, len(self.descriptions))
 
     def codes(self, row: OffsetsRow) -> tuple[int, int]:
         "The numbers of topic and description of a row, -1 = none."
-        topic = -1 if row.topic is None else self.topic(row.group, row.topic)
-        return topic, -1 if row.member is None else self.description(row.group, *row.member)
+        group = self.groups[row.group]
+        topic = -1 if row.topic is None else self.topics[group, row.topic]
+        return topic, -1 if row.member is None else self.descriptions[group, *row.member]
 
     def note(self, group: str, words: str) -> None:
         "Remember once what was inferred about a group."
@@ -79,26 +76,17 @@ class ParsedTables:
             topic, member = self.codes(row)
             self._single.extend((topic, row.partition, row.committed, row.end, member, position))
         elif isinstance(row, MemberRow):
-            description = self.description(row.group, row.id, row.host, row.client_id)
-            self.members.append((row, description, position))
+            description = self.groups[row.group], row.id, row.host, row.client_id
+            self.members.append((self.descriptions[description], row, position))
         else:
-            self.groups.setdefault(row.group, len(self.groups))
-            self.states.append((row, position))
-
-    def add_block(self, rows: OffsetsTable) -> None:
-        "Add many rows of offsets at once."
-        self._blocks.append(rows)
+            self.states.append((self.groups[row.group], row, position))
 
     def take_offsets(self) -> OffsetsTable:
         "All rows of offsets in the order of their positions. They are removed, so that memory holds them once."
         single = np.array(self._single, np.int64).reshape(-1, len(COLUMN_TYPES)).T
-        parts = [OffsetsTable(*map(np.ndarray.astype, single, COLUMN_TYPES)), *self._blocks]
-        self._single, self._blocks, columns = array("q"), [], [list(column) for column in zip(*parts)]
-        del parts, single
-        rows = []
-        while columns:
-            rows.append(np.concatenate(columns.pop(0)))
-        rows = OffsetsTable(*rows)
+        columns = [list(parts) for parts in zip(single, *self.blocks)]
+        self._single, self.blocks = array("q"), []
+        rows = OffsetsTable(*(np.concatenate(columns.pop(0), dtype=kind) for kind in COLUMN_TYPES))
         in_order = (rows.position[1:] > rows.position[:-1]).all()
         return rows if in_order else rows.take(np.argsort(rows.position, kind="stable"))
 
@@ -130,8 +118,7 @@ def split_lines(block: bytes) -> Lines:
 
 # %% ../../nbs/32_snapshot_parse.ipynb #23a1f0ce
 WORD_MASKS = np.array([(1 << 8 * size) - 1 for size in range(9)], np.uint64)
-HEADER_WORDS = [(np.frombuffer(word[:8].encode().ljust(8, b"\0"), "<u8")[0], WORD_MASKS[min(len(word), 8)])
-                for word in FIRST_COLUMNS]
+HEADER_WORDS = np.array([int.from_bytes(word[:5].encode(), "little") for word in FIRST_COLUMNS], np.uint64)
 
 
 def byte_words(data: np.ndarray, at: np.ndarray, width: int) -> np.ndarray:
@@ -148,9 +135,7 @@ def text_of(block: bytes, lines: Lines, line: int) -> str:
 def headers_in(block: bytes, lines: Lines) -> dict[int, TableLayout]:
     "The layouts of all headers by their lines."
     word = byte_words(lines.data, lines.start, 8)[:, 0]
-    possible = ~lines.plain | (word & WORD_MASKS[1] == ord(" "))
-    for beginning, mask in HEADER_WORDS:
-        possible |= word & mask == beginning
+    possible = ~lines.plain | (word & WORD_MASKS[1] == ord(" ")) | np.isin(word & WORD_MASKS[5], HEADER_WORDS)
     layouts = ((line, layout_of(text_of(block, lines, line))) for line in np.flatnonzero(possible).tolist())
     return {line: layout for line, layout in layouts if layout}
 
@@ -162,17 +147,15 @@ def plan_of(layout: TableLayout | None) -> list[int]:
     """The least length of a row; where topic, partition and consumer begin; start and width of each number; starts of
     all columns (the last one repeated). All zeros: rows of this layout are parsed line by line."""
     no_plan = [0] * (4 + 2 * len(NUMBER_COLUMNS) + MOST_COLUMNS)
-    if layout is None or layout.kind != "offsets" or "OWNER" in layout.columns or layout.starts[0]:
+    if layout is None or layout.kind != "offsets" or {"GROUP", "OWNER"} & {*layout.columns[1:]} or layout.starts[0]:
         return no_plan
     starts, index = layout.starts, layout.columns.index
     numbers = [(starts[at], starts[at + 1] - starts[at]) for at in map(index, NUMBER_COLUMNS)]
-    missing = MOST_COLUMNS - len(starts)
     topic, partition, consumer = (starts[index(name)] for name in ("TOPIC", "PARTITION", "CONSUMER-ID"))
-    too_wide = max(width for _, width in numbers) > 17 or partition > LONGEST_NAMES
-    if "GROUP" in layout.columns[1:] or missing < 0 or too_wide:
+    if max(width for _, width in numbers) > 17 or partition > LONGEST_NAMES or len(starts) > MOST_COLUMNS:
         return no_plan
-    return [layout.width, topic, partition, consumer, *(n for pair in numbers for n in pair),
-            *starts, *[starts[-1]] * missing]
+    return [layout.width, topic, partition, consumer, *chain.from_iterable(numbers),
+            *starts, *[starts[-1]] * (MOST_COLUMNS - len(starts))]
 
 # %% ../../nbs/32_snapshot_parse.ipynb #23a1f0d4
 def rows_that_line_up(lines: Lines, plans: np.ndarray, header: np.ndarray) -> np.ndarray:
@@ -192,9 +175,8 @@ def rows_that_line_up(lines: Lines, plans: np.ndarray, header: np.ndarray) -> np
     return row[right]
 
 # %% ../../nbs/32_snapshot_parse.ipynb #23a1f0d7
-def numbers_at(data: np.ndarray, at: np.ndarray, width: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """The numbers in cells of at most 17 bytes, -1 for `-`; whether each cell holds `-` or a number without a sign; and
-    whether it holds `-` or a number with or without a minus."""
+def numbers_at(data: np.ndarray, at: np.ndarray, width: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    "The numbers in cells of at most 17 bytes, -1 for `-`; and whether each cell holds `-` or a number without a sign."
     cells = np.ascontiguousarray(byte_words(data, at, 24 if width.max(initial=0) > 16 else 16).view(np.uint8).T)
     minus = cells[0] == ord("-")
     cells[0, minus] = ord("0")
@@ -208,7 +190,7 @@ def numbers_at(data: np.ndarray, at: np.ndarray, width: np.ndarray) -> tuple[np.
             value = np.where(in_number, value * 10 + digit, value)
     dash = minus & (cells[1] == ord(" "))
     value[dash] = -1
-    return value, number & (dash | ~minus), number
+    return value, number & (dash | ~minus)
 
 # %% ../../nbs/32_snapshot_parse.ipynb #23a1f0da
 HASH_FACTOR = 0x9E3779B97F4A7C15          # an odd number of 64 bits without a pattern: 2**64 / golden ratio
@@ -233,36 +215,25 @@ def first_equal(*texts: np.ndarray, factor: int = HASH_FACTOR) -> np.ndarray:
         return first
     return np.arange(len(mixed))
 
-# %% ../../nbs/32_snapshot_parse.ipynb #23a1f0dd
-class RegularRows(NamedTuple):
-    "The regular rows of a block."
-    line: np.ndarray
-    partition: np.ndarray
-    committed: np.ndarray
-    end: np.ndarray
-    topic: np.ndarray
-    "the first line with the same topic"
-    member: np.ndarray
-    "the first line with the same member"
-
 # %% ../../nbs/32_snapshot_parse.ipynb #23a1e0a6
-def regular_rows(lines: Lines, layout: TableLayout | None, headers: dict[int, TableLayout]) -> RegularRows:
-    "The regular rows of a block; `layout`: the one that applies where the block begins."
+def regular_rows(lines: Lines, layout: TableLayout | None, headers: dict[int, TableLayout]) -> OffsetsTable:
+    """The regular rows of a block; topics and members are numbered by the first line that shows them. `layout`: the one
+    that applies where the block begins."""
     counts = np.diff([0, *headers, len(lines.start)])
     header = np.repeat(np.arange(len(counts)), counts)
     plans = np.array([plan_of(layout), *map(plan_of, headers.values())]).T
     line = rows_that_line_up(lines, plans, header)
     at, cells = lines.start[line], plans[4:4 + 2 * len(NUMBER_COLUMNS), header[line]]
-    (partition, good, _), (committed, valid, _), (end, also, _), (_, _, lag) = (
-        numbers_at(lines.data, at + cells[i], cells[i + 1]) for i in range(0, 2 * len(NUMBER_COLUMNS), 2))
-    keep = np.flatnonzero(good & valid & also & lag & (partition >= 0) & (partition < LEAST_TOO_HIGH))
+    (partition, committed, end, _), good = zip(*(
+        numbers_at(lines.data, at + start, width) for start, width in zip(cells[::2], cells[1::2])))
+    keep = np.flatnonzero(np.all(good, axis=0) & (partition >= 0) & (partition < LEAST_TOO_HIGH))
     line, at = line[keep], at[keep]
     topic, number, consumer = plans[1:4, header[line]]
     table, group = header[line].astype(np.uint64)[:, None], text_words(lines.data, at, topic)
     same_topic = first_equal(table, text_words(lines.data, at, number))             # text of group and topic
     member = text_words(lines.data, at + consumer, lines.end[line] - at - consumer)
-    return RegularRows(line, partition[keep], committed[keep], end[keep], line[same_topic],
-                       line[first_equal(table, group, member)])
+    return OffsetsTable(line[same_topic], partition[keep].astype(np.int32), committed[keep], end[keep],
+                        line[first_equal(table, group, member)], line)
 
 # %% ../../nbs/32_snapshot_parse.ipynb #23a1f0e0
 NAMED_BY_FILE, NAMED_BY_REMARK = "name: of the file", "name: of the command or notice above the table"
@@ -278,7 +249,6 @@ class TextParser:
     def __init__(self, tables: ParsedTables, account: Account, group: str = "", named_by: str = NAMED_BY_FILE):
         self.tables, self.account, self.layout = tables, account, None
         self.group, self.named_by = group, named_by if group else ""
-        self.rows, self.rejected = account.rows, account.rejected
 
     def block(self, block: bytes) -> None:
         "Parse a block of whole lines."
@@ -288,7 +258,7 @@ class TextParser:
         if len(single) >= FEWEST_LINES:
             headers = headers_in(block, lines)
             rows = regular_rows(lines, self.layout, headers)
-            single[rows.line] = False
+            single[rows.position] = False
             single[rows.topic] = single[rows.member] = True
             first = {*rows.topic.tolist(), *rows.member.tolist()}
         for line in np.flatnonzero(single).tolist():
@@ -300,10 +270,9 @@ class TextParser:
             else:
                 self.line(text)
         if first:
-            self.account.rows += len(rows.line)
-            self.tables.add_block(OffsetsTable(
-                codes[0][rows.topic], rows.partition.astype(np.int32), rows.committed, rows.end,
-                codes[1][rows.member], rows.line + before + 1))
+            self.account.rows += len(rows.position)
+            self.tables.blocks.append(rows._replace(
+                topic=codes[0][rows.topic], member=codes[1][rows.member], position=rows.position + before + 1))
         self.account.position = before + len(single)
 
     def line(self, line: str) -> None:
@@ -347,10 +316,3 @@ class TextParser:
             missing = "a whole header" if kind == "truncated" else "the header of its table"
             self.account.rows += 1
             self.account.reject(self.account.position, error or f"a row must follow {missing} (got {excerpt(line)})")
-
-    def close(self) -> None:
-        "The source ends here."
-        if self.layout is None:
-            self.account.ignore_rejects("text", self.rejected)
-        if self.account.rows == self.rows:
-            self.account.explain_headers("a header without rows")

@@ -16,6 +16,7 @@ import re
 from bisect import bisect_left
 from collections import Counter
 from collections.abc import Iterable, Iterator
+from contextlib import nullcontext
 from functools import partial
 from itertools import chain
 from typing import NamedTuple
@@ -53,43 +54,36 @@ class Origin(NamedTuple):
         "The text in blocks of whole lines, as UTF-8. Raises `NoText`."
         begun, is_path = [], isinstance(self.content, str)
         try:
-            stream = open(self.content, "rb") if is_path else getattr(self.content, "buffer", self.content)
-        except (OSError, ValueError) as error:         # ValueError: a zero byte in the name
-            raise NoText("unreadable", getattr(error, "strerror", None) or shown(error)) from None
-        try:
-            for part in _utf8_parts(stream):
-                whole = part.rfind(b"\n") + 1
-                if whole:
-                    yield b"".join([*begun, part[:whole]])
-                    begun = []
-                begun.append(part[whole:])
+            with open(self.content, "rb") if is_path else nullcontext(self.content) as stream:
+                for part in _utf8_parts(getattr(stream, "buffer", stream)):
+                    whole = part.rfind(b"\n") + 1
+                    if whole:
+                        yield b"".join([*begun, part[:whole]])
+                        begun = []
+                    begun.append(part[whole:])
             if rest := b"".join(begun):
                 yield rest
-        finally:
-            if is_path:
-                stream.close()
+        except UnicodeDecodeError as error:
+            raise NoText("binary", f"no text in {error.encoding}") from None
+        except (OSError, ValueError) as error:         # ValueError: a zero byte in the name
+            raise NoText("unreadable", getattr(error, "strerror", None) or shown(error)) from None
 
 
 def _utf8_parts(stream):
     "What a stream of bytes or text holds, piece by piece as UTF-8. Raises `NoText`."
-    try:
-        first = stream.read(max(BLOCK_BYTES, 8192))
-        parts = chain([first], iter(partial(stream.read, BLOCK_BYTES), first[:0]))
-        if isinstance(first, str):
-            yield from (part.encode("utf-8", "surrogatepass") for part in parts)
-        elif first.startswith(b"PAR1"):
-            raise NoText("parquet", "Parquet is read by the fleet's jobs")
-        elif first.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
-            yield from (part.encode() for part in codecs.iterdecode(parts, "utf-16", "replace"))
-        elif b"\0" in first[:8192]:                     # a zero byte near the beginning
-            raise NoText("binary", "binary data")
-        else:
-            yield next(parts).removeprefix(codecs.BOM_UTF8)
-            yield from parts
-    except UnicodeDecodeError as error:
-        raise NoText("binary", f"no text in {error.encoding}") from None
-    except OSError as error:
-        raise NoText("unreadable", error.strerror or shown(error)) from None
+    first = stream.read(max(BLOCK_BYTES, 8192))
+    parts = chain([first], iter(partial(stream.read, BLOCK_BYTES), first[:0]))
+    if isinstance(first, str):
+        yield from (part.encode("utf-8", "surrogatepass") for part in parts)
+    elif first.startswith(b"PAR1"):
+        raise NoText("parquet", "Parquet is read by the fleet's jobs")
+    elif first.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
+        yield from (part.encode() for part in codecs.iterdecode(parts, "utf-16", "replace"))
+    elif b"\0" in first[:8192]:
+        raise NoText("binary", "binary data")
+    else:
+        yield next(parts).removeprefix(codecs.BOM_UTF8)
+        yield from parts
 
 # %% ../../nbs/31_snapshot_sources.ipynb #13a1f0cc
 def _files_in(folder):
@@ -130,16 +124,13 @@ def clusters_of(found: list[Origin], cluster: str | None) -> dict[str, str]:
     return {folder: name if count[name] == 1 else folder for folder, name in names.items()}
 
 # %% ../../nbs/31_snapshot_sources.ipynb #13a1f0d2
-FILE_ENDING = re.compile(r"\.(?:txt|log|out|text|csv|tsv|dat)$"
-                         r"|[._-](?:describe|offsets|members|state|verbose|output)$", re.I)
+FILE_ENDING = re.compile(r"(?<=.)(?:\.(?:txt|log|out|text|csv|tsv|dat)"
+                         r"|[._-](?:describe|offsets|members|state|verbose|output))+$", re.I | re.S)
 
 
 def group_in_file_name(name: str) -> str:
     "The group after which a file is named."
-    name = os.path.basename(name)
-    while (shorter := FILE_ENDING.sub("", name)) != name and shorter:
-        name = shorter
-    return name
+    return FILE_ENDING.sub("", os.path.basename(name))
 
 # %% ../../nbs/31_snapshot_sources.ipynb #13a1f0d5
 class Reject(NamedTuple):
@@ -166,20 +157,21 @@ class Account:
     def __init__(self):
         self.position = 0                      # of the last line so far
         self.rows = self.used = self.repeated = 0
-        self._sources, self._ends = [], []     # names, and the last position of each source that is finished
+        self._sources, self._starts = [], []   # names, and the position before the first line of each
         self._rejected: list[tuple[int, str]] = []
-        self._ignored: dict[tuple[int, str], tuple[int, str, int]] = {}
+        self._ignored: list[dict[str, Ignored]] = []       # by source, then by kind
 
     def begin(self, source: str) -> None:
         "From here on, lines are those of `source`."
-        if self._sources:
-            self._ends.append(self.position)
         self._sources.append(source)
+        self._starts.append(self.position)
+        self._ignored.append({})
+        self._before = self.rows, len(self._rejected)
 
     def where(self, position: int) -> tuple[str, int]:
         "Source and line of a position."
-        at = bisect_left(self._ends, position)
-        return self._sources[at], position - (self._ends[at - 1] if at else 0)
+        at = bisect_left(self._starts, position) - 1
+        return self._sources[at], position - self._starts[at]
 
     def place(self, position: int) -> str:
         "Source and line of a position, for messages."
@@ -196,28 +188,21 @@ class Account:
 
     def ignore(self, kind: str, reason: str, position: int | None = None) -> None:
         "The line at `position` (default: the last) is no data; `reason` counts for the first line of its kind."
-        key = (len(self._sources) - 1, kind)
-        first, why, lines = self._ignored.get(key, (self.position if position is None else position, reason, 0))
-        self._ignored[key] = (first, why, lines + 1)
+        line = (self.position if position is None else position) - self._starts[-1]
+        entry = self._ignored[-1].get(kind, Ignored(self._sources[-1], line, kind, reason, 0))
+        self._ignored[-1][kind] = entry._replace(lines=entry.lines + 1)
 
-    def explain_headers(self, reason: str) -> None:
-        "Give another reason why the headers of the current source are ignored."
-        key = (len(self._sources) - 1, "header")
-        if key in self._ignored:
-            position, _, lines = self._ignored[key]
-            self._ignored[key] = position, reason, lines
-
-    def ignore_rejects(self, kind: str, rejected: int) -> None:
-        "All rejects but the first `rejected` are no data after all."
-        for position, reason in self._rejected[rejected:]:
-            self.ignore(kind, reason, position)
-        self.rows -= len(self._rejected) - rejected
-        del self._rejected[rejected:]
-
-    @property
-    def rejected(self) -> int:
-        "How many rows are rejected."
-        return len(self._rejected)
+    def end_text(self, has_header: bool) -> None:
+        "The current source ends, a text. Without a header its rejects are no data after all."
+        rows, rejected = self._before
+        if not has_header:
+            for position, reason in self._rejected[rejected:]:
+                self.ignore("text", reason, position)
+            self.rows -= len(self._rejected) - rejected
+            del self._rejected[rejected:]
+        if has_header and self.rows == rows:
+            entry = self._ignored[-1]["header"]
+            self._ignored[-1]["header"] = entry._replace(reason="a header without rows")
 
     @property
     def rejects(self) -> list[Reject]:
@@ -227,11 +212,7 @@ class Account:
     @property
     def ignored(self) -> list[Ignored]:
         "The ignored lines in the order of sources, then of lines."
-        found = []
-        for (source, kind), (position, reason, lines) in self._ignored.items():
-            line = position - (self._ends[source - 1] if source else 0)
-            found.append((source, Ignored(self._sources[source], line, kind, reason, lines)))
-        return [entry for _, entry in sorted(found)]
+        return [entry for entries in self._ignored for entry in sorted(entries.values())]
 
 # %% ../../nbs/31_snapshot_sources.ipynb #13a1f0db
 JSON_BEGINS = re.compile(r"""\s*(?:\{\s*(?:["}]|$)|\[\s*(?:[{\["\]]|$))""")

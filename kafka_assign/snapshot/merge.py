@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ..build import MOST_PARTITIONS, Claims, oversized_groups, overflowing_groups
+from ..build import MOST_PARTITIONS, ClaimColumns, oversized_groups, overflowing_groups
 from ..metrics import partition_lag
 from ..names import java_key, shown
 from ..ragged import row_offsets
@@ -32,7 +32,7 @@ class Facts(NamedTuple):
     "members in the order in which each group first shows them"
     offsets: OffsetsTable
     "one row for each partition that is shown, by topic and partition"
-    owned: Claims
+    owned: ClaimColumns
     "who owns which partition"
     records: dict[int, tuple[MemberRow, list[int]]]
     "by member: the rows of `--members` merged into one, and their positions"
@@ -134,11 +134,11 @@ def _one_record(rows, account):
 
 # %% ../../nbs/33_snapshot_merge.ipynb #33a1f0d7
 def _claims(assignments, members, topics):
-    "Claims from assignments by member."
+    "ClaimColumns from assignments by member."
     number = {topic: i for i, topic in enumerate(topics)} if assignments else {}
     claims = [(member, number[members[member][0], topic], partition) for member, assignment in assignments.items()
               for topic, partitions in assignment for partition in partitions]
-    return Claims(*np.array(claims, np.int32).reshape(-1, 3).T)
+    return ClaimColumns(*np.array(claims, np.int32).reshape(-1, 3).T)
 
 
 def _in_assignments(rows, records, members, topics, account):
@@ -161,7 +161,7 @@ def _owned(rows, records, members, topics):
     in_rows = (rows.member >= 0) & ~np.isin(rows.member, list(assignments))
     in_rows = slice(None) if in_rows.all() else in_rows
     shown_by_rows = rows.member[in_rows], rows.topic[in_rows], rows.partition[in_rows]
-    return Claims(*map(np.concatenate, zip(shown_by_rows, _claims(assignments, members, topics))))
+    return ClaimColumns(*map(np.concatenate, zip(shown_by_rows, _claims(assignments, members, topics))))
 
 # %% ../../nbs/33_snapshot_merge.ipynb #33a1f0da
 def _partition_counts(rows, owned, topics):

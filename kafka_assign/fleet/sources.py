@@ -53,13 +53,14 @@ def _files(path):
     if not os.path.isdir(path):
         return [path]
     inside = (file.relative_to(path) for file in sorted(Path(path).rglob("*")) if file.is_file())
-    return [os.path.join(path, file) for file in inside if not any(part[0] in "._" for part in file.parts)]
+    return [os.path.join(path, file) for file in inside
+            if not any(part[0] in "._" for part in file.parts)]
 
 # %% ../../nbs/64_fleet_sources.ipynb #6fe785c8
 _ALIKE = (
     lambda kind: pa.types.is_list(kind) or pa.types.is_large_list(kind), pa.types.is_struct,
-    pa.types.is_signed_integer,
-    lambda kind: pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_dictionary(kind),
+    pa.types.is_signed_integer, lambda kind: pa.types.is_string(kind)
+    or pa.types.is_large_string(kind) or pa.types.is_dictionary(kind),
     lambda kind: pa.types.is_binary(kind) or pa.types.is_large_binary(kind))
 
 
@@ -79,7 +80,7 @@ REQUIRED_COLUMNS = ("group", "members", "topics")
 
 
 def count_rows(path: str, schema: pa.Schema = NARROW_GROUP_SCHEMA) -> int:
-    "The number of rows of a Parquet file; raises `FleetError` if they cannot be read as rows of `schema`."
+    "The number of rows of a Parquet file; raises `FleetError` if they are no rows of `schema`."
     try:
         file = pq.ParquetFile(path)
     except (OSError, pa.ArrowException) as error:

@@ -26,12 +26,12 @@ def row_offsets(lengths: np.ndarray) -> np.ndarray:
     lengths.cumsum(out=offsets[1:])
     return offsets
 
-
+# %% ../nbs/01_ragged.ipynb #28c0f562
 def row_lengths(offsets: np.ndarray) -> np.ndarray:
     "The length of each row."
     return offsets[1:] - offsets[:-1]       # np.diff takes four times as long for short arrays
 
-
+# %% ../nbs/01_ragged.ipynb #92d6d85d
 def row_of(offsets: np.ndarray) -> np.ndarray:
     "The row of each value, int32."
     return np.arange(len(offsets) - 1, dtype=np.int32).repeat(row_lengths(offsets))
@@ -41,7 +41,7 @@ def row_sums(values: np.ndarray, offsets: np.ndarray) -> np.ndarray:
     "The sum of each row, int64; 0 for an empty row."
     return row_lengths(row_offsets(values)[offsets])
 
-
+# %% ../nbs/01_ragged.ipynb #911a74a5
 def _row_reduce(ufunc, values, offsets, empty):
     length = row_lengths(offsets)
     if np.count_nonzero(length) == len(length):
@@ -56,7 +56,7 @@ def row_minima(values: np.ndarray, offsets: np.ndarray, empty: int = 0) -> np.nd
     "The smallest value of each row; `empty` for an empty row."
     return _row_reduce(np.minimum, values, offsets, empty)
 
-
+# %% ../nbs/01_ragged.ipynb #dc70d700
 def row_maxima(values: np.ndarray, offsets: np.ndarray, empty: int = 0) -> np.ndarray:
     "The largest value of each row; `empty` for an empty row."
     return _row_reduce(np.maximum, values, offsets, empty)
@@ -69,7 +69,7 @@ def row_ranges(first: np.ndarray, lengths: np.ndarray) -> tuple[np.ndarray, np.n
     numbers += np.arange(offsets[-1])     # in place: with a million partitions, memory costs most
     return offsets, numbers
 
-
+# %% ../nbs/01_ragged.ipynb #56879ab4
 def take_rows(offsets: np.ndarray, rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     "The selected `rows` in the order given: their offsets, and the positions of their values."
     return row_ranges(offsets[rows], row_lengths(offsets)[rows])
@@ -79,7 +79,7 @@ def total_by_key(values: np.ndarray, key: np.ndarray, keys: int) -> np.ndarray:
     "The sum of the values for each key from 0 to `keys` - 1, int64; exact up to 2**53."
     return np.bincount(key, values, keys).astype(np.int64)
 
-
+# %% ../nbs/01_ragged.ipynb #e9bd7295
 def rank_in_run(ordered: np.ndarray) -> np.ndarray:
     "The rank of each key among the equal ones beside it, counted from 0."
     place = np.arange(len(ordered))

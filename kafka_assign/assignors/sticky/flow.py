@@ -125,7 +125,8 @@ class ResidualGraph:
 
     def is_closed(self, nodes: int) -> bool:
         "Whether no arc of any cost leads out of a set of nodes."
-        return not any((self.free[node] | self.costly[node]) & ~nodes for node in bits(nodes))
+        return not any((self.free[node] | self.costly[node]) & ~nodes
+                       for node in bits(nodes))
 
     def raise_potentials(self, nodes: int) -> None:
         "Raise the potential of all these nodes by one."

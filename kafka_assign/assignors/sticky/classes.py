@@ -25,13 +25,13 @@ class Tuning:
     small_component = 300
     "pairs of a component below which levels are computed at once: 1.3 x on batches"
     trial_excess = 500
-    "units of excess, and one per member, for which a trial pays: 3 x on NESTED_FINE"
+    "units of excess, and one per member, for which a trial pays: 3 x on RANDOM5"
     trial_raises = 5
-    "price raises before a trial fails; one that succeeds needs 5: 8 x on NESTED_FINE"
+    "price raises before a trial fails; one that succeeds needs 5: 6 x on NESTED_FINE"
     graph_pairs = 2_000
-    "pairs of small components that share a residual graph: 1.5 x on batches"
+    "pairs of components that share a graph: the size of its sets is bounded"
     fill_passes = 11
-    "passes over uneven classes: what is uneven after that is decomposed anyway"
+    "passes over uneven classes; the rest is decomposed: 1.5 x on RANDOM5 SKEWED"
     released_share = 100_000
     "partitions from which only the highest numbers are searched: 4 x on JOIN_ONE"
 

@@ -1021,7 +1021,6 @@ d = { 'settings': {'branch': 'main', 'doc_baseurl': '', 'doc_host': '', 'git_url
                                                                                         'kafka_assign/pictures/words.py')},
             'kafka_assign.ragged': { 'kafka_assign.ragged._deal_row': ('ragged.html#_deal_row', 'kafka_assign/ragged.py'),
                                      'kafka_assign.ragged._deal_sorted': ('ragged.html#_deal_sorted', 'kafka_assign/ragged.py'),
-                                     'kafka_assign.ragged._fill_list': ('ragged.html#_fill_list', 'kafka_assign/ragged.py'),
                                      'kafka_assign.ragged._fill_rows': ('ragged.html#_fill_rows', 'kafka_assign/ragged.py'),
                                      'kafka_assign.ragged._fill_sorted': ('ragged.html#_fill_sorted', 'kafka_assign/ragged.py'),
                                      'kafka_assign.ragged._row_reduce': ('ragged.html#_row_reduce', 'kafka_assign/ragged.py'),

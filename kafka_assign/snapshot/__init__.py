@@ -141,7 +141,8 @@ class SnapshotReader:
         for line, value, complaint in values:
             self.account.position = start + line
             if not complaint and not is_group_document(value):
-                self.account.ignore("json", "JSON without topics and members of a group")
+                self.account.ignore(
+                    "json", "JSON without topics and members of a group")
                 continue
             self.account.rows += 1
             if complaint := complaint or self._keep_document(value, cluster):

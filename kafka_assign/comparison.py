@@ -17,14 +17,11 @@ from .tables import Table
 # %% ../nbs/21_comparison.ipynb #0468aeb7
 def columns_worth_showing(rows: Sequence[Mapping]) -> list[str]:
     "The keys of summaries that a table of them shows, in the order of the summary."
-    def differs(key):
-        return len({row[key] for row in rows}) > 1
-
     def says_something(key):
         if key in ("assigned", "inferred"):
             return False
         if key in ("members", "partitions"):
-            return differs(key)
+            return len({row[key] for row in rows}) > 1
         if key in ("withheld", "unassigned"):
             return any(row[key] for row in rows)
         return any(row[key] not in (None, "") for row in rows)

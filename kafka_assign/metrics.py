@@ -92,17 +92,6 @@ def topic_gap(columns: Columns, pairs: TopicOwnerPairs) -> np.ndarray:
     return row_maxima(most - least, columns.topic_offsets)
 
 # %% ../nbs/04_metrics.ipynb #55277705
-def _join_rows(columns, join):
-    "The row of partition numbers of each topic, one per join, and the group of each."
-    group = row_of(columns.topic_offsets)
-    if join is None:
-        return group, np.arange(columns.groups)
-    width = int(join.max(initial=-1)) + 2
-    key = group.astype(np.int64) * width + join + 1
-    keys, row = np.unique(key, return_inverse=True)
-    return row, keys // width
-
-
 def split_numbers(columns: Columns, owner: np.ndarray,
                   join: np.ndarray | None = None) -> np.ndarray:
     """Per group, how many partition numbers have more than one owner, int64.
@@ -110,19 +99,20 @@ def split_numbers(columns: Columns, owner: np.ndarray,
     `join` has a number per topic: equal numbers for topics of a group that are joined,
     -1 for topics that are not; None = all are joined.
     """
-    row, group_of_row = _join_rows(columns, join)
-    width = np.zeros(len(group_of_row), np.int64)
-    np.maximum.at(width, row, columns.partitions)
-    offsets = row_offsets(width)
-    counted = owner >= 0
-    if join is not None:
-        counted &= (join >= 0)[columns.topic_of]
+    group = row_of(columns.topic_offsets).astype(np.int64)
+    join = np.zeros_like(group) if join is None else join
+    joins = int(join.max(initial=-1)) + 2             # of a group, with -1
+    keys, row = np.unique(group * joins + join + 1, return_inverse=True)
+    numbers = np.zeros(len(keys), np.int64)
+    np.maximum.at(numbers, row, columns.partitions)
+    offsets = row_offsets(numbers)
+    counted = (owner >= 0) & (join >= 0)[columns.topic_of]
     cell = (offsets[:-1][row][columns.topic_of] + columns.number)[counted]
     last = np.full(int(offsets[-1]), -1, np.int32)
     last[cell] = owner[counted]
     split = np.zeros(len(last), bool)
     split[cell[last[cell] != owner[counted]]] = True
-    first_row = np.searchsorted(group_of_row, np.arange(columns.groups + 1))
+    first_row = np.searchsorted(keys, np.arange(columns.groups + 1) * joins)
     return row_sums(row_sums(split, offsets), first_row)
 
 # %% ../nbs/04_metrics.ipynb #905878b6
@@ -169,17 +159,14 @@ def _move_figures(columns, owner):
 
 
 def _lag_figures(columns, owner):
-    names = ["lag_max", "lag_min", "lag_total", "lag_unknown"]
-    if columns.lag is None:
-        return {name: np.full(columns.groups, -1, np.int64) for name in names}
-    lag, known = lag_per_member(columns, owner), columns.lag >= 0
-    figures = [row_maxima(lag, columns.member_offsets),
-               row_minima(lag, columns.member_offsets),
-               row_sums(np.maximum(columns.lag, 0), columns.group_offsets),
-               row_sums(~known, columns.group_offsets)]
-    any_known = row_sums(known, columns.group_offsets) > 0
-    figures = [np.where(any_known, figure, -1) for figure in figures]
-    return dict(zip(names, figures))
+    groups, members = columns.group_offsets, columns.member_offsets
+    lag = np.full(columns.size, -1) if columns.lag is None else columns.lag
+    of_member, known = lag_per_member(columns, owner), row_sums(lag >= 0, groups)
+    figures = {"lag_max": row_maxima(of_member, members),
+               "lag_min": row_minima(of_member, members),
+               "lag_total": row_sums(np.maximum(lag, 0), groups),
+               "lag_unknown": row_sums(lag < 0, groups)}
+    return {name: np.where(known > 0, figure, -1) for name, figure in figures.items()}
 
 # %% ../nbs/04_metrics.ipynb #09fc8f16
 def measure(columns: Columns, owner: np.ndarray,

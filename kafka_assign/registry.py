@@ -8,7 +8,7 @@ __all__ = ['BUILT_IN', 'ENTRY_POINTS', 'BROKER_PACKAGE', 'StrategyError', 'Strat
 
 # %% ../nbs/20_registry.ipynb #780d05aa
 import inspect
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from importlib import import_module
@@ -43,11 +43,16 @@ class Strategy:
     "how it decodes `user_data`; None = it does not look at it"
     prove: Callable | None = field(default=None, repr=False)
     "makes the certificate of an answer from its `Columns` and owner column"
-    without: tuple[str, ...] = ()
+    without: Collection[str] = ()
     "ids of the promises of the conformance suite that it does not make"
     usual: bool = True
     "compared if no strategies are named; False if it is slow, or made for study"
     options: Mapping = field(default_factory=dict)
+
+    def __post_init__(self):
+        if self.protocol not in ("eager", "cooperative", "broker"):
+            raise StrategyError(f"protocol of strategy {quoted(self.name)} must be eager, "
+                                f"cooperative or broker (got {self.protocol!r})")
 
     @property
     def about(self) -> str:
@@ -74,13 +79,15 @@ class Strategy:
 
     def ask(self, given: Group | Columns):
         "The unchecked answer of its function; its errors, except `ValueError`, name the strategy."
+        if self.many and not isinstance(given, Columns):
+            given = given.columns
         with foreign_code(f"strategy {quoted(self.label)}", StrategyError):
             return self.function(given, **self.options)
 
     def run(self, group: Group) -> Assignment:
         "Its answer for one group, checked."
         self.check_user_data(group)
-        answer = self.ask(group.columns if self.many else group)
+        answer = self.ask(group)
         if isinstance(answer, Assignment):
             if answer.group is not group:
                 raise AssignmentError(f"strategy {quoted(self.label)} must answer for the group "
@@ -117,17 +124,10 @@ class Strategy:
 _registered: dict[str, Strategy] = {}
 
 
-def strategy(name: str, kafka: str | None = None, protocol: str = "eager", many: bool = False,
-             claims: str | None = None, prove: Callable | None = None, without: Iterable[str] = (),
-             usual: bool = True) -> Callable:
-    "Register a function of a `Group` (with `many`: of `Columns`) as strategy `name`."
-    if protocol not in ("eager", "cooperative", "broker"):
-        raise StrategyError(f"protocol of strategy {name!r} must be eager, cooperative or broker "
-                            f"(got {protocol!r})")
-
+def strategy(name: str, **fields) -> Callable:
+    "Register a function of a `Group` as strategy `name`; `fields`: other fields of `Strategy`."
     def register(function):
-        function.strategy = Strategy(name, function, kafka, protocol, many, claims, prove,
-                                     tuple(without), usual)
+        function.strategy = Strategy(name, function, **fields)
         if not function.__module__.startswith("kafka_assign."):
             _registered[name] = function.strategy
         return function
@@ -197,26 +197,20 @@ def _find_by_class(name):
 def strategies() -> dict[str, str]:
     "All strategies that can be named, each with a one-line description."
     names = [*BUILT_IN, *_registered, *(point.name for point in entry_points(group=ENTRY_POINTS))]
-    return {name: _describe(name) for name in dict.fromkeys(names)}
+    return {name: _about(name)[0] for name in dict.fromkeys(names)}
 
 
-def _describe(name):
+def _about(name):
+    "The line about a strategy, and whether it is a usual one."
     try:
-        return _find(name).about
+        return _find(name).about, _find(name).usual
     except StrategyError as error:
-        return f"cannot be used: {error}"
+        return f"cannot be used: {error}", False
 
 # %% ../nbs/20_registry.ipynb #72a7b527
 def usual_strategies() -> list[str]:
     "The names of the strategies that are compared if none are named."
-    return list(filter(_is_usual, strategies()))
-
-
-def _is_usual(name):
-    try:
-        return _find(name).usual
-    except StrategyError:
-        return False
+    return [name for name in strategies() if _about(name)[1]]
 
 # %% ../nbs/20_registry.ipynb #f0042174
 def _value(text):

@@ -1,8 +1,9 @@
 """The gate for pages: book pages are written to be read, appendix pages say what a module is for; these numbers tell.
 
-`make check` looks at the rest by running everything again: outputs up to date, modules in sync, notebooks clean. What the
-site shows is tested in `test_site.py`.
+`make check` looks at the rest by running everything again: outputs up to date, modules in sync, notebooks clean.
+What the site shows is tested in `test_site.py`.
 """
+
 import ast
 import json
 import re
@@ -19,6 +20,7 @@ NBS = ROOT / "nbs"
 
 class Limits(NamedTuple):
     """What a page may be: sizes are at most, prose is at least."""
+
     lines: int
     cells: int | None
     hidden: float
@@ -29,7 +31,7 @@ BOOK, APPENDIX = Limits(lines=250, cells=120, hidden=0.15, columns=88), Limits(6
 LINES_OF_FUNCTION, LINES_OF_CLASS = 40, 250
 INDEX_CELLS = 10, 15
 STRATEGY_WORDS, OTHER_WORDS, PURPOSE_WORDS = 2, 1, 25
-STRATEGY_PAGES = re.compile(r"group|assignment|assignors\..*")       # two words of prose per line: groups and strategies
+STRATEGY_PAGES = re.compile(r"group|assignment|assignors\..*")  # two words of prose per line: groups and strategies
 
 EXPORTS = {"export", "exports", "exporti"}
 NOISE = {
@@ -122,8 +124,11 @@ def module(path):
     return found[1] if found else None
 
 
-NOTEBOOKS = sorted(path for path in NBS.rglob("*.ipynb")
-                   if not any(part.startswith((".", "_")) for part in path.relative_to(NBS).parts))
+NOTEBOOKS = sorted(
+    path
+    for path in NBS.rglob("*.ipynb")
+    if not any(part.startswith((".", "_")) for part in path.relative_to(NBS).parts)
+)
 MODULE_PAGES = [path for path in NOTEBOOKS if re.match(r"\d\d_", path.name)]
 IN_APPENDIX = set(appendix_pages(ROOT))
 
@@ -152,8 +157,13 @@ def test_begins_with_module_title_and_purpose(path):
 
 @every_notebook
 def test_one_title(path):
-    titles = [line for cell in cells(path) if cell.kind == "markdown"
-              for line in re.sub(r"```.*?```", "", cell.source, flags=re.S).splitlines() if line.startswith("# ")]
+    titles = [
+        line
+        for cell in cells(path)
+        if cell.kind == "markdown"
+        for line in re.sub(r"```.*?```", "", cell.source, flags=re.S).splitlines()
+        if line.startswith("# ")
+    ]
     assert len(titles) == 1, titles
     start = next(cell for cell in cells(path) if cell.kind == "markdown")
     assert start.source.startswith(titles[0]) and re.search(r"(?m)^> \S", start.source), str(start)
@@ -209,7 +219,7 @@ def test_one_public_definition_in_a_cell(path):
 @every_book_page
 def test_the_book_shows_its_code(path):
     """With `#| export` the site would show a signature only."""
-    hidden = [str(cell) for cell in exports(path) if "exports" not in cell.directives]
+    hidden = [str(cell) for cell in exports(path) if "exports" not in cell.directives and "_all_" not in cell.source]
     assert not hidden, hidden
 
 
@@ -221,10 +231,10 @@ def test_little_is_hidden(path):
 
 @every_notebook
 def test_visible_lines_fit(path):
-    """Code and its output, as the site and GitHub show them; a folded cell is opened by those who want to scroll."""
+    """Code and its output, as the site shows them: of an `#| export` cell it shows a signature."""
     most, wide = limits(path).columns, []
     for cell in code(path):
-        if cell.hidden or "code-fold" in cell.directives and cell.exported:
+        if cell.hidden or cell.exported and "exports" not in cell.directives:
             continue
         printed = [line for output in cell.outputs for line in text_of(output).splitlines()]
         wide += [f"{cell}: {line[:60]!r}" for line in [*cell.lines, *printed] if len(line) > most]
@@ -274,6 +284,7 @@ def test_outputs_are_the_same_everywhere(path):
 @every_notebook
 def test_clean(path):
     from nbdev.clean import clean_nb
+
     raw = json.loads(path.read_text(encoding="utf-8"))
     before = json.dumps(raw, sort_keys=True)
     ids = [cell.get("id") for cell in raw["cells"]]

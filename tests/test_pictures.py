@@ -14,7 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from kafka_assign import Assignment, Group, assign, compare
-from kafka_assign.pictures.draw import FONT, HUES, INK, QUIET, TRACK, looks
+from kafka_assign.pictures.draw import HUES, INK, QUIET, TRACK, looks
 from kafka_assign.pictures.layout import MOVED, PLACED, Scene, best_layout, marks
 from kafka_assign.pictures.words import MOST_NAMED, describe
 
@@ -273,7 +273,7 @@ def test_six_large_groups_side_by_side():
 @pytest.mark.parametrize("sizes", [(5,), (15,), (60,), (600,), (60, 60), (600, 60, 6)])
 def test_rows_stay_within_their_panel(sizes):
     answers = [assign(Group({"t": size, "u": 3}, {"a": ["t"], "b": ["u"]}), "range") for size in sizes]
-    layout = best_layout(Scene(answers, ["range"] * len(sizes)), FONT)
+    layout = best_layout(Scene(answers, ["range"] * len(sizes)))
     assert len(layout.cells) == len(sizes)
     for cells in layout.cells:
         assert ((cells.step + cells.size) * layout.unit + 5 * cells.gap <= layout.room + 1e-6).all()

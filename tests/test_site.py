@@ -1,4 +1,4 @@
-"""What the site and the README show: the code they explain, signatures that say something, links that lead somewhere."""
+"""What the site and the README show: code that is explained, useful signatures, links that lead somewhere."""
 import json
 import re
 import shutil
@@ -9,7 +9,9 @@ import pytest
 from notebooks import appendix_pages, process, sidebar_pages, source_files
 from test_pages import EXPORTS, MODULE_PAGES, NBS, NOTEBOOKS, ROOT, cells, named
 
-LINK = re.compile(r"(?<!!)\[[^\]\[]*(?:\[[^\]]*\][^\]\[]*)*\]\(([^)\s]+)\)|!\[[^\]]*\]\(([^)\s]+)\)|(?:href|src)=\"([^\"]+)\"")
+LINK = re.compile(
+    r"(?<!!)\[[^\]\[]*(?:\[[^\]]*\][^\]\[]*)*\]\(([^)\s]+)\)|!\[[^\]]*\]\(([^)\s]+)\)|(?:href|src)=\"([^\"]+)\""
+)
 BOOK_PAGES = [path for path in MODULE_PAGES if named(path) not in appendix_pages(ROOT)]
 
 every_notebook = pytest.mark.parametrize("path", NOTEBOOKS, ids=named)
@@ -23,7 +25,9 @@ def site(tmp_path_factory):
         (copy / name).parent.mkdir(parents=True, exist_ok=True)
         shutil.copy2(ROOT / name, copy / name, follow_symlinks=False)
     process(copy)
-    return {page: json.loads((copy / "_proc" / page).read_text(encoding="utf-8"))["cells"] for page in sidebar_pages(ROOT)}
+    return {
+        page: json.loads((copy / "_proc" / page).read_text(encoding="utf-8"))["cells"] for page in sidebar_pages(ROOT)
+    }
 
 
 def shown(cell):
@@ -43,8 +47,11 @@ def test_the_site_has_a_cell_for_every_page(site):
 @pytest.mark.parametrize("path", BOOK_PAGES, ids=named)
 def test_a_book_page_shows_the_code_it_explains(site, path):
     text = "\n".join(map(shown, site[named(path)]))
-    missing = [str(cell) for cell in cells(path) if EXPORTS & cell.directives.keys() and not cell.imports_only
-               and cell.source not in text]
+    missing = [
+        str(cell)
+        for cell in cells(path)
+        if EXPORTS & cell.directives.keys() and not cell.imports_only and cell.source not in text
+    ]
     assert not missing, missing
 
 
@@ -65,6 +72,7 @@ def test_documentation_cells_ran(site, path):
 
 # --- links -------------------------------------------------------------------------------------------------------
 
+
 def links(text):
     """The targets of links and pictures in Markdown or HTML, code blocks left out."""
     text = re.sub(r"```.*?```|`[^`\n]*`", "", text, flags=re.S)
@@ -79,7 +87,9 @@ def anchors(path):
     else:
         text = path.read_text(encoding="utf-8")
     heads = re.findall(r"(?m)^#+ +(.+?)\s*$", re.sub(r"```.*?```", "", text, flags=re.S))
-    slugs = {re.sub(r"[^\w\- ]", "", re.sub(r"\{#.*\}|[`*]", "", head).lower()).strip().replace(" ", "-") for head in heads}
+    slugs = {
+        re.sub(r"[^\w\- ]", "", re.sub(r"\{#.*\}|[`*]", "", head).lower()).strip().replace(" ", "-") for head in heads
+    }
     return slugs | set(re.findall(r"\{#([\w-]+)|\bid=\"([\w-]+)\"", text))
 
 
@@ -87,8 +97,9 @@ def broken(target, page, root):
     """What is wrong with a link on a page, or nothing."""
     parts = urlsplit(target)
     if parts.scheme or target.startswith("//"):
-        well_formed = parts.scheme in ("https", "http", "mailto") and ("." in parts.netloc or parts.netloc == "localhost"
-                                                                      or parts.scheme == "mailto")
+        well_formed = parts.scheme in ("https", "http", "mailto") and (
+            "." in parts.netloc or parts.netloc == "localhost" or parts.scheme == "mailto"
+        )
         return None if well_formed else f"{target}: not a well-formed address"
     file = (page.parent / parts.path).resolve() if parts.path else page
     if not file.is_relative_to(root) or not file.exists():
@@ -117,6 +128,8 @@ def test_broken_links_are_found(tmp_path):
     page.write_text("# A title: `code`\n", encoding="utf-8")
     assert links("[a](b.md) ![c](d.png) `[e](f)` [`g`](h.ipynb#i)") == ["b.md", "d.png", "h.ipynb#i"]
     assert broken("page.md#a-title-code", page, tmp_path) is None
-    assert [broken(link, page, tmp_path) is None for link in ("gone.md", "page.md#gone", "../up.md", "https://x", "ftp://a.b")
-            ] == [False] * 5
+    assert [
+        broken(link, page, tmp_path) is None
+        for link in ("gone.md", "page.md#gone", "../up.md", "https://x", "ftp://a.b")
+    ] == [False] * 5
     assert broken("https://kafka.apache.org/", page, tmp_path) is None

@@ -13,7 +13,7 @@ from test_reference import REFERENCE, answered, cases
 
 from kafka_assign import Assignment, Group
 from kafka_assign.registry import resolve
-from kafka_assign.assignors.sticky_rule import bellman_ford, residual_graph, sticky_by_rule
+from kafka_assign.assignors.sticky.rule import bellman_ford, residual_graph, sticky_by_rule
 from kafka_assign.certificate import check_columns
 from kafka_assign.columns import one_group, side_by_side
 from kafka_assign.document import group_from_document

@@ -1,4 +1,4 @@
-"""Numbers that tune: each is declared here, has its reason in the code, and changes no result at either end of its range."""
+"""Numbers that tune: each is declared here and changes no result at either end of its range."""
 import ast
 import sys
 from functools import cache
@@ -38,17 +38,43 @@ TUNING = {  # module.name, or module.class.name -> the least and the greatest va
     "snapshot.sources.LONGEST_NAMES": (1, 1 << 12),
     "snapshot.sources.MOST_COLUMNS": (1, 64),
 }
-# Numbers that are part of a result: limits of what is possible, versions, codes of an exit, how much of a list is shown.
+# Numbers that are part of a result: limits of what is possible, versions, exit codes, how much of a list is shown.
 FIXED = {
-    "attention": {"LEAST_HOT_LAG"}, "build": {"MOST_PARTITIONS"}, "certificate": {"LARGEST"},
-    "certificate.words": {"NAMED", "LETTERS", "SHOWN_LINES"}, "cli.app": {"DONE", "FAILED", "PIPE_CLOSED"},
-    "cli.arguments": {"MOST_REMARKS", "NAMED_CONDITIONS"}, "cli.output": {"READABLE", "SHOWN_GROUPS"},
-    "fleet.session": {"OLDEST_JAVA"}, "group": {"SHOWN_MEMBERS"}, "moves": {"SHOWN_CLAIMANTS", "SHOWN_MOVES"},
+    "attention": {"LEAST_HOT_LAG"},
+    "build": {"MOST_PARTITIONS"},
+    "certificate": {"LARGEST"},
+    "certificate.words": {"NAMED", "LETTERS", "SHOWN_LINES"},
+    "cli.app": {"DONE", "FAILED", "PIPE_CLOSED"},
+    "cli.arguments": {"MOST_REMARKS", "NAMED_CONDITIONS"},
+    "cli.output": {"READABLE", "SHOWN_GROUPS"},
+    "fleet.session": {"OLDEST_JAVA"},
+    "group": {"SHOWN_MEMBERS"},
+    "moves": {"SHOWN_CLAIMANTS", "SHOWN_MOVES"},
     "pictures.draw": {"PIXELS"},
-    "pictures.layout": {"WIDTH", "EDGE", "GUTTER", "HEAD", "BAR", "TEXT", "LABEL_SIZES", "MOST_ROWS", "MOST_STACKED", "LOWEST",
-                        "STRIPS", "TOPIC_GAP", "NARROWEST", "COMFORTABLE", "GENEROUS", "NARROW", "BROAD"},
-    "pictures.words": {"MOST_NAMED", "MOST_MEMBERS"}, "snapshot.formats": {"LEAST_TOO_HIGH"},
-    "snapshot.parse": {"HASH_FACTOR"}, "tables": {"GAP"}, "wire": {"LONGEST_TEXT", "NEWEST"},
+    "pictures.layout": {
+        "WIDTH",
+        "EDGE",
+        "GUTTER",
+        "HEAD",
+        "BAR",
+        "TEXT",
+        "LABEL_SIZES",
+        "MOST_ROWS",
+        "MOST_STACKED",
+        "LOWEST",
+        "STRIPS",
+        "TOPIC_GAP",
+        "NARROWEST",
+        "COMFORTABLE",
+        "GENEROUS",
+        "NARROW",
+        "BROAD",
+    },
+    "pictures.words": {"MOST_NAMED", "MOST_MEMBERS"},
+    "snapshot.formats": {"LEAST_TOO_HIGH"},
+    "snapshot.parse": {"HASH_FACTOR"},
+    "tables": {"GAP"},
+    "wire": {"LONGEST_TEXT", "NEWEST"},
 }
 
 
@@ -70,7 +96,9 @@ def test_every_number_is_declared():
 def test_a_package_has_one_table():
     tables = {}
     for name in TUNING:
-        module = name.partition(".Tuning")[0].rpartition(".")[0] if ".Tuning." not in name else name.partition(".Tuning")[0]
+        module = (
+            name.partition(".Tuning")[0].rpartition(".")[0] if ".Tuning." not in name else name.partition(".Tuning")[0]
+        )
         if "." in module:
             tables.setdefault(module.rpartition(".")[0], set()).add(module)
     assert all(len(places) == 1 for places in tables.values()), tables
@@ -78,18 +106,36 @@ def test_a_package_has_one_table():
 
 @cache
 def fleet():
-    """Groups of many shapes: equal, nested, random and disjoint subscriptions, with former owners, small and larger ones."""
+    """Groups of many shapes: equal, nested, random, disjoint subscriptions; previous owners; small and larger."""
     random, made = np.random.default_rng(1848), []
-    for members, topics, most, share in ((4, 3, 6, 0.6), (12, 8, 20, 0.3), (40, 12, 60, 0.5), (60, 30, 30, 0.1), (6, 4, 900, 0.7)):
+    for members, topics, most, share in (
+        (4, 3, 6, 0.6),
+        (12, 8, 20, 0.3),
+        (40, 12, 60, 0.5),
+        (60, 30, 30, 0.1),
+        (6, 4, 900, 0.7),
+    ):
         for shape in ("random", "equal", "nested", "disjoint"):
             place, rank = np.arange(members)[:, None], np.arange(topics)
-            matrix = {"random": random.random((members, topics)) < share, "equal": np.ones((members, topics), bool),
-                      "nested": place * topics >= rank * members, "disjoint": place % 3 == rank % 3}[shape]
+            matrix = {
+                "random": random.random((members, topics)) < share,
+                "equal": np.ones((members, topics), bool),
+                "nested": place * topics >= rank * members,
+                "disjoint": place % 3 == rank % 3,
+            }[shape]
             counts = random.integers(0, most, topics)
             previous = random.integers(-1, members, counts.sum())
             lag = random.integers(-1, 1000, counts.sum())
-            made.append(Group.from_arrays([f"t{i:02}" for i in range(topics)], counts, [f"m{i:02}" for i in range(members)],
-                                          matrix, previous=previous, lag=lag))
+            made.append(
+                Group.from_arrays(
+                    [f"t{i:02}" for i in range(topics)],
+                    counts,
+                    [f"m{i:02}" for i in range(members)],
+                    matrix,
+                    previous=previous,
+                    lag=lag,
+                )
+            )
     return made
 
 
@@ -109,9 +155,14 @@ def answers():
     assert all(together[name] == found[name] for name in together)
     found["dictionaries"] = [Assignment(group, group.previous).to_dict() for group in fleet()]
     found["figures"] = [Assignment(group, group.previous).summary() for group in fleet()]
-    found["columns"] = [Group(group.topic_counts, dict(zip(group.members, map(topics_of, group.details))),
-                              owned={member.id: member.owned for member in group.details}).previous.tolist()
-                        for group in fleet()]
+    found["columns"] = [
+        Group(
+            group.topic_counts,
+            dict(zip(group.members, map(topics_of, group.details))),
+            owned={member.id: member.owned for member in group.details},
+        ).previous.tolist()
+        for group in fleet()
+    ]
     return found
 
 

@@ -1,4 +1,4 @@
-"""How the site shows a name: nbdev's renderer of signatures, with fields and methods where Python has no useful signature.
+"""How the site shows a name: nbdev's renderer of signatures, with fields where Python has no useful signature.
 
 `settings.ini` names `Signature` as the renderer of `show_doc`. A NamedTuple or dataclass is shown with a table of its
 fields, an exception without the `(*args, **kwargs)` that it inherits.
@@ -24,7 +24,7 @@ def says_how_to_call(symbol):
 
 @cache
 def class_definitions():
-    """Every class of the package by name. Site cells run outside the package, where Python finds no source of a class."""
+    """Every class of the package by name. Cells of the site run in `__main__`, where Python finds no source."""
     package = Path(__file__).resolve().parent.parent / "kafka_assign"
     return {node.name: node for path in sorted(package.rglob("*.py"))
             for node in ast.parse(path.read_text(encoding="utf-8")).body if isinstance(node, ast.ClassDef)}

@@ -132,7 +132,7 @@ def _one_record(rows, account):
 
 # %% ../../nbs/43_snapshot_merge.ipynb #33a1f0d7
 def _claims(assignments, members, topics):
-    "ClaimColumns from assignments by member."
+    "Claims from assignments by member."
     number = {topic: i for i, topic in enumerate(topics)} if assignments else {}
     claims = [(member, number[members[member][0], topic], partition) for member, assignment in assignments.items()
               for topic, partitions in assignment for partition in partitions]

@@ -112,8 +112,7 @@ def split_lines(block: bytes) -> Lines:
     end = ends - ((ends > start) & (data[ends - 1] == 13))
     other = special[data[special] != 10]
     line = np.searchsorted(ends, other)
-    plain = np.ones(len(start), bool)
-    plain[line[other < end[line]]] = False
+    plain = np.bincount(line[other < end[line]], minlength=len(start)) == 0
     return Lines(data, start, end, plain)
 
 # %% ../../nbs/42_snapshot_parse.ipynb #23a1f0ce

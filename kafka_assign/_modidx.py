@@ -572,7 +572,6 @@ d = { 'settings': {'branch': 'main', 'doc_baseurl': '', 'doc_host': '', 'git_url
                                                                                               'kafka_assign/conformance.py'),
                                           'kafka_assign.conformance._depends_on_order': ( 'conformance.html#_depends_on_order',
                                                                                           'kafka_assign/conformance.py'),
-                                          'kafka_assign.conformance._differs': ('conformance.html#_differs', 'kafka_assign/conformance.py'),
                                           'kafka_assign.conformance._differs_side_by_side': ( 'conformance.html#_differs_side_by_side',
                                                                                               'kafka_assign/conformance.py'),
                                           'kafka_assign.conformance._fits': ('conformance.html#_fits', 'kafka_assign/conformance.py'),

@@ -529,7 +529,7 @@ d = { 'settings': {'branch': 'main', 'doc_baseurl': '', 'doc_host': '', 'git_url
                                     'kafka_assign.build.Offsets': ('build.html#offsets', 'kafka_assign/build.py'),
                                     'kafka_assign.build._dense_racks': ('build.html#_dense_racks', 'kafka_assign/build.py'),
                                     'kafka_assign.build._lag_column': ('build.html#_lag_column', 'kafka_assign/build.py'),
-                                    'kafka_assign.build._previous': ('build.html#_previous', 'kafka_assign/build.py'),
+                                    'kafka_assign.build._previous_by_claims': ('build.html#_previous_by_claims', 'kafka_assign/build.py'),
                                     'kafka_assign.build._turns': ('build.html#_turns', 'kafka_assign/build.py'),
                                     'kafka_assign.build.build_columns': ('build.html#build_columns', 'kafka_assign/build.py'),
                                     'kafka_assign.build.check_sizes': ('build.html#check_sizes', 'kafka_assign/build.py'),

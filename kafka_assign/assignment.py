@@ -9,7 +9,7 @@ __all__ = ['SUMMARY_KEYS', 'KNOWN_OR_NONE', 'NAMED_AT_ONCE', 'summary_of', 'Assi
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from itertools import pairwise
+from itertools import pairwise, repeat
 
 import numpy as np
 
@@ -45,10 +45,10 @@ def summary_of(
 class AssignmentError(ValueError):
     "An assignment that cannot exist; the message names the partition and the member."
 
-# %% ../nbs/13_assignment.ipynb #b67aca12
+# %% ../nbs/13_assignment.ipynb #333dfc03
 NAMED_AT_ONCE = 1 << 14      # partitions; what `to_dict` makes of them fits in a cache
 
-# %% ../nbs/13_assignment.ipynb #2057f340
+# %% ../nbs/13_assignment.ipynb #a2c4a391
 @dataclass(frozen=True, eq=False, repr=False)
 class Assignment(Mapping):
     """Who owns which partition of a group: a mapping from member id to partitions.
@@ -110,7 +110,7 @@ class Assignment(Mapping):
     def __getitem__(self, member: str) -> list[TopicPartition]:
         i, (offsets, positions) = self._member_index[member], self._rows
         pairs = zip(*self._named(positions[offsets[i]:offsets[i + 1]]))
-        return list(map(TopicPartition._make, pairs))
+        return list(map(tuple.__new__, repeat(TopicPartition), pairs))  # in half the time
 
     def __contains__(self, member: object) -> bool:     # that of `Mapping` makes a list
         return member in self._member_index

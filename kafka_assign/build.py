@@ -6,7 +6,7 @@
 __all__ = ['MOST_PARTITIONS', 'GroupError', 'oversized_groups', 'check_sizes', 'overflowing_groups', 'subscriber_rows', 'Claims',
            'Offsets', 'build_columns']
 
-# %% ../nbs/10_build.ipynb #ab826719
+# %% ../nbs/10_build.ipynb #031cc0ea
 from itertools import pairwise
 from typing import NamedTuple
 
@@ -17,11 +17,11 @@ from .metrics import partition_lag
 from .ownership import previous_owners
 from .ragged import row_of, row_offsets, row_sums
 
-# %% ../nbs/10_build.ipynb #00c7c3c0
+# %% ../nbs/10_build.ipynb #82d117e1
 class GroupError(ValueError):
     "A group that cannot exist: the message names what is wrong, what is required, what was given."
 
-# %% ../nbs/10_build.ipynb #d3d227c2
+# %% ../nbs/10_build.ipynb #f9eaca27
 MOST_PARTITIONS = 1 << 24          # per group
 
 
@@ -29,7 +29,7 @@ def oversized_groups(partitions: np.ndarray, topic_offsets: np.ndarray) -> np.nd
     "Mask over groups: those with more than `MOST_PARTITIONS` partitions."
     return row_sums(np.minimum(partitions, MOST_PARTITIONS + 1), topic_offsets) > MOST_PARTITIONS
 
-# %% ../nbs/10_build.ipynb #767925a4
+# %% ../nbs/10_build.ipynb #13b9f09f
 def check_sizes(partitions: np.ndarray, topic_offsets: np.ndarray) -> None:
     "Raise `GroupError` for the first oversized group, before anything is allocated per partition."
     if partitions.sum(dtype=float) > MOST_PARTITIONS:
@@ -38,7 +38,7 @@ def check_sizes(partitions: np.ndarray, topic_offsets: np.ndarray) -> None:
                 raise GroupError(
                     f"a group must have at most {MOST_PARTITIONS:,} partitions (got {total:,})")
 
-# %% ../nbs/10_build.ipynb #80b56de7
+# %% ../nbs/10_build.ipynb #93162522
 def overflowing_groups(lag: np.ndarray, group_offsets: np.ndarray) -> np.ndarray:
     "Mask over groups: those whose known lags add up to 2**63 or more."
     if int(lag.max(initial=0)) * len(lag) < 2**63:
@@ -46,7 +46,7 @@ def overflowing_groups(lag: np.ndarray, group_offsets: np.ndarray) -> np.ndarray
     groups = pairwise(group_offsets.tolist())
     return np.array([sum(lag[first:end].clip(0).tolist()) >= 2**63 for first, end in groups])
 
-# %% ../nbs/10_build.ipynb #5a2836a7
+# %% ../nbs/10_build.ipynb #d12af3d9
 def subscriber_rows(topic: np.ndarray, member: np.ndarray, topics: int,
                     members: int) -> tuple[np.ndarray, np.ndarray]:
     "Ragged rows of the subscribers of each topic, from pairs in any order, repeated ones included."
@@ -59,7 +59,7 @@ def subscriber_rows(topic: np.ndarray, member: np.ndarray, topics: int,
         topic, member = pair >> bits, pair & ((1 << bits) - 1)
     return row_offsets(np.bincount(topic, minlength=topics)), member.astype(np.int32)
 
-# %% ../nbs/10_build.ipynb #990a7758
+# %% ../nbs/10_build.ipynb #089472de
 def _turns(instance, member_offsets):
     "The place of each member in the order of Kafka's range and round robin."
     turn = np.arange(member_offsets[-1], dtype=np.int32)
@@ -67,7 +67,7 @@ def _turns(instance, member_offsets):
         turn[np.lexsort((instance, instance < 0, row_of(member_offsets)))] = turn.copy()
     return turn
 
-# %% ../nbs/10_build.ipynb #36579436
+# %% ../nbs/10_build.ipynb #c052fa46
 class Claims(NamedTuple):
     "What members claim to have owned: three integer arrays of equal length."
     member: np.ndarray
@@ -77,13 +77,9 @@ class Claims(NamedTuple):
     partition: np.ndarray
     "the number of the partition within its topic; a number that the topic does not have is allowed"
 
-# %% ../nbs/10_build.ipynb #5bc88e2a
-def _previous(columns, claims, generation):
-    "The valid previous owner of each partition, from `Claims` or from a ready column."
-    if not isinstance(claims, Claims):
-        owner = claims.astype(np.int32)
-        owner[~columns.owners_subscribed(owner)] = -1
-        return owner
+# %% ../nbs/10_build.ipynb #36c49330
+def _previous_by_claims(columns, claims, generation):
+    "The valid previous owner of each partition."
     member, topic, partition = claims
     exists = (topic >= 0) & (partition >= 0) & (partition < np.append(columns.partitions, 0)[topic])
     if not exists.all():
@@ -92,7 +88,7 @@ def _previous(columns, claims, generation):
     position, may_own = columns.start[topic] + partition, columns.subscribed(topic, member)
     return previous_owners(position, member, made_in, may_own, columns.size)
 
-# %% ../nbs/10_build.ipynb #56423490
+# %% ../nbs/10_build.ipynb #02cc8ef0
 class Offsets(NamedTuple):
     "Offsets of each partition, int64; -1 = none or unknown."
     committed: np.ndarray
@@ -116,7 +112,7 @@ def _lag_column(lag, offsets, group_offsets):
         raise GroupError(f"the lag of a group must add up to less than 2**63 (got {total})")
     return lag
 
-# %% ../nbs/10_build.ipynb #f44a18fc
+# %% ../nbs/10_build.ipynb #b2b5cd0d
 def _dense_racks(racks, member_offsets, group_offsets):
     "Racks numbered by (group, name) without gaps; None where no rack is known."
     if racks is None:
@@ -129,7 +125,7 @@ def _dense_racks(racks, member_offsets, group_offsets):
     dense[known] = np.unique(group[known] * (code.max() + 1) + code[known], return_inverse=True)[1]
     return Racks(dense[:len(racks.member)], racks.replica_offsets, dense[len(racks.member):])
 
-# %% ../nbs/10_build.ipynb #e010016b
+# %% ../nbs/10_build.ipynb #da9a920c
 def build_columns(
         topic_offsets: np.ndarray, member_offsets: np.ndarray, partitions: np.ndarray,
         subscriptions: tuple[np.ndarray, np.ndarray], *, missing: np.ndarray | None = None,
@@ -148,8 +144,9 @@ def build_columns(
     in the order of the racks' names within each group.
     """
     check_sizes(partitions, topic_offsets)
-    previous = np.full(int(partitions.sum()), -1, np.int32)
-    group_offsets = row_offsets(partitions)[topic_offsets]
+    group_offsets, claimed = row_offsets(partitions)[topic_offsets], isinstance(claims, Claims)
+    known = claims is not None and not claimed
+    previous = claims.astype(np.int32) if known else np.full(group_offsets[-1], -1, np.int32)
     columns = Columns(
         topic_offsets.astype(np.int64), member_offsets.astype(np.int64),
         partitions.astype(np.int64),
@@ -158,6 +155,8 @@ def build_columns(
         _turns(instance, member_offsets), previous, _lag_column(lag, offsets, group_offsets),
         _dense_racks(racks, member_offsets, group_offsets),
         None if listed is None else listed.astype(np.int32))
-    if claims is not None:                   # whether a claim counts depends on the other columns
-        previous[:] = _previous(columns, claims, generation)
+    if known:                                # whether an owner counts depends on the other columns
+        previous[~columns.owners_subscribed(previous)] = -1
+    elif claimed:
+        previous[:] = _previous_by_claims(columns, claims, generation)
     return columns

@@ -5,7 +5,7 @@
 # %% auto #0
 __all__ = ['SHOWN_MEMBERS', 'Group']
 
-# %% ../nbs/12_group.ipynb #4d2cd3fa
+# %% ../nbs/12_group.ipynb #8e6931d1
 import dataclasses
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, fields
@@ -25,10 +25,10 @@ from .members import (
 from .names import counted, html_table, quoted
 from .ragged import row_of
 
-# %% ../nbs/12_group.ipynb #ed575ead
+# %% ../nbs/12_group.ipynb #f80a176e
 SHOWN_MEMBERS = 10              # a notebook shows as many members of a group
 
-# %% ../nbs/12_group.ipynb #ffd21ffd
+# %% ../nbs/12_group.ipynb #f02e056c
 @dataclass(frozen=True, eq=False, init=False, repr=False)
 class Group:
     """A consumer group: topics, members, their claims, lag. Raises `GroupError`.

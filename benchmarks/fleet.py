@@ -23,7 +23,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parent))
 
 from fleets import fleet
 
-from kafka_assign.assignors.registry import resolve
+from kafka_assign.registry import resolve
 from kafka_assign.attention import needs, outcome
 from kafka_assign.fleet.codec import decode_rows, member_lists, output_rows, result_lists
 from kafka_assign.fleet.job import compare_fleet

@@ -68,7 +68,8 @@ def group_row(random: np.random.Generator, number: int, shape: str, members: int
     claims = held(owner, topic, place, members)
     rows = [{
         "id": f"consumer-{member + 1}-{random.bytes(8).hex()}", "client_id": f"consumer-{member + 1}",
-        "host": f"/10.0.{number % 256}.{member % 256}", "topics": [names[t] for t in np.flatnonzero(subscribed[member])],
+        "host": f"/10.0.{number % 256}.{member % 256}",
+        "topics": [names[t] for t in np.flatnonzero(subscribed[member])],
         "owned": [{"topic": names[t], "partitions": numbers} for t, numbers in claims[member]],
         "generation": 7} for member in range(members)]
     return {

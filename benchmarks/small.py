@@ -25,7 +25,7 @@ from clock import verdict
 from families import Arrays, member_names, subscriptions
 from fleets import SHAPES, held
 
-from kafka_assign.assignors.registry import resolve
+from kafka_assign.registry import resolve
 from kafka_assign.columns import Columns, side_by_side
 from kafka_assign.fleet.schemas import GROUP_SCHEMA
 

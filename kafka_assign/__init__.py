@@ -13,28 +13,28 @@ _HOMES = {
     "Group": "group",
     "Assignment": "assignment",
     "AssignmentError": "assignment",
-    "assign": "assignors.registry",
-    "assign_many": "assignors.registry",
-    "strategies": "assignors.registry",
-    "strategy": "assignors.registry",
-    "StrategyError": "assignors.registry",
-    "compare": "assignors.comparison",
-    "Comparison": "assignors.comparison",
+    "assign": "registry",
+    "assign_many": "registry",
+    "strategies": "registry",
+    "strategy": "registry",
+    "StrategyError": "registry",
+    "compare": "comparison",
+    "Comparison": "comparison",
     "explain": "moves",
     "plot": "pictures",
-    "describe": "drawing.captions",
+    "describe": "pictures.words",
 }
 
 if TYPE_CHECKING:  # the same table for editors, which do not run `__getattr__`
     from .assignment import Assignment, AssignmentError
-    from .assignors.comparison import Comparison, compare
-    from .assignors.registry import StrategyError, assign, assign_many, strategies, strategy
     from .build import GroupError
-    from .drawing.captions import describe
+    from .comparison import Comparison, compare
+    from .pictures.words import describe
     from .group import Group
     from .members import Member, TopicPartition
     from .moves import explain
     from .pictures import plot
+    from .registry import StrategyError, assign, assign_many, strategies, strategy
 
 __all__ = ["Assignment", "AssignmentError", "Comparison", "Group", "GroupError", "Member", "StrategyError",
            "TopicPartition", "assign", "assign_many", "compare", "describe", "explain", "plot", "strategies",

@@ -1,8 +1,11 @@
 """Random consumer groups for property tests, awkward ones included."""
 
+import numpy as np
 from hypothesis import strategies as st
 
 from kafka_assign import Group, Member
+from kafka_assign.columns import Columns
+from kafka_assign.ragged import row_offsets
 
 NAMES = ["a", "B", "c1", "c10", "c2", "t.x", "t_x", "é", "\U0001F600", "\uff41", "-"]
 
@@ -32,3 +35,28 @@ def owners(group):
     choices = [st.sampled_from([-1, *group.subscribers(group.topics[topic]).tolist()])
                for topic in group.columns.topic_of]
     return st.tuples(*choices).map(list)
+
+
+def subscription_table(random, kind, topics, members):
+    """Who subscribes to what, topics x members: at random, nested, or like scales."""
+    if kind == "random":
+        return random.random((topics, members)) < random.choice([.1, .3, .6])
+    if kind == "nested":
+        return np.arange(topics)[:, None] <= np.sort(random.integers(0, topics, members))
+    return (np.arange(topics)[:, None] - np.arange(members) * topics // members) % topics < 3
+
+
+def crowded_group(random, kind):
+    """A group of which some members own a lot, as columns."""
+    topics, members = int(random.integers(1, 20)), int(random.integers(2, 25))
+    reads = subscription_table(random, kind, topics, members)
+    counts = random.integers(0, random.choice([3, 30, 200]), topics)
+    weight = random.random(members) ** random.choice([0, 3]) * reads
+    previous = np.full(int(counts.sum()), -1, np.int32)
+    for topic, (begin, count) in enumerate(zip(row_offsets(counts), counts)):
+        if reads[topic].any():
+            owners = random.choice(members, count, p=weight[topic] / weight[topic].sum())
+            previous[begin:begin + count] = np.where(random.random(count) < .8, owners, -1)
+    return Columns(np.array([0, topics]), np.array([0, members]), counts, np.zeros(topics, bool),
+                   row_offsets(reads.sum(1)), np.nonzero(reads)[1].astype(np.int32),
+                   np.arange(members, dtype=np.int32), previous)

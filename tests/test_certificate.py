@@ -7,7 +7,7 @@ from groups import groups, owners
 from hypothesis import assume, given, strategies as st
 
 from kafka_assign import Assignment, AssignmentError, Group, assign
-from kafka_assign.assignors.exact.proving import prove
+from kafka_assign.certificate.making import prove
 from kafka_assign.certificate import Certificate, CertificateError, check, check_columns
 from kafka_assign.columns import side_by_side
 

@@ -15,15 +15,15 @@ import pytest
 from typer.testing import CliRunner
 
 from kafka_assign.assignment import SUMMARY_KEYS
-from kafka_assign.assignors.comparison import compare
-from kafka_assign.assignors.registry import Strategy, assign, usual_strategies
-from kafka_assign.cli import app
+from kafka_assign.comparison import compare
+from kafka_assign.registry import Strategy, assign, usual_strategies
+from kafka_assign.cli.app import program as commands
 from kafka_assign.snapshot import SnapshotError, read_groups
-from kafka_assign.views import demo_group
+from kafka_assign.cli.arguments import demo_group
 
 ROOT = Path(__file__).resolve().parent.parent
 SAMPLES = ROOT / "samples"
-MAIN = "from kafka_assign.cli import main; main()"
+MAIN = "from kafka_assign.cli.app import main; main()"
 
 HEADER = "GROUP    TOPIC   PARTITION  CURRENT-OFFSET  LOG-END-OFFSET  LAG  CONSUMER-ID  HOST       CLIENT-ID\n"
 TWO = HEADER + """\
@@ -37,7 +37,7 @@ search   clicks  0          52              60              8    index-77aa   /1
 
 def run(line, text=None):
     """A command line in this process: its exit code, standard output and standard error."""
-    done = CliRunner().invoke(app, shlex.split(line) if isinstance(line, str) else line, input=text)
+    done = CliRunner().invoke(commands, shlex.split(line) if isinstance(line, str) else line, input=text)
     assert done.exception is None or isinstance(done.exception, SystemExit), done.exception
     return SimpleNamespace(code=done.exit_code, out=done.stdout, err=done.stderr)
 
@@ -295,7 +295,7 @@ SAMPLE_FILES = sorted(path for path in SAMPLES.rglob("*") if path.is_file())
 @pytest.mark.parametrize("path", SAMPLE_FILES, ids=lambda path: path.relative_to(SAMPLES).as_posix())
 def test_every_sample_on_standard_input(path):
     content = path.read_bytes()
-    done = CliRunner().invoke(app, ["compare", "-", "-s", "fair", "--format", "json"], input=content)
+    done = CliRunner().invoke(commands, ["compare", "-", "-s", "fair", "--format", "json"], input=content)
     try:
         groups = read_groups(path, "")
     except SnapshotError:
@@ -349,8 +349,8 @@ def test_a_bug_of_somebodys_strategy_is_told_in_a_line(monkeypatch, line):
 
 
 def test_a_bug_of_ours_shows_its_traceback(monkeypatch):
-    monkeypatch.setattr("kafka_assign.views.show_comparisons", None)
-    assert isinstance(CliRunner().invoke(app, ["compare", "--demo"]).exception, TypeError)
+    monkeypatch.setattr("kafka_assign.cli.output.show_comparisons", None)
+    assert isinstance(CliRunner().invoke(commands, ["compare", "--demo"]).exception, TypeError)
 
 
 def test_help_and_version():
@@ -418,7 +418,7 @@ def test_on_a_terminal(line, columns):
 
 
 def test_loads_only_what_it_needs():
-    code = "import sys, kafka_assign.cli; print(*{name.split('.')[0] for name in sys.modules})"
+    code = "import sys, kafka_assign.cli.app; print(*{name.split('.')[0] for name in sys.modules})"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd=ROOT)
     assert not {"numpy", "pandas", "pyspark", "pyarrow", "matplotlib"} & set(done.stdout.split())
 
@@ -432,7 +432,9 @@ def test_shell_completes_strategies():
 # --- fleet -------------------------------------------------------------------------------------------------------
 
 def test_fleet_without_its_extra(monkeypatch, tmp_path):
-    monkeypatch.setitem(sys.modules, "kafka_assign.fleet.job", None)
+    for name in [name for name in sys.modules if name.startswith("kafka_assign.fleet.")]:
+        monkeypatch.delitem(sys.modules, name)
+    monkeypatch.setitem(sys.modules, "pyarrow", None)
     done = run(f"fleet compare {SAMPLES} -o {tmp_path}")
     assert (done.code, done.out) == (1, "") and one_line(done.err) and "pip install 'kafka_assign[spark]'" in done.err
 

@@ -1,5 +1,6 @@
-"""The conformance suite finds what is broken, and only that; every registered strategy passes it."""
+"""The conformance suite finds what is broken, and only that; what strategies refuse, and how errors are reported."""
 
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -7,8 +8,8 @@ from pathlib import Path
 import pytest
 from broken import BROKEN, right
 
-from kafka_assign import conformance, strategies
-from kafka_assign.assignors.registry import Strategy, resolve
+from kafka_assign import AssignmentError, Group, Member, StrategyError, assign, assign_many, conformance, strategies
+from kafka_assign.registry import Strategy, resolve
 
 HERE = Path(__file__).parent
 
@@ -20,11 +21,11 @@ def named(function):
 
 @pytest.mark.parametrize("name", strategies())
 def test_every_registered_strategy_conforms(name):
-    assert conformance.check(name).broken == []
+    assert conformance.check_strategy(name).broken == []
 
 
 def test_what_is_right_keeps_every_promise():
-    assert set(conformance.check(named(right)).found.values()) == {""}
+    assert set(conformance.check_strategy(named(right)).found.values()) == {""}
 
 
 def test_every_promise_has_a_strategy_that_breaks_it():
@@ -35,20 +36,90 @@ def test_every_promise_has_a_strategy_that_breaks_it():
 def test_a_strategy_broken_on_purpose_fails_exactly_that(promise):
     wrong = named(BROKEN[promise])
     promises = set(conformance.PROMISES) - ({"nobody-idle"} if promise == "many" else set())
-    assert conformance.check(wrong, sorted(promises)).broken == [promise]
+    assert conformance.check_strategy(wrong, sorted(promises)).broken == [promise]
 
 
 @pytest.mark.parametrize("name", ["range", "roundrobin", "fair", "lag"])
 def test_a_waived_promise_is_one_that_is_broken(name):
     chosen = resolve(name)
-    assert chosen.without == ("nobody-idle",)
+    assert list(chosen.without) == ["nobody-idle"]
     assert conformance.PROMISES["nobody-idle"].broken(chosen)
 
 
 @pytest.mark.parametrize("strategy, passed", [("broken:right", True), ("broken:forgets_one", False)])
 def test_the_suite_runs_under_pytest_on_a_strategy_of_ones_own(strategy, passed):
-    environment = {"KAFKA_ASSIGN_STRATEGY": strategy, "PYTHONPATH": str(HERE), "PATH": ""}
+    environment = {"KAFKA_ASSIGN_STRATEGY": strategy, "PYTHONPATH": f"{HERE}{os.pathsep}{HERE.parent}", "PATH": ""}
     words = ["-m", "pytest", "-q", "-p", "no:cacheprovider", "--pyargs", "kafka_assign.conformance"]
     done = subprocess.run([sys.executable, *words], env=environment, cwd=HERE, capture_output=True, text=True)
     assert (done.returncode == 0) is passed, done.stdout + done.stderr
     assert f"{'9 passed' if passed else '1 failed, 8 passed'}" in done.stdout
+
+
+# --- claims that are not decoded yet --------------------------------------------------------------------------------
+
+SENDS_BYTES = Group({"t": 2}, [Member("a", ["t"]), Member("b\x1b", ["t"], user_data=b"\0\0\0\0")], name="with bytes")
+READS_CLAIMS = [name for name in strategies() if resolve(name).claims]
+
+
+def test_some_strategies_read_claims():
+    assert {"sticky", "kip54"} <= set(READS_CLAIMS) and not {"range", "roundrobin", "fair", "lag"} & set(READS_CLAIMS)
+
+
+@pytest.mark.parametrize("name", READS_CLAIMS)
+@pytest.mark.parametrize("ask", [
+    lambda name: assign(SENDS_BYTES, name), lambda name: resolve(name).run(SENDS_BYTES),
+    lambda name: assign_many([Group({}, {}), SENDS_BYTES], name), lambda name: assign_many({"g": SENDS_BYTES}, name),
+    lambda name: assign(SENDS_BYTES.leave("a"), name), lambda name: assign(SENDS_BYTES.replace(name="again"), name),
+], ids=["assign", "run", "assign_many list", "assign_many mapping", "after a what-if", "after a change"])
+def test_a_strategy_that_reads_claims_refuses_user_data(name, ask):
+    with pytest.raises(StrategyError) as error:
+        ask(name)
+    assert str(error.value) == (f"claims of member 'b\\x1b' must be given as owned and generation: strategy '{name}' "
+                                "does not decode user_data (got 4 bytes)")
+
+
+@pytest.mark.parametrize("name", sorted(set(strategies()) - set(READS_CLAIMS)))
+def test_all_others_ignore_user_data(name):
+    without = Group({"t": 2}, {"a": ["t"], "b\x1b": ["t"]})
+    assert assign(SENDS_BYTES, name).owner.tolist() == assign(without, name).owner.tolist()
+    assert [a.owner.tolist() for a in assign_many([SENDS_BYTES], name)] == [assign(without, name).owner.tolist()]
+
+
+def test_a_group_made_from_arrays_makes_no_members_for_that():
+    group = Group.from_arrays(["t"], [2], ["a", "b"], [[True], [True]])
+    assert assign(group, "sticky").loads.tolist() == [1, 1]
+    assert "details" not in vars(group)
+
+
+# --- errors of other people's code ----------------------------------------------------------------------------------
+
+ONE = Group({"t": 2}, {"a": ["t"]})
+
+
+def raises(error):
+    def function(*_):
+        raise error
+    return function
+
+
+@pytest.mark.parametrize("many", [False, True])
+def test_what_a_strategy_raises_names_it(many):
+    broken = Strategy("mine", raises(KeyError("a\nb")), many=many)
+    for ask in (lambda: assign(ONE, broken), lambda: assign_many([ONE], broken)):
+        with pytest.raises(StrategyError, match=r"^strategy 'mine' must not raise \(got KeyError: 'a\\nb'\)$") as error:
+            ask()
+        assert isinstance(error.value.__cause__, KeyError)
+
+
+def test_a_value_error_is_for_the_caller_and_an_exit_is_an_exit():
+    with pytest.raises(ValueError, match="^max_skew must be") as error:
+        assign(ONE, Strategy("mine", raises(ValueError("max_skew must be 1 or more (got 0)"))))
+    assert type(error.value) is ValueError
+    with pytest.raises(SystemExit):
+        assign(ONE, Strategy("mine", raises(SystemExit(3))))
+
+
+def test_what_a_proof_raises_names_the_strategy():
+    unproven = assign(ONE, Strategy("mine", lambda group: [0, 0], prove=raises(KeyError("k"))))
+    with pytest.raises(AssignmentError, match=r"the proof of strategy 'mine' must not raise \(got KeyError: 'k'\)"):
+        unproven.certificate

@@ -1,97 +1,76 @@
-"""What giants need, handing on in crowds and parting by means, made to work on small groups and proved each time."""
+"""What large groups need, made to work on small ones and proved each time: trials, residual graphs, levels."""
 
 import numpy as np
 import pytest
+from groups import crowded_group
 
 from kafka_assign import Group
-from kafka_assign.assignors import sticky
-from kafka_assign.assignors.exact import handing, parting, pouring, pushing, splitting
-from kafka_assign.assignors.exact.proving import prove
-from kafka_assign.assignors.sticky import sticky_assign
+from kafka_assign.assignors.sticky import balance, levels, solve
+from kafka_assign.assignors.sticky.classes import Tuning
+from kafka_assign.assignors.sticky.solve import sticky_assign
 from kafka_assign.certificate import check_columns
-from kafka_assign.columns import Columns, side_by_side
-from kafka_assign.ragged import row_offsets
+from kafka_assign.certificate.making import prove
+from kafka_assign.columns import side_by_side
+
+every_kind = pytest.mark.parametrize("kind", ["random", "nested", "scales"])
 
 
-def subscriptions(random, kind, topics, members):
-    """Who reads what, topics x members: at random, nested, or like scales."""
-    if kind == "random":
-        return random.random((topics, members)) < random.choice([.1, .3, .6])
-    if kind == "nested":
-        return np.arange(topics)[:, None] <= np.sort(random.integers(0, topics, members))
-    return (np.arange(topics)[:, None] - np.arange(members) * topics // members) % topics < 3
-
-
-def group(random, kind):
-    """A group of which some members own a lot, as columns."""
-    topics, members = int(random.integers(1, 20)), int(random.integers(2, 25))
-    reads = subscriptions(random, kind, topics, members)
-    counts = random.integers(0, random.choice([3, 30, 200]), topics)
-    weight = random.random(members) ** random.choice([0, 3]) * reads
-    previous = np.full(int(counts.sum()), -1, np.int32)
-    for topic, (begin, count) in enumerate(zip(row_offsets(counts), counts)):
-        if reads[topic].any():
-            owners = random.choice(members, count, p=weight[topic] / weight[topic].sum())
-            previous[begin:begin + count] = np.where(random.random(count) < .8, owners, -1)
-    return Columns(np.array([0, topics]), np.array([0, members]), counts, np.zeros(topics, bool), row_offsets(reads.sum(1)),
-                   np.nonzero(reads)[1].astype(np.int32), np.arange(members, dtype=np.int32), previous)
-
-
-@pytest.mark.parametrize("large", [1, 30, 10_000])
-@pytest.mark.parametrize("kind", ["random", "nested", "scales"])
-def test_the_answers_of_crowds_are_best(monkeypatch, kind, large):
-    monkeypatch.setattr(handing, "WALKS", 0)
-    for module, name in ((splitting, "LARGE"), (sticky, "AT_ONCE")):
-        monkeypatch.setattr(module, name, large)
-    random = np.random.default_rng(large)
-    for _ in range(100):
-        columns = group(random, kind)
+@every_kind
+@pytest.mark.parametrize("small, excess, raises", [(0, 10**6, 10**6), (0, 0, 0), (30, 10**6, 1), (300, 500, 8)])
+def test_answers_are_optimal_whatever_is_tried_first(monkeypatch, kind, small, excess, raises):
+    for name, value in {"small_component": small, "trial_excess": excess, "trial_raises": raises}.items():
+        monkeypatch.setattr(Tuning, name, value)
+    random = np.random.default_rng(small + raises % 97)
+    for _ in range(80):
+        columns = crowded_group(random, kind)
         owner = sticky_assign(columns)
         check_columns(columns, owner, prove(columns, owner))
 
 
-@pytest.mark.parametrize("rounds", [1, 2, 10])
-def test_a_chain_of_crowds_longer_than_the_rounds(monkeypatch, rounds):
-    links = rounds + 1
-    for module, name, value in ((splitting, "LARGE", 1), (sticky, "AT_ONCE", 1), (sticky, "ROUNDS", rounds)):
-        monkeypatch.setattr(module, name, value)
-    pairs = {f"row{i:02}": {i, i + 1} for i in range(links)}           # each crowded when its left end is gone
-    readers = {**pairs, "pool": set(range(links, links + 50)), "one": {links - 1}}
-    topics = {**dict.fromkeys(pairs, 16), "row00": 1000, f"row{links - 1:02}": 6, "pool": 510, "one": 1}
-    members = {m: [name for name, who in readers.items() if m in who] for m in range(links + 50)}
+@pytest.mark.parametrize("links", [1, 2, 10, 40])
+@pytest.mark.parametrize("small", [0, 300])
+def test_a_chain_of_overfull_classes(monkeypatch, links, small):
+    """Every link is overfull once the one before it is filled; the members of a pool stay on the level below."""
+    monkeypatch.setattr(Tuning, "small_component", small)
+    pairs = {f"link{i:02}": {i, i + 1} for i in range(links)}
+    subscribers = {**pairs, "pool": set(range(links, links + 50)), "one": {links - 1}}
+    topics = {**dict.fromkeys(pairs, 16), "link00": 1000, f"link{links - 1:02}": 6, "pool": 510, "one": 1}
+    members = {m: [name for name, who in subscribers.items() if m in who] for m in range(links + 50)}
     columns = Group(topics, {f"m{m:02}": names for m, names in members.items()}).columns
     owner = sticky_assign(columns)
     check_columns(columns, owner, prove(columns, owner))
 
 
-@pytest.mark.parametrize("own_turns", [0, 300])
-@pytest.mark.parametrize("kind", ["random", "nested", "scales"])
-def test_no_block_decides_for_another(monkeypatch, kind, own_turns):
-    """Of some blocks too much is stuck, some cannot be balanced, some can; in one call as one by one."""
-    monkeypatch.setattr(sticky, "AT_ONCE", 0)
-    monkeypatch.setattr(pouring, "OWN_TURNS", own_turns)
+@every_kind
+@pytest.mark.parametrize("small", [0, 40, 300])
+@pytest.mark.parametrize("pairs", [1, 200, 10**6])
+def test_no_component_decides_for_another(monkeypatch, kind, small, pairs):
+    """Some have too much excess for a trial, some fail it, some balance; in one call as one by one."""
+    monkeypatch.setattr(Tuning, "small_component", small)
+    monkeypatch.setattr(Tuning, "graph_pairs", pairs)
     random = np.random.default_rng(29)
-    for _ in range(20):
-        fleet = [group(random, kind) for _ in range(20)]
+    for _ in range(8):
+        fleet = [crowded_group(random, kind) for _ in range(20)]
         union = side_by_side(fleet)
-        alone = [np.where(one >= 0, one + first, -1) for one, first in zip(map(sticky_assign, fleet), union.member_offsets)]
+        alone = [np.where(one >= 0, one + first, -1)
+                 for one, first in zip(map(sticky_assign, fleet), union.member_offsets)]
         assert (sticky_assign(union) == np.concatenate(alone)).all()
 
 
-def test_they_are_used(monkeypatch):
-    called = []
+def test_all_steps_are_used(monkeypatch):
+    called = set()
 
     def counted(module, name):
         original = getattr(module, name)
-        monkeypatch.setattr(module, name, lambda *arguments: called.append(name) or original(*arguments))
+        monkeypatch.setattr(module, name, lambda *given, **named: called.add(name) or original(*given, **named))
 
-    monkeypatch.setattr(handing, "WALKS", 0)
-    for module, name in ((splitting, "LARGE"), (sticky, "AT_ONCE")):
-        monkeypatch.setattr(module, name, 1)
-    for module, name in ((pushing, "relay"), (handing, "hand_on"), (handing, "lift"), (splitting, "part_by_means"),
-                         (parting, "hand_on"), (parting, "split")):
+    steps = [(solve, "balanced_counts"), (solve, "balance_levels"), (solve, "flattest"), (solve, "undecided"),
+             (balance, "push_cheapest"), (balance, "single_class_counts"), (levels, "decompose"), (levels, "on_cycles")]
+    for module, name in steps:
         counted(module, name)
+    monkeypatch.setattr(Tuning, "small_component", 30)
+    monkeypatch.setattr(Tuning, "fill_passes", 1)
     random = np.random.default_rng(5)
-    for kind in ["random", "nested", "scales"] * 30:
-        sticky_assign(group(random, kind))
-    assert set(called) == {"relay", "hand_on", "lift", "part_by_means", "split"}
+    for kind in ["random", "nested", "scales"] * 10:
+        sticky_assign(crowded_group(random, kind))
+    assert called == {name for _, name in steps}

@@ -44,7 +44,7 @@ def test_it_is_one_of_the_strategies(installed):
 
 def test_it_is_compared_on_the_command_line(installed):
     code = ("import sys; sys.argv = 'kafka-assign compare --demo -s theirs -s range --format json'.split();"
-            "from kafka_assign.cli import main; main()")
+            "from kafka_assign.cli.app import main; main()")
     [group] = json.loads(run(installed, code))
     assert [row["strategy"] for row in group["rows"]] == ["current", "theirs", "range"]
 

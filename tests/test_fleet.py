@@ -12,16 +12,16 @@ from hypothesis import strategies as st
 from typer.testing import CliRunner
 
 from kafka_assign import Group, Member, StrategyError, compare
-from kafka_assign.assignors.registry import Strategy, resolve
+from kafka_assign.registry import Strategy, resolve
 from kafka_assign.build import MOST_PARTITIONS, GroupError
-from kafka_assign.cli import app
+from kafka_assign.cli.app import program
 from kafka_assign.columns import same_content, side_by_side
 from kafka_assign.fleet import kernel
 from kafka_assign.fleet.codec import decode_rows, group_from_row, row_from_group
 from kafka_assign.fleet.job import Run, compare_fleet
 from kafka_assign.fleet.kernel import compare_batch, compare_batches, importable_name, split_batch
 from kafka_assign.fleet.schemas import COMPARED_SCHEMA, GROUP_SCHEMA, NARROW_GROUP_SCHEMA, FleetError
-from kafka_assign.fleet.sources import open_inputs, parquet_schema, rows_of_groups
+from kafka_assign.fleet.sources import open_inputs, rows_of_groups
 
 STRATEGIES = ["range", "roundrobin", "fair", "lag"]
 HOSTILE = ["<script>alert(1)</script>", "[red]x[/b]", "\x1b[2J", "a\nb", "\u202eb", "n" * 249, "'; --", "\U0001F600",
@@ -43,8 +43,7 @@ def table_of(fleet):
 def compared(rows, strategies=STRATEGIES, **options):
     """The kernel's rows, as Python has them, in the order of their positions."""
     chosen = [resolve(name) if isinstance(name, str) else name for name in strategies]
-    done = pa.Table.from_batches(compare_batch(rows, chosen, **options), COMPARED_SCHEMA)
-    return done.sort_by("position").to_pylist()
+    return compare_batch(rows, chosen, **options).sort_by("position").to_pylist()
 
 
 # --- rows and columns ----------------------------------------------------------------------------------------------
@@ -90,7 +89,8 @@ LAG = NUMBER | st.sampled_from([2**61, 2**62, 2**63 - 1])
 TYPE = st.sampled_from([None, "", "classic", "Consumer", "SHARE", "clasic", " consumer"])
 MESSY_TOPIC = st.none() | st.fixed_dictionaries(
     {"topic": NAME, "partitions": st.integers(1, 2) | NUMBER},
-    optional={what: lists_of(LAG) for what in ("begin", "end", "committed", "lag")} | {"racks": lists_of(lists_of(NAME))})
+    optional={what: lists_of(LAG) for what in ("begin", "end", "committed", "lag")} | {
+        "racks": lists_of(lists_of(NAME))})
 MESSY_MEMBER = st.none() | st.fixed_dictionaries(
     {"id": NAME}, optional={
         "topics": lists_of(NAME), "generation": GENERATION, "instance_id": NAME, "rack": NAME,
@@ -253,7 +253,7 @@ def test_a_strategy_that_raises_on_a_batch_is_logged_and_counted(caplog):
     rows, fine = table_of(some_groups()), table_of([group for group in some_groups() if 3 not in group.partitions])
     for batch, raises in ((rows, 1), (fine, 0)):
         caplog.clear()
-        done = pa.Table.from_batches(compare_batch(batch, [resolve("range"), fussy.strategy]))
+        done = compare_batch(batch, [resolve("range"), fussy.strategy])
         assert retried(done) == Counter({"fussy": raises}) and len(caplog.records) == raises
     compared(rows, ["range", fussy.strategy])
     [record] = caplog.records
@@ -265,8 +265,8 @@ def test_every_raising_batch_counts_even_if_nothing_of_it_can_be_used(caplog):
     def raises(columns):
         raise ValueError("never")
     rows = table_of(some_groups())
-    batches = [*compare_batch(rows, [Strategy("raises", raises, many=True)]), *compare_batch(rows, [fussy.strategy]),
-               *compare_batch(rows.slice(5, 1), [Strategy("raises", raises, many=True)])]
+    batches = [compare_batch(rows, [Strategy("raises", raises, many=True)]), compare_batch(rows, [fussy.strategy]),
+               compare_batch(rows.slice(5, 1), [Strategy("raises", raises, many=True)])]
     done = pa.Table.from_batches(batches)
     assert retried(done) == {"raises": 2, "fussy": 1}
     assert done.num_rows == 17 and len(caplog.records) == 3
@@ -276,7 +276,7 @@ def test_a_strategy_is_not_blamed_for_a_batch_without_groups(caplog):
     def raises(columns):
         raise ValueError("nothing to do")
     rows = batch_of([{"group": None}, {"group": "s", "type": "share"}])
-    done = pa.Table.from_batches(compare_batch(rows, [Strategy("raises", raises, many=True)]))
+    done = compare_batch(rows, [Strategy("raises", raises, many=True)])
     assert done.num_rows == 2 and not retried(done) and not caplog.records
 
 
@@ -356,6 +356,37 @@ def test_a_strategy_sees_in_a_fleet_the_group_that_assign_shows_it():
     assert {what: by_name[what] for what in by_name if by_name[what] != in_the_fleet[what]} == {}
 
 
+@pytest.mark.parametrize("schema", [NARROW_GROUP_SCHEMA, GROUP_SCHEMA])
+def test_a_strategy_that_would_have_to_decode_user_data_refuses_the_group(schema, caplog):
+    """Only strategies that read claims from user data refuse, each only the groups with any."""
+    fleet = [Group({"t": 2}, [Member("a", ["t"], user_data=data), Member("b", ["t"])], name=name)
+             for name, data in (("plain", None), ("encoded", b"\x00\x01"), ("empty", b""), ("also plain", None))]
+    rows = pa.RecordBatch.from_pylist(
+        [row_from_group(group, "fleet", at) for at, group in enumerate(fleet)], schema)
+    decoding, blind = (Strategy("decoding", lambda columns: np.full(columns.size, -1), many=True, claims=claims)
+                       for claims in ("sticky", None))
+    words = ("claims of member 'a' must be given as owned and generation: "
+             "strategy 'decoding' does not decode user_data (got {} bytes)")
+    for strategies in (["range", decoding], [decoding], [decoding, "fair", "range"]):
+        done = compared(rows, strategies)
+        assert [row["reject"] for row in done] == [
+            "", f"group encoded: {words.format(2)}", f"group empty: {words.format(0)}", ""]
+        assert [len(row["results"]) for row in done] == [len(strategies) + 1, 0, 0, len(strategies) + 1]
+    assert not any(row["reject"] for row in compared(rows, ["range", blind]))
+    assert not any(row["retried"] for row in done) and not caplog.records
+    with pytest.raises(StrategyError, match="does not decode user_data"):
+        decoding.run(fleet[1])
+    assert [bool(row["reject"]) for row in compared(rows, ["sticky"])] == [False, True, True, False]
+
+
+def test_a_rack_that_utf8_cannot_encode_is_a_reject():
+    fine, odd = (Group({"t": 1}, {"a": ["t"]}, name=name, partition_racks={"t": [[rack]]})
+                 for name, rack in (("fine", "r"), ("odd", "\ud800")))
+    table, [reject] = rows_of_groups([fine, odd, fine], "groups.json")
+    assert table["group"].to_pylist() == ["fine", "fine"] and reject.source == "groups.json"
+    assert reject.reason.startswith("group odd: what it holds must fit into a row (got 'utf-8' codec")
+
+
 def test_a_strategy_that_answers_nonsense_costs_only_the_group():
     done = compared(table_of(some_groups()), ["range", Strategy("wild", wild)])
     assert [row["reject"].partition(":")[0] for row in done if row["reject"]] == [f"group bad{i}" for i in range(1, 5)]
@@ -410,7 +441,7 @@ def test_a_topic_is_in_one_join(tmp_path):
     with pytest.raises(FleetError, match=words):
         list(compare_batches([batch_of([])], ["range"], joins))
     line = ["fleet", "compare", "missing", "-o", str(tmp_path), "--joins", "a+b", "--joins", "a+c"]
-    done = CliRunner().invoke(app, line)
+    done = CliRunner().invoke(program, line)
     assert done.exit_code == 1 and "a topic must be in one join (got 'a' in two)" in done.stderr
     assert list(tmp_path.iterdir()) == []
 
@@ -454,24 +485,31 @@ def test_strategies_for_workers():
 
 # --- sources and runs ----------------------------------------------------------------------------------------------
 
-def widened(kind):
-    """The type as other writers have it: 64 bits, long lists, long strings."""
+def of_other_writers(kind, bits):
+    """The type as other writers have it: numbers of other widths, long lists, long strings."""
     if pa.types.is_list(kind):
-        return pa.large_list(widened(kind.value_type))
+        return pa.large_list(of_other_writers(kind.value_type, bits))
     if pa.types.is_struct(kind):
-        return pa.struct([column.with_type(widened(column.type)) for column in kind])
-    return pa.int64() if pa.types.is_integer(kind) else pa.large_string() if pa.types.is_string(kind) else kind
+        return pa.struct([column.with_type(of_other_writers(column.type, bits)) for column in kind])
+    return bits if pa.types.is_integer(kind) else pa.large_string() if pa.types.is_string(kind) else kind
 
 
-def test_parquet_of_other_writers(tmp_path):
+@pytest.mark.parametrize("bits", [pa.int64(), pa.int32(), pa.int16()])
+def test_parquet_of_other_writers(tmp_path, bits):
     table, _ = rows_of_groups(some_groups(), "text")
-    types = pa.schema([column.with_type(widened(column.type)) for column in NARROW_GROUP_SCHEMA])
-    wide = pa.Table.from_pylist(table.to_pylist(), types)
-    pq.write_table(wide, tmp_path / "wide.parquet")
-    schema, rows = parquet_schema([str(tmp_path / "wide.parquet")])
-    assert rows == len(some_groups()) and schema.field("topics").type.value_type.field("partitions").type == pa.int64()
-    pq.write_table(table, tmp_path / "narrow.parquet")
-    with pytest.raises(FleetError, match="all Parquet files must have the same types"):
+    types = pa.schema([column.with_type(of_other_writers(column.type, bits)) for column in NARROW_GROUP_SCHEMA])
+    pq.write_table(pa.Table.from_pylist(table.to_pylist(), types), tmp_path / "other.parquet")
+    pq.write_table(table, tmp_path / "ours.parquet")
+    assert open_inputs(tmp_path).parquet_rows == 2 * len(some_groups())
+
+
+@pytest.mark.parametrize("name, wrong", [("topics", pa.string()), ("topics", pa.list_(pa.struct({"lag": pa.int64()}))),
+                                         ("members", pa.list_(pa.string())), ("generation", pa.float64()),
+                                         ("generation", pa.uint64())])
+def test_columns_that_cannot_be_read_are_named(tmp_path, name, wrong):
+    types = [field.with_type(wrong) if field.name == name else field for field in NARROW_GROUP_SCHEMA]
+    pq.write_table(pa.schema(types).empty_table(), tmp_path / "a.parquet")
+    with pytest.raises(FleetError, match=rf"a.parquet: {name}[.a-z]* must be .* \(got "):
         open_inputs(tmp_path)
 
 

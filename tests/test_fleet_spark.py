@@ -130,6 +130,21 @@ def test_all_inputs_at_once(spark, tmp_path):
         assert run.table(name).schema.equals(schema)
 
 
+def test_files_of_other_writers(spark, tmp_path):
+    """Numbers of 32 and of 64 bits, in one job, are the same groups; so are long lists and strings."""
+    from test_fleet import of_other_writers
+    fleet, folder = a_fleet(20), tmp_path / "fleet"
+    folder.mkdir()
+    ours = run_of(parquet_of(folder / "ours.parquet", fleet), tmp_path / "runs", spark=spark)
+    rows = rows_of_groups(fleet, "")[0].to_pylist()
+    for bits in (pa.int32(), pa.int64()):
+        types = [column.with_type(of_other_writers(column.type, bits)) for column in NARROW_GROUP_SCHEMA]
+        pq.write_table(pa.Table.from_pylist(rows, pa.schema(types)), folder / f"{bits}.parquet")
+        other = run_of(folder / f"{bits}.parquet", tmp_path / "runs", spark=spark)
+        assert hashes(other) == hashes(ours)
+    assert run_of(folder, tmp_path / "runs", spark=spark).counts["groups"] == {"read": 60, "used": 60, "rejected": 0}
+
+
 def test_a_second_run_has_the_same_content(spark, tmp_path):
     """In any order of the rows, in one file or several."""
     fleet = a_fleet(60)

@@ -4,6 +4,7 @@ import io
 import json
 import os
 import re
+from contextlib import redirect_stdout
 from html.parser import HTMLParser
 from pathlib import Path
 from types import SimpleNamespace
@@ -12,16 +13,16 @@ from unittest.mock import patch
 from hypothesis import given, strategies as st
 from typer.testing import CliRunner
 
-from kafka_assign.assignors.comparison import compare
-from kafka_assign.assignors.registry import assign
-from kafka_assign.cli import app
+from kafka_assign.comparison import compare
+from kafka_assign.registry import assign
+from kafka_assign.cli.app import program
+from kafka_assign.cli.output import show_assignment, show_comparisons, show_run
 from kafka_assign.document import group_to_document, read_document, write_document
 from kafka_assign.group import Group
 from kafka_assign.members import Member
 from kafka_assign.names import quoted, shown
-from kafka_assign.proof import proof_of
+from kafka_assign.certificate.words import proof_of
 from kafka_assign.snapshot import read_groups
-from kafka_assign.views import show_assignment, show_comparisons, show_run
 
 TROUBLE = [
     "<script>alert(1)</script>", "<b>", "&lt;", "{{ 7*7 }}", "%s", "{}",            # HTML and templates
@@ -79,7 +80,7 @@ class Tags(HTMLParser):
 
 
 def run(words, text=None):
-    done = CliRunner().invoke(app, words, input=text)
+    done = CliRunner().invoke(program, words, input=text)
     assert done.exception is None or isinstance(done.exception, SystemExit), done.exception
     return done
 
@@ -131,10 +132,10 @@ def test_tables(group):
 def test_a_terminal(group):
     with patch.dict(os.environ, TERM="dumb", COLUMNS="80"):
         for form in ("table", "json", "csv"):
-            screen = Screen()
-            show_comparisons([compare(group, ["fair"])], form, moves=True, file=screen)
-            show_comparisons([compare(group, ["fair", "sticky"])], form, prove=True, file=screen)
-            show_assignment(assign(group, "fair"), form, screen)
+            with redirect_stdout(Screen()) as screen:
+                show_comparisons([compare(group, ["fair"])], form, moves=True)
+                show_comparisons([compare(group, ["fair", "sticky"])], form, prove=True)
+                show_assignment(assign(group, "fair"), form)
             assert harmless(screen.getvalue())
             if form == "table":
                 bare = re.sub(r"\s", "", screen.getvalue())
@@ -177,9 +178,10 @@ def test_rankings(needs, folder):
     run = SimpleNamespace(path=Path("run-1"), ranking=lambda: ranking, counts=counts)
     with patch.dict(os.environ, TERM="dumb", COLUMNS="80"):
         for form in ("table", "json", "csv"):
-            screen, pipe = Screen(), io.StringIO()
-            show_run(run, form, folder, screen)
-            show_run(run, form, folder, pipe)
+            with redirect_stdout(Screen()) as screen:
+                show_run(run, form, folder)
+            with redirect_stdout(io.StringIO()) as pipe:
+                show_run(run, form, folder)
             assert harmless(screen.getvalue()) and (form == "csv" or harmless(pipe.getvalue()))
             if form == "csv":
                 assert [(row["cluster"], row["group"]) for row in rows_of(pipe.getvalue())] == needs

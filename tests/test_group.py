@@ -11,7 +11,16 @@ from hypothesis import strategies as st
 from kafka_assign import Assignment, Group, GroupError, Member, assign
 from kafka_assign.document import group_from_document, group_to_document, read_document, write_document
 
-COLUMNS = ["topic_offsets", "member_offsets", "partitions", "missing", "subscriber_offsets", "subscribers", "turn", "previous"]
+COLUMNS = [
+    "topic_offsets",
+    "member_offsets",
+    "partitions",
+    "missing",
+    "subscriber_offsets",
+    "subscribers",
+    "turn",
+    "previous",
+]
 
 
 def same(one, other, but=()):
@@ -41,14 +50,26 @@ def test_the_highest_generation_owns(group):
 @given(st.data())
 def test_the_order_of_the_input_changes_nothing(data):
     group = data.draw(groups())
-    topics = [(name, count) for name, count, missing in
-              zip(group.topics, group.partitions.tolist(), group.columns.missing) if not missing]
+    topics = [
+        (name, count)
+        for name, count, missing in zip(group.topics, group.partitions.tolist(), group.columns.missing)
+        if not missing
+    ]
+
     def shuffled(member):
         return {name: data.draw(st.permutations(getattr(member, name))) for name in ("topics", "owned")}
+
     members = [Member(**(vars(member) | shuffled(member))) for member in group.details]
     start = group.columns.start
-    lag = None if group.lag is None else {name: group.lag[start[t]:start[t + 1]] for t, name in enumerate(group.topics)
-                                          if not group.columns.missing[t]}
+    lag = (
+        None
+        if group.lag is None
+        else {
+            name: group.lag[start[t] : start[t + 1]]
+            for t, name in enumerate(group.topics)
+            if not group.columns.missing[t]
+        }
+    )
     same(group, Group(dict(data.draw(st.permutations(topics))), data.draw(st.permutations(members)), lag=lag))
 
 
@@ -56,10 +77,16 @@ def test_the_order_of_the_input_changes_nothing(data):
 def test_members_of_a_mapping_are_members(data):
     group = data.draw(groups())
     named = list if data.draw(st.booleans()) else tuple
-    topics = {name: count for name, count, missing in
-              zip(group.topics, group.partitions.tolist(), group.columns.missing) if not missing}
-    twin = Group(topics, {member.id: named(member.topics) for member in group.details},
-                 {member.id: map(named, member.owned) for member in group.details if member.owned})
+    topics = {
+        name: count
+        for name, count, missing in zip(group.topics, group.partitions.tolist(), group.columns.missing)
+        if not missing
+    }
+    twin = Group(
+        topics,
+        {member.id: named(member.topics) for member in group.details},
+        {member.id: map(named, member.owned) for member in group.details if member.owned},
+    )
     known = [Member(member.id, member.topics, owned=member.owned) for member in group.details]
     assert twin.details == tuple(known)
     same(twin, Group(topics, known))
@@ -67,6 +94,7 @@ def test_members_of_a_mapping_are_members(data):
 
 class Odd:
     """Something that cannot be compared."""
+
     def __eq__(self, other):
         raise RuntimeError
 
@@ -83,14 +111,20 @@ def test_what_is_no_topic_is_named(odd):
         Group({"t": 1}, {"a": ["t"], "b": [odd]})
 
 
-@pytest.mark.parametrize("owned, message", [
-    (["a"], "owned must be a mapping"), ("a", "owned must be a mapping"),
-    ({"a": ["t0"]}, "owned of member a must be pairs"), ({"a": [("t",)]}, "owned of member a must be pairs"),
-    ({"a": [(["t"], 0)]}, "owned of member a must be pairs"),
-    ({"a": [(None, 0)]}, "the topic of a partition owned by member a must be text"),
-    ({"a": [b"tu"]}, "the topic of a partition owned by member a must be text"),
-    ({"a": [("t", 0.0)]}, "partition of t owned by member a must be a whole number"),
-    ({"a": [("t", True)]}, "partition of t owned by member a must be a whole number")])
+@pytest.mark.parametrize(
+    "owned, message",
+    [
+        (["a"], "owned must be a mapping"),
+        ("a", "owned must be a mapping"),
+        ({"a": ["t0"]}, "owned of member a must be pairs"),
+        ({"a": [("t",)]}, "owned of member a must be pairs"),
+        ({"a": [(["t"], 0)]}, "owned of member a must be pairs"),
+        ({"a": [(None, 0)]}, "the topic of a partition owned by member a must be text"),
+        ({"a": [b"tu"]}, "the topic of a partition owned by member a must be text"),
+        ({"a": [("t", 0.0)]}, "partition of t owned by member a must be a whole number"),
+        ({"a": [("t", True)]}, "partition of t owned by member a must be a whole number"),
+    ],
+)
 def test_what_is_no_claim_is_said(owned, message):
     with pytest.raises(GroupError, match=message):
         Group({"t": 1}, {"a": ["t"]}, owned)
@@ -98,6 +132,7 @@ def test_what_is_no_claim_is_said(owned, message):
 
 class Refilled(dict):
     """Subscriptions that are handed out in one list, filled anew each time."""
+
     def items(self):
         buffer = []
         for member, topics in super().items():
@@ -116,8 +151,11 @@ def test_a_list_of_the_caller_is_not_kept():
 
 def test_names_and_numbers_are_plain_whatever_was_given():
     text, number = np.str_, np.int16
-    group = Group({text("t"): number(300), "u": number(30_000), "v": number(30_000)},
-                  {text("a"): [text("t"), "u"], "b": np.array(["t", "u"])}, {text("b"): [(text("t"), number(0))]})
+    group = Group(
+        {text("t"): number(300), "u": number(30_000), "v": number(30_000)},
+        {text("a"): [text("t"), "u"], "b": np.array(["t", "u"])},
+        {text("b"): [(text("t"), number(0))]},
+    )
     arrays = Group.from_arrays(np.array(["t"]), [2], np.array(["a", "b"]), [[1], [1]])
     for lists in assign(group, "sticky").to_dict(), assign(arrays, "range").to_dict():
         parts = [part for own in lists.values() for pair in own for part in pair]
@@ -126,16 +164,20 @@ def test_names_and_numbers_are_plain_whatever_was_given():
     assert group.replace(topics={"t": np.uint8(1), "u": 1}).partitions.tolist() == [1, 1]
 
 
-@pytest.mark.parametrize("make, message", [
-    (lambda: Group({f"t{i}": np.int32(2**31 - 1) for i in range(2)}, {}), "at most 16,777,216 partitions"),
-    (lambda: Member("a", np.array("t")), "topics of member a must be a collection"),
-    (lambda: Member("a", [], rack=np.array([1, 2])), "rack of member a must be text"),
-    (lambda: Group({}, {}, partition_racks=[1]), "partition_racks must be a mapping"),
-    (lambda: Group({}, {}, topic_ids=[1]), "topic_ids must be a mapping"),
-    (lambda: Group({"t": 1}, {}, committed={"t": [1]}, reset=5), "reset must be text"),
-    (lambda: Group.from_arrays(None, [], [], []), "topics must be a list of names"),
-    (lambda: Group.from_arrays(["t", "u"], [1, 1], ["a", "b"], [[1, 0], [1]]), "a matrix, 2 members x 2 topics"),
-    (lambda: Group.from_arrays(["t"], [1], ["a"], ([0],) * 3), "must be a matrix, 1 member x 1 topic")])
+@pytest.mark.parametrize(
+    "make, message",
+    [
+        (lambda: Group({f"t{i}": np.int32(2**31 - 1) for i in range(2)}, {}), "at most 16,777,216 partitions"),
+        (lambda: Member("a", np.array("t")), "topics of member a must be a collection"),
+        (lambda: Member("a", [], rack=np.array([1, 2])), "rack of member a must be text"),
+        (lambda: Group({}, {}, partition_racks=[1]), "partition_racks must be a mapping"),
+        (lambda: Group({}, {}, topic_ids=[1]), "topic_ids must be a mapping"),
+        (lambda: Group({"t": 1}, {}, committed={"t": [1]}, reset=5), "reset must be text"),
+        (lambda: Group.from_arrays(None, [], [], []), "topics must be a list of names"),
+        (lambda: Group.from_arrays(["t", "u"], [1, 1], ["a", "b"], [[1, 0], [1]]), "a matrix, 2 members x 2 topics"),
+        (lambda: Group.from_arrays(["t"], [1], ["a"], ([0],) * 3), "must be a matrix, 1 member x 1 topic"),
+    ],
+)
 def test_what_cannot_be_is_said(make, message):
     with pytest.raises(GroupError, match=message):
         make()
@@ -147,7 +189,8 @@ def test_all_lists_at_once_are_those_one_by_one(data):
     a = Assignment(group, np.array(data.draw(owners(group)), np.int32))
     assert a.to_dict() == dict(a)
     assert sorted((member, *pair) for member in a for pair in a[member]) == sorted(
-        (group.members[owner], *group.at(i)) for i, owner in enumerate(a.owner.tolist()) if owner >= 0)
+        (group.members[owner], *group.at(i)) for i, owner in enumerate(a.owner.tolist()) if owner >= 0
+    )
 
 
 @given(st.data())
@@ -160,9 +203,14 @@ def test_a_group_of_arrays_is_the_group_by_name(data):
     place = np.append(np.argsort(m), -1)
     subscribed = group.subscribed[m][:, t]
     for subscriptions in (subscribed, (np.append(0, np.cumsum(subscribed.sum(axis=1))), np.nonzero(subscribed)[1])):
-        twin = Group.from_arrays([group.topics[i] for i in t], group.partitions[t], [group.members[i] for i in m],
-                                 subscriptions, previous=place[group.previous[take]],
-                                 lag=None if group.lag is None else group.lag[take])
+        twin = Group.from_arrays(
+            [group.topics[i] for i in t],
+            group.partitions[t],
+            [group.members[i] for i in m],
+            subscriptions,
+            previous=place[group.previous[take]],
+            lag=None if group.lag is None else group.lag[take],
+        )
         same(group, twin, but=("turn", "missing"))
         owner = np.array(data.draw(owners(group)), np.int32)
         mine = Assignment(twin, owner).owner_for([group.topics[i] for i in t], [group.members[i] for i in m])
@@ -196,14 +244,19 @@ def test_an_assignment_names_every_member_and_every_owned_partition_once(data):
 
 json_values = st.recursive(
     st.none() | st.booleans() | st.integers(-2, 2**70) | st.floats() | st.text(max_size=3),
-    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=3), inner, max_size=3))
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=3), inner, max_size=3),
+)
 KEYS = ["format", "name", "topics", "members", "lag", "offsets", "generation", "partition_racks", "topic_ids", "reset"]
 
 
 @given(st.dictionaries(st.sampled_from(KEYS), json_values), st.data())
 def test_a_broken_document_raises_group_error_and_nothing_else(document, data):
-    member = st.fixed_dictionaries({}, optional={key: json_values for key in (
-        "id", "topics", "owned", "generation", "instance_id", "rack", "user_data")})
+    member = st.fixed_dictionaries(
+        {},
+        optional={
+            key: json_values for key in ("id", "topics", "owned", "generation", "instance_id", "rack", "user_data")
+        },
+    )
     document.setdefault("topics", {"t": 2})
     document.setdefault("members", data.draw(st.lists(member, max_size=2)))
     try:

@@ -1,10 +1,11 @@
-"""The house rules that a reader would otherwise have to take on trust: floors, names, imports, docstrings, files."""
+"""The house rules that a reader would otherwise have to take on trust: layers, names, imports, docstrings, files."""
 import ast
 import builtins
 import json
 import re
 import subprocess
 import sys
+from collections import Counter, defaultdict
 from functools import cache
 from pathlib import Path
 
@@ -16,22 +17,19 @@ import kafka_assign
 ROOT = Path(__file__).resolve().parent.parent
 PACKAGE = ROOT / "kafka_assign"
 
-# Module (or package) -> floor. A module imports from floors below; from its own floor as SIDEWAYS says.
-FLOORS = {
-    "names": 1, "ragged": 1, "columns": 1, "ownership": 1, "metrics": 1, "packing": 1, "wire": 1,
-    "build": 2, "members": 2, "inputs": 2, "what_if": 2, "group": 2, "assignment": 2, "document": 2, "certificate": 2, "needless": 2,
-    "assignors": 3, "conformance": 3,
-    "rebalance": 4, "moves": 4, "proof": 4, "migration": 4, "snapshot": 4, "attention": 4,
-    "terminal": 4, "manners": 4, "drawing": 4, "conditions": 4,
-    "clients": 5, "fleet": 5, "pictures": 5, "report": 5, "views": 5, "options": 5,
-    "cli": 6,
+# Module (or package) -> layer. A module imports from layers below; from its own layer as SIDEWAYS says.
+LAYERS = {
+    "names": 1, "ragged": 1, "columns": 1, "tables": 1, "metrics": 1, "wire": 1, "ownership": 1,
+    "build": 2, "members": 2, "inputs": 2, "group": 2, "assignment": 2, "document": 2, "certificate": 2,
+    "registry": 3, "comparison": 3, "assignors": 3, "conformance": 3,
+    "moves": 4, "attention": 4, "pictures": 4, "snapshot": 4,
+    "fleet": 5, "cli": 6,
 }
 HIGHEST = {"snapshot": 2}  # reading a file takes no strategy
-SIDEWAYS = {("fleet", "clients"), ("report", "pictures")}  # beside modules of one package, and floors 1 to 3
+SIDEWAYS = {("pictures", "moves")}  # beside modules of one package, and layers 1 to 3
 LIBRARIES = {  # what a module may load while it is itself loaded; functions may load more where they need it
     "fleet": {"numpy", "pyspark", "pyarrow", "pandas"}, "pictures": {"numpy", "matplotlib"},
-    "report": {"numpy", "jinja2"}, "clients": {"numpy", "kafka"}, "cli": {"numpy", "typer", "rich"},
-    "manners": {"typer"}, "options": {"typer"},
+    "cli": {"numpy", "typer", "rich"},
 }
 HEAVY = ["pandas", "pyspark", "pyarrow", "matplotlib", "typer", "rich", "kafka", "jinja2", "nbdev", "fastcore"]
 
@@ -82,7 +80,7 @@ def inner_imports(name):
     return sorted(found - {name})
 
 
-def room(name):
+def top(name):
     """The first part of a dotted name: the module, or the package it lies in."""
     return name.split(".")[0]
 
@@ -91,15 +89,15 @@ every_module = pytest.mark.parametrize("name", modules())
 
 
 @every_module
-def test_imports_run_down_the_floors(name):
-    assert room(name) in FLOORS, f"say in FLOORS on which floor {name} is"
-    own = FLOORS[room(name)]
+def test_imports_run_down_the_layers(name):
+    assert top(name) in LAYERS, f"say in LAYERS in which layer {name} is"
+    own = LAYERS[top(name)]
     for other in inner_imports(name):
-        floor = FLOORS[room(other)]
-        beside = floor == own and (room(other) == room(name) or own <= 3 or (room(name), room(other)) in SIDEWAYS)
-        assert floor < own or beside, f"{name} (floor {own}) imports {other} (floor {floor})"
-        if room(other) != room(name):
-            assert floor <= HIGHEST.get(room(name), floor), f"{name} imports {other} (floor {floor})"
+        layer = LAYERS[top(other)]
+        beside = layer == own and (top(other) == top(name) or own <= 3 or (top(name), top(other)) in SIDEWAYS)
+        assert layer < own or beside, f"{name} (layer {own}) imports {other} (layer {layer})"
+        if top(other) != top(name):
+            assert layer <= HIGHEST.get(top(name), layer), f"{name} imports {other} (layer {layer})"
 
 
 def test_no_circles():
@@ -129,8 +127,8 @@ def test_pages_are_numbered_in_the_order_they_need_each_other():
 
 
 @every_module
-def test_loads_only_what_its_floor_may(name):
-    allowed = LIBRARIES.get(room(name), {"numpy"}) | {"kafka_assign"} | sys.stdlib_module_names
+def test_loads_only_what_its_layer_may(name):
+    allowed = LIBRARIES.get(top(name), {"numpy"}) | {"kafka_assign"} | sys.stdlib_module_names
     for source, at_load in imports(name):
         if at_load:
             assert source.split(".")[0] in allowed, f"{name} imports {source}: do it in the function that needs it"
@@ -165,7 +163,58 @@ def test_no_name_shadows_a_builtin_or_a_module(name):
 
 
 def test_no_public_name_shadows_a_module():
-    assert not set(kafka_assign.__all__) & {room(name) for name in modules()}
+    assert not set(kafka_assign.__all__) & {top(name) for name in modules()}
+
+
+def test_no_public_name_has_two_meanings():
+    homes = defaultdict(list)
+    for name in modules():
+        defined = {node.name for node in parsed(modules()[name]).body if isinstance(node, DEFINITIONS)}
+        defined |= {target.id for node in parsed(modules()[name]).body if isinstance(node, ast.Assign)
+                    for target in node.targets if isinstance(target, ast.Name)}
+        for one in defined & set(public(name)):
+            homes[one].append(name)
+    assert not {one: where for one, where in homes.items() if len(where) > 1}
+
+
+def test_no_base_class_is_used_once():
+    """A class is whole. Errors are exempt: callers catch the wider one."""
+    trees = {name: parsed(path) for name, path in modules().items()}
+    classes = [(name, node) for name, tree in trees.items() for node in ast.walk(tree) if isinstance(node, ast.ClassDef)]
+    own = {node.name for _, node in classes if not node.name.endswith("Error")}
+    used = Counter(
+        base.id for _, node in classes for base in node.bases if isinstance(base, ast.Name) and base.id in own
+    )
+    assert not [base for base, times in used.items() if times == 1]
+
+
+def is_number(node):
+    """Whether an expression is made of numbers and nothing else."""
+    inside = list(ast.walk(node))
+    return any(isinstance(part, ast.Constant) for part in inside) and all(
+        isinstance(part, (ast.BinOp, ast.operator, ast.UnaryOp, ast.unaryop, ast.Load, ast.Tuple))
+        or isinstance(part, ast.Constant)
+        and type(part.value) in (int, float)
+        for part in inside
+    )
+
+
+LARGEST_ASCII = 127
+NATURAL = {2**bits - low for bits in (15, 16, 31, 32, 53, 62, 63, 64) for low in (0, 1)}  # bounds of types of numbers
+
+
+@every_module
+def test_no_number_without_a_name_decides(name):
+    """A number that is compared with has a name and stands with its reason; `test_tuning.py` knows them all."""
+    compared = [
+        part
+        for node in ast.walk(parsed(modules()[name]))
+        if isinstance(node, ast.Compare)
+        for part in [node.left, *node.comparators]
+        if is_number(part) and not isinstance(part, ast.Tuple)
+    ]
+    values = {ast.unparse(part): abs(eval(ast.unparse(part))) for part in compared}
+    assert not [text for text, value in values.items() if value > LARGEST_ASCII and value not in NATURAL]
 
 
 @every_module
@@ -195,8 +244,9 @@ def test_editors_see_the_same_table():
     assert seen == kafka_assign._HOMES and sorted(seen) == sorted(kafka_assign.__all__)
 
 
-@pytest.mark.parametrize("use", ["", "; [getattr(kafka_assign, name) for name in kafka_assign.__all__]"],
-                         ids=["import", "every public name"])
+@pytest.mark.parametrize(
+    "use", ["", "; [getattr(kafka_assign, name) for name in kafka_assign.__all__]"], ids=["import", "every public name"]
+)
 def test_import_is_light(use):
     code = f"import sys, json, kafka_assign{use}; print(json.dumps(list(sys.modules)))"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd=ROOT)
@@ -205,6 +255,7 @@ def test_import_is_light(use):
 
 
 # --- files -------------------------------------------------------------------------------------------------------
+
 
 def texts():
     """Every text file of the project."""
@@ -217,8 +268,15 @@ def texts():
                 continue
 
 
-REGISTRIES = ["pypi" + ".org", "python" + "hosted.org", "repo1." + "maven", "repo." + "maven", "registry.npm" + "js",
-              "index" + "-url", "conda." + "anaconda"]
+REGISTRIES = [
+    "pypi" + ".org",
+    "python" + "hosted.org",
+    "repo1." + "maven",
+    "repo." + "maven",
+    "registry.npm" + "js",
+    "index" + "-url",
+    "conda." + "anaconda",
+]
 MACHINES = r"(?<![\w.<:/-])/(?:home|root|Users|work)/\w|\b[A-Z]:\\Users\\"
 
 
@@ -243,13 +301,14 @@ def test_lines_are_at_most_120_wide():
     wide = []
     for name, text in texts():
         if name.endswith(".py") and not name.endswith("_modidx.py"):
-            head = text[:text.find("\n# %% ../")].count("\n") + 1 if is_exported(ROOT / name) else 0  # by nbdev
+            head = text[: text.find("\n# %% ../")].count("\n") + 1 if is_exported(ROOT / name) else 0  # by nbdev
             wide += [f"{name}:{at}" for at, line in enumerate(text.splitlines(), 1) if at > head and len(line) > 120]
     assert not wide, wide
 
 
 def test_versions_agree():
     from configparser import ConfigParser
+
     config = ConfigParser(delimiters=["="], interpolation=None)
     config.read(ROOT / "settings.ini", encoding="utf-8")
     pins = dict(line.split("==") for line in (ROOT / "constraints.txt").read_text().split())

@@ -6,10 +6,9 @@ from groups import groups
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kafka_assign import Assignment, Group, Member, assign, assign_many, strategies
-from kafka_assign import ragged
+from kafka_assign import Assignment, Group, Member, assign, assign_many, strategies, ragged
 from kafka_assign.assignors import baselines, fair, lag
-from kafka_assign.assignors.registry import resolve
+from kafka_assign.registry import resolve
 from kafka_assign.columns import Columns, side_by_side
 from kafka_assign.ragged import row_offsets
 

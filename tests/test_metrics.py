@@ -2,14 +2,17 @@
 
 from collections import Counter
 from itertools import combinations
+from unittest.mock import patch
 
 import numpy as np
+import pytest
 from groups import groups, owners
 from hypothesis import given
 from hypothesis import strategies as st
 
 from kafka_assign import metrics
 from kafka_assign.columns import one_group, side_by_side
+from kafka_assign.ragged import row_of
 
 
 def by_definition(group, owner):
@@ -82,11 +85,16 @@ def test_many_groups_side_by_side_measure_as_each_alone(data):
         assert again.turn.tolist() == group.columns.turn.tolist()
 
 
+@pytest.mark.parametrize("dense", [0, 10**6], ids=["by sorting", "by table"])
 @given(st.data())
-def test_pairs_counted_by_sorting_are_those_counted_by_table(data):
+def test_both_ways_of_counting_pairs_are_the_same(dense, data):
     group = data.draw(groups())
-    cells = int(group.columns.cell_offsets[-1]) + 1
-    cell = np.array(data.draw(st.lists(st.integers(0, cells - 1), max_size=20)), np.int64)
-    by_table = metrics._count_cells(cell, cells)
-    by_sorting = metrics._count_cells(cell, 4 * len(cell) + 1_000_001)
-    assert [part.tolist() for part in by_table] == [part.tolist() for part in by_sorting]
+    owner = np.array(data.draw(owners(group)), np.int32)
+    usual = metrics.topic_owner_pairs(group.columns, owner)
+    with patch.object(metrics, "DENSE", dense):
+        other = metrics.topic_owner_pairs(group.columns, owner)
+    assert [part.tolist() for part in other] == [part.tolist() for part in usual]
+    numbers = zip(row_of(usual.offsets).tolist(), usual.member.tolist(), usual.count.tolist())
+    topic_of = group.columns.topic_of.tolist()
+    counted = Counter((topic, member) for topic, member in zip(topic_of, owner.tolist()) if member >= 0)
+    assert list(numbers) == [(topic, member, counted[topic, member]) for topic, member in sorted(counted)]

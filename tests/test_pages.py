@@ -1,25 +1,37 @@
-"""The gate for the book: a page is written to be read, and these are the numbers that tell.
+"""The gate for pages: book pages are written to be read, appendix pages say what a module is for; these numbers tell.
 
-`make check` looks at the rest by running everything anew: outputs up to date, modules in sync, notebooks clean.
+`make check` looks at the rest by running everything again: outputs up to date, modules in sync, notebooks clean.
+What the site shows is tested in `test_site.py`.
 """
+
 import ast
 import json
 import re
 from functools import cache
 from pathlib import Path
-from statistics import median
+from typing import NamedTuple
 
 import pytest
+from notebooks import appendix_pages, sidebar_pages
 
 ROOT = Path(__file__).resolve().parent.parent
 NBS = ROOT / "nbs"
 
-LINES_PER_CELL, LINES_PER_PAGE, CELLS_PER_PAGE = 40, 250, 120
-HIDDEN_SHARE = 0.15
-MEDIAN_CELL = 5, 12
+
+class Limits(NamedTuple):
+    """What a page may be: sizes are at most, prose is at least."""
+
+    lines: int
+    cells: int | None
+    hidden: float
+    columns: int
+
+
+BOOK, APPENDIX = Limits(lines=250, cells=120, hidden=0.15, columns=88), Limits(600, None, 0.30, 100)
+LINES_OF_FUNCTION, LINES_OF_CLASS = 40, 250
 INDEX_CELLS = 10, 15
-SPEC_WORDS, MACHINERY_WORDS = 2, 1
-SPEC_PAGES = re.compile(r"members|entry|group|assignment|assignors\.(?!core$|registry$).*")  # groups and strategies
+STRATEGY_WORDS, OTHER_WORDS, PURPOSE_WORDS = 2, 1, 25
+STRATEGY_PAGES = re.compile(r"group|assignment|assignors\..*")  # two words of prose per line: groups and strategies
 
 EXPORTS = {"export", "exports", "exporti"}
 NOISE = {
@@ -112,17 +124,27 @@ def module(path):
     return found[1] if found else None
 
 
-BOOK = sorted(path for path in NBS.rglob("*.ipynb")
-              if not any(part.startswith((".", "_")) for part in path.relative_to(NBS).parts))
-PAGES = [path for path in BOOK if re.match(r"\d\d_", path.name)]
+NOTEBOOKS = sorted(
+    path
+    for path in NBS.rglob("*.ipynb")
+    if not any(part.startswith((".", "_")) for part in path.relative_to(NBS).parts)
+)
+MODULE_PAGES = [path for path in NOTEBOOKS if re.match(r"\d\d_", path.name)]
+IN_APPENDIX = set(appendix_pages(ROOT))
 
 
 def named(path):
     return path.relative_to(NBS).as_posix()
 
 
-every_notebook = pytest.mark.parametrize("path", BOOK, ids=named)
-every_page = pytest.mark.parametrize("path", PAGES, ids=named)
+def limits(path):
+    return APPENDIX if named(path) in IN_APPENDIX else BOOK
+
+
+every_notebook = pytest.mark.parametrize("path", NOTEBOOKS, ids=named)
+every_page = pytest.mark.parametrize("path", MODULE_PAGES, ids=named)
+every_book_page = pytest.mark.parametrize("path", [p for p in MODULE_PAGES if named(p) not in IN_APPENDIX], ids=named)
+every_appendix_page = pytest.mark.parametrize("path", [p for p in MODULE_PAGES if named(p) in IN_APPENDIX], ids=named)
 
 
 @every_page
@@ -135,8 +157,13 @@ def test_begins_with_module_title_and_purpose(path):
 
 @every_notebook
 def test_one_title(path):
-    titles = [line for cell in cells(path) if cell.kind == "markdown"
-              for line in re.sub(r"```.*?```", "", cell.source, flags=re.S).splitlines() if line.startswith("# ")]
+    titles = [
+        line
+        for cell in cells(path)
+        if cell.kind == "markdown"
+        for line in re.sub(r"```.*?```", "", cell.source, flags=re.S).splitlines()
+        if line.startswith("# ")
+    ]
     assert len(titles) == 1, titles
     start = next(cell for cell in cells(path) if cell.kind == "markdown")
     assert start.source.startswith(titles[0]) and re.search(r"(?m)^> \S", start.source), str(start)
@@ -166,38 +193,80 @@ def test_modules_need_no_notebook_tools(path):
             assert not re.search(r"\b(?:import|from)\s+(?:fastcore|nbdev|execnb|IPython)\b", cell.source), str(cell)
 
 
+DEFINITIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
+
+
 @every_page
 def test_size_of_cells_and_page(path):
     for cell in exports(path):
-        assert len(cell.lines) <= LINES_PER_CELL, f"{len(cell.lines)} lines in {cell}"
-    assert exported_lines(path) <= LINES_PER_PAGE, f"{exported_lines(path)} exported lines: split the module"
-    assert len(cells(path)) <= CELLS_PER_PAGE, f"{len(cells(path))} cells: split the page"
+        for node in [node for part in cell.tree for node in ast.walk(part) if isinstance(node, DEFINITIONS)]:
+            most = LINES_OF_CLASS if isinstance(node, ast.ClassDef) else LINES_OF_FUNCTION
+            length = node.end_lineno - node.lineno + 1
+            assert length <= most, f"{length} lines in {node.name}"
+    most = limits(path)
+    assert exported_lines(path) <= most.lines, f"{exported_lines(path)} exported lines: split the module"
+    assert most.cells is None or len(cells(path)) <= most.cells, f"{len(cells(path))} cells: split the page"
 
 
-def test_median_cell_of_the_book():
-    sizes = {named(path): [len(cell.lines) for cell in exports(path)] for path in PAGES}
-    middle = median(size for page in sizes.values() for size in page)
-    assert MEDIAN_CELL[0] <= middle <= MEDIAN_CELL[1], f"{middle} lines; by page: " + ", ".join(
-        f"{page} {median(found)}" for page, found in sizes.items() if found)
+@every_page
+def test_one_public_definition_in_a_cell(path):
+    """nbdev documents several names of one cell in the wrong order, and below all of the code."""
+    for cell in exports(path):
+        public = [node.name for node in cell.tree if isinstance(node, DEFINITIONS) and not node.name.startswith("_")]
+        assert len(public) <= 1, f"{public} in {cell}"
+
+
+@every_book_page
+def test_the_book_shows_its_code(path):
+    """With `#| export` the site would show a signature only."""
+    hidden = [str(cell) for cell in exports(path) if "exports" not in cell.directives]
+    assert not hidden, hidden
 
 
 @every_notebook
 def test_little_is_hidden(path):
-    hidden = [cell for cell in code(path) if cell.hidden]
-    assert len(hidden) <= HIDDEN_SHARE * len(code(path)), f"{len(hidden)} of {len(code(path))} code cells hidden"
+    hidden, most = [cell for cell in code(path) if cell.hidden], limits(path).hidden
+    assert len(hidden) <= most * len(code(path)), f"{len(hidden)} of {len(code(path))} code cells hidden"
 
 
-@every_page
+@every_notebook
+def test_visible_lines_fit(path):
+    """Code and its output, as the site shows them: of `#| export` cells a signature, of folded ones a line to open them."""
+    most, wide = limits(path).columns, []
+    for cell in code(path):
+        if cell.hidden or cell.exported and "exports" not in cell.directives:
+            continue
+        printed = [line for output in cell.outputs for line in text_of(output).splitlines()]
+        wide += [f"{cell}: {line[:60]!r}" for line in [*cell.lines, *printed] if len(line) > most]
+    assert not wide, "\n".join(wide)
+
+
+def text_of(output):
+    """What an output shows as plain text; nothing where a table or a picture is shown instead."""
+    data = output.get("data", {})
+    if {"text/html", "image/png", "text/markdown"} & data.keys():
+        return ""
+    return "".join(data.get("text/plain", output.get("text", "")))
+
+
+@every_book_page
 def test_every_exported_cell_is_shown_at_work(path):
     demos = [cell for cell in code(path)[1:] if not (cell.exported or cell.hidden or cell.imports_only)]
     assert len(demos) >= len(exports(path)), f"{len(demos)} visible for {len(exports(path))} exported cells"
 
 
-@every_page
+@every_book_page
 def test_prose(path):
-    asked = SPEC_WORDS if SPEC_PAGES.fullmatch(module(path) or "") else MACHINERY_WORDS
+    asked = STRATEGY_WORDS if STRATEGY_PAGES.fullmatch(module(path)) else OTHER_WORDS
     had = words(path) / max(exported_lines(path), 1)
     assert had >= asked, f"{words(path)} words for {exported_lines(path)} exported lines: {had:.2f} of {asked}"
+
+
+@every_appendix_page
+def test_an_appendix_page_says_what_its_module_is_for(path):
+    first = next(cell for cell in cells(path)[2:] if cell.kind == "markdown")
+    opening = cells(path)[1].source + first.source
+    assert len(opening.split()) >= PURPOSE_WORDS, opening
 
 
 @every_notebook
@@ -215,6 +284,7 @@ def test_outputs_are_the_same_everywhere(path):
 @every_notebook
 def test_clean(path):
     from nbdev.clean import clean_nb
+
     raw = json.loads(path.read_text(encoding="utf-8"))
     before = json.dumps(raw, sort_keys=True)
     ids = [cell.get("id") for cell in raw["cells"]]
@@ -228,5 +298,9 @@ def test_index_is_short():
 
 
 def test_every_page_is_in_the_sidebar():
-    from notebooks import sidebar_pages
-    assert sorted(sidebar_pages(ROOT)) == sorted(map(named, BOOK))
+    assert sorted(sidebar_pages(ROOT)) == sorted(map(named, NOTEBOOKS))
+
+
+def test_no_number_twice():
+    numbers = [path.name[:2] for path in MODULE_PAGES]
+    assert not [number for number in set(numbers) if numbers.count(number) > 1]

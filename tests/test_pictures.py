@@ -14,9 +14,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from kafka_assign import Assignment, Group, assign, compare
-from kafka_assign.drawing.canvas import INK
-from kafka_assign.drawing.captions import MOST_NAMED, describe
-from kafka_assign.drawing.scene import HUES, MOVED, PLACED, best_frame, cells_of, lines_of, looks, marks, scene_of
+from kafka_assign.pictures.draw import HUES, INK, QUIET, TRACK, looks
+from kafka_assign.pictures.layout import MOVED, PLACED, Scene, best_layout, marks
+from kafka_assign.pictures.words import MOST_NAMED, describe
 
 matplotlib = pytest.importorskip("matplotlib")
 from PIL import Image  # noqa: E402
@@ -25,13 +25,13 @@ from kafka_assign.pictures import plot  # noqa: E402
 
 ROOT = Path(__file__).resolve().parent.parent
 TOPICS = {"t0": 1, "t1": 2, "t2": 3}
-READS = {"C0": ["t0"], "C1": ["t0", "t1"], "C2": ["t0", "t1", "t2"]}
+MEMBERS = {"C0": ["t0"], "C1": ["t0", "t1"], "C2": ["t0", "t1", "t2"]}
 
 
 def example():
     """KIP-54's second example: before, and after C0 left."""
-    before = assign(Group(TOPICS, READS), "roundrobin")
-    left = Group(TOPICS, {"C1": READS["C1"], "C2": READS["C2"]}, owned={name: before[name] for name in ("C1", "C2")})
+    before = assign(Group(TOPICS, MEMBERS), "roundrobin")
+    left = before.group.replace(owned=before).leave("C0")
     return before, assign(left, "roundrobin"), assign(left, "fair")
 
 
@@ -70,7 +70,7 @@ def test_same_bytes_in_another_process():
     assert run[0].stdout == run[1].stdout != ""
 
 
-def test_file_says_nothing_of_its_making():
+def test_file_has_no_dates_and_versions():
     image = Image.open(io.BytesIO(plot(*example()).png))
     assert not set(image.info) - {"transparency"}
 
@@ -89,7 +89,7 @@ def test_ground_is_the_same_on_light_and_dark_pages():
     assert (seen[20:-20, 20:-20, 3] >= 250).all()                # on the card nothing shines through
 
 
-def test_marks_are_seen_without_colour():
+def test_marks_are_seen_without_color():
     before, moved, _ = example()
     same = Assignment(moved.group.replace(owned=moved), moved.owner, moved.strategy)
     seen = [Image.fromarray(pixels(plot({"x": one}))) for one in (moved, same)]
@@ -105,20 +105,20 @@ def brightness(color):
 
 @pytest.mark.parametrize("count", [18, 40, 1000])
 def test_text_on_cells_has_contrast(count):
-    for look in looks(count):
-        low, high = sorted([brightness(look.fill), brightness(look.ink)])
-        assert (high + 0.05) / (low + 0.05) >= 4.5, look
+    for fill, ink in [*(look[:2] for look in looks(count)), (TRACK, INK), (TRACK, QUIET)]:
+        low, high = sorted([brightness(fill), brightness(ink)])
+        assert (high + 0.05) / (low + 0.05) >= 4.5, (fill, ink)
 
 
 def without_green(color):
-    """How a colour looks to somebody without green cones (Machado, Oliveira and Fernandes 2009), linear light."""
+    """How a color looks to people without green cones (Machado, Oliveira and Fernandes 2009), linear light."""
     parts = np.array([int(color[i:i + 2], 16) / 255 for i in (1, 3, 5)])
     linear = np.where(parts <= 0.04045, parts / 12.92, ((parts + 0.055) / 1.055) ** 2.4)
     seen = np.array([[0.367322, 0.860646, -0.227968], [0.280085, 0.672501, 0.047413], [-0.01182, 0.04294, 0.968881]])
     return np.clip(seen @ linear, 0, 1) ** (1 / 2.4)
 
 
-def test_colours_stay_apart_without_green():
+def test_colors_stay_apart_without_green():
     assert min(np.abs(without_green(one) - without_green(other)).max()
                for i, one in enumerate(HUES) for other in HUES[:i]) > 0.15
 
@@ -131,8 +131,8 @@ def test_neighbours_differ_in_grey():
 
 def test_every_partition_is_drawn_once_in_its_owners_row():
     for one in example():
-        scene = scene_of([one])
-        cells = cells_of(one, scene)
+        scene = Scene([one], ["one"])
+        cells = scene.cells(0)
         drawn = {(scene.topics[topic], number): row for row, topic, number in zip(cells.row, cells.topic, cells.number)}
         assert len(drawn) == len(cells.row) == one.group.columns.size
         for (topic, number), row in drawn.items():
@@ -194,7 +194,7 @@ def test_title_of_each_panel_is_in_the_words():
 EMPTY = {
     "nothing": Group({}, {}), "no members": Group({"t": 3}, {}), "no topics": Group({}, {"a": []}),
     "no partitions": Group({"t": 0}, {"a": ["t"]}), "no metadata": Group({}, {"a": ["ghost"]}),
-    "nobody reads": Group({"t": 3}, {"a": []}, owned={}), "many idle": Group({}, {f"m{i}": [] for i in range(90)}),
+    "no subscribers": Group({"t": 3}, {"a": []}, owned={}), "many idle": Group({}, {f"m{i}": [] for i in range(90)}),
     "no lag": Group({"t": 2}, {"a": ["t"]}, lag={"t": [-1, -1]}),
     "huge lag": Group({"t": 1}, {"a": ["t"]}, lag={"t": [2 ** 62]}),
 }
@@ -246,9 +246,9 @@ def shape(members, topics, partitions, seed=0):
     """A group from arrays with random subscriptions and previous owners."""
     random = np.random.default_rng(seed)
     names, ids = [f"t{i:05}" for i in range(topics)], [f"m{i:05}" for i in range(members)]
-    reads, counts = random.random((members, topics)) < 0.5, [partitions] * topics
-    owner = assign(Group.from_arrays(names, counts, ids, reads), "roundrobin").owner
-    return assign(Group.from_arrays(names, counts, ids, reads, owner), "fair")
+    subscribed, counts = random.random((members, topics)) < 0.5, [partitions] * topics
+    owner = assign(Group.from_arrays(names, counts, ids, subscribed), "roundrobin").owner
+    return assign(Group.from_arrays(names, counts, ids, subscribed, owner), "fair")
 
 
 SIZES = (2000, 100, 1000), (2000, 1, 100_000), (60, 20_000, 5), (3, 2, 50_000), (40, 3, 600), (40, 300, 10), (41, 5, 5)
@@ -272,7 +272,8 @@ def test_six_large_groups_side_by_side():
 
 @pytest.mark.parametrize("sizes", [(5,), (15,), (60,), (600,), (60, 60), (600, 60, 6)])
 def test_rows_stay_within_their_panel(sizes):
-    scene = scene_of([assign(Group({"t": size, "u": 3}, {"a": ["t"], "b": ["u"]}), "range") for size in sizes])
-    frame, fit = best_frame(scene, lines_of(scene))
-    for cells in fit.cells:
-        assert ((cells.step + cells.size) * fit.unit + 5 * cells.gap <= frame.room + 1e-6).all()
+    answers = [assign(Group({"t": size, "u": 3}, {"a": ["t"], "b": ["u"]}), "range") for size in sizes]
+    layout = best_layout(Scene(answers, ["range"] * len(sizes)))
+    assert len(layout.cells) == len(sizes)
+    for cells in layout.cells:
+        assert ((cells.step + cells.size) * layout.unit + 5 * cells.gap <= layout.room + 1e-6).all()

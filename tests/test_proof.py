@@ -1,6 +1,7 @@
 """Proofs in words: what they say of levels and of room is held against all assignments of small groups."""
 import itertools
 import re
+from contextlib import redirect_stdout
 
 import numpy as np
 import pytest
@@ -9,10 +10,12 @@ from hypothesis import assume, given
 from test_foreign_names import Screen
 
 from kafka_assign import Assignment, AssignmentError, Group, assign
-from kafka_assign.assignors.exact.proving import prove
+from kafka_assign.certificate.making import prove
+from kafka_assign.comparison import Comparison
 from kafka_assign.certificate import CertificateError
-from kafka_assign.proof import SHOWN_LINES, proof_document, proof_of, shortage_words
-from kafka_assign.views import demo_group, print_proof, proof_rows
+from kafka_assign.certificate.words import SHOWN_LINES, proof_of, shortage_words
+from kafka_assign.cli.arguments import demo_group
+from kafka_assign.cli.output import print_proof, proof_rows
 
 tiny = groups(max_topics=3, max_members=4, max_partitions=3)
 
@@ -46,10 +49,10 @@ def test_so_many_had_to_move(group):
 def test_each_reason_is_true_of_every_flattest_assignment(group):
     every, proofs = all_proofs(group)
     for proof in proofs:
-        assert np.unique(np.concatenate([[], proof.lifted, *(short.places for short in proof.shortages)])).size == (
-            len(proof.lifted) + sum(len(short.places) for short in proof.shortages))
+        assert np.unique(np.concatenate([[], proof.too_high, *(short.places for short in proof.shortages)])).size == (
+            len(proof.too_high) + sum(len(short.places) for short in proof.shortages))
         for owner in every:
-            assert (owner[proof.lifted] != group.previous[proof.lifted]).all()
+            assert (owner[proof.too_high] != group.previous[proof.too_high]).all()
             for short in proof.shortages:
                 stay = owner[short.places] == group.previous[short.places]
                 assert stay.sum() <= short.room < len(short.places)
@@ -70,11 +73,11 @@ def test_each_reason_counts_what_it_says(group):
                and not opened[place] & (cheaper - takers)]
         assert lay == sorted(short.places.tolist())
         if short.from_above:
-            assert short.less == sum(bool(who) and who <= dearer for who in opened)
-            assert short.carry == proof.assignment.loads[short.dearer].sum()
+            assert short.reserved == sum(bool(who) and who <= dearer for who in opened)
+            assert short.available == proof.assignment.loads[short.dearer].sum()
         else:
-            assert short.carry == sum(bool(who & cheaper) for who in opened)
-            assert short.less == proof.assignment.loads[short.cheaper].sum()
+            assert short.available == sum(bool(who & cheaper) for who in opened)
+            assert short.reserved == proof.assignment.loads[short.cheaper].sum()
         assert f"{len(short.places)} partition" in shortage_words(group, short, price)
         assert (", but to nobody cheaper:" in shortage_words(group, short, price)) == (takers < cheaper)
 
@@ -87,8 +90,10 @@ def test_levels_say_what_is_so(group):
         assert sum(one.partitions for one in proof.levels) == (owner >= 0).sum()
         level = {member: one.level for one in proof.levels for member in one.members.tolist()}
         for one in proof.levels:
-            assert {one.fewest, one.most} <= {one.level, one.level - 1}
-            assert {one.fewest, one.most} == {int(loads[one.members].min()), int(loads[one.members].max())}
+            assert set(one.loads.tolist()) <= {one.level, one.level - 1}
+            assert one.loads.tolist() == loads[one.members].tolist()
+            carry = one.row(group)[2].split(" or ")
+            assert sorted(map(int, carry)) == sorted(set(one.loads.tolist()))
             for topic in one.topics.tolist():
                 assert min(level[member] for member in group.subscribers(group.topics[topic]).tolist()) == one.level
                 lie = owner[group.columns.topic_of == topic].tolist()
@@ -101,9 +106,9 @@ def test_numbers_in_the_text_add_up(group):
     text = repr(proof)
     assert len(proof.reasons) <= SHOWN_LINES + 2 and all(line.isprintable() for line in text.split("\n"))
     assert sum(int(re.match(r"[\d,]+", reason)[0]) for reason in proof.reasons) == proof.moved == proof.least
-    tables = [proof.level_rows + proof.more_levels, proof.reasons]
+    tables = [proof.level_table.rows, proof.reasons]
     assert proof._repr_html_().count("<tr>") == sum(len(rows) + 1 for rows in tables if rows)
-    document = proof_document(proof)
+    document = proof.document()
     assert (document["holds"], document["least_moved"]) == (True, proof.moved)
     assert list(document["levels"]) == list(document["prices"]) == list(group.members)
 
@@ -113,7 +118,9 @@ def test_long_proofs_are_cut_and_still_add_up():
     members = {f"{side}{topic}": [topic] for topic in topics for side in "ab"}
     owned = {f"a{topic}": [(topic, number) for number in range(count)] for topic, count in topics.items()}
     proof = proof_of(assign(Group(topics, members, owned), "sticky"))
-    assert len(proof.shortages) == 21 and len(proof.levels) == 21 and proof.more_levels == ["and 9 more levels"]
+    assert (
+        len(proof.shortages) == 21 and len(proof.levels) == 21 and proof.level_table.rows[-1][0] == "and 9 more levels"
+    )
     assert sum(int(re.match(r"[\d,]+", reason)[0]) for reason in proof.reasons) == proof.moved == proof.least
     assert proof.reasons[-1].endswith("for 9 reasons of this kind") and len(repr(proof).splitlines()) < 60
 
@@ -132,8 +139,9 @@ def test_reasons_of_the_demo():
         "cheaper: billing-1 can carry 3, so 3 can stay",
         "2 of 3 partitions that lay with billing-1, billing-2 and billing-3 (price 1 to 2), open to newsletter "
         "(price 0): billing-1, billing-2 and billing-3 can carry 9, and 8 of that is for what is open to nobody "
-        "cheaper, so 1 can stay"]
-    assert "is open to" not in proof.moves                          # of one level: to all who subscribe
+        "cheaper, so 1 can stay",
+    ]
+    assert "is open to" not in proof.moves  # of one level: to all who subscribe
 
 
 def test_with_several_levels_it_is_said_what_is_open_to_whom():
@@ -173,23 +181,34 @@ def test_what_is_not_best_has_no_proof():
 def test_any_columns_of_whole_numbers_are_a_certificate():
     group = Group({"t": 300}, {"a": ["t"], "b": ["t"]}, owned={"a": [("t", number) for number in range(300)]})
     best = assign(group, "sticky")
+
+    def rows(answer):
+        return list(proof_rows(Comparison(group, {"best": answer})))
+
     for kind in (list, tuple, np.asarray):
         own = Assignment(group, best.owner, "own", lambda *answer: [kind(part.tolist()) for part in prove(*answer)])
         assert repr(proof_of(own)) == repr(proof_of(best)).replace("sticky", "own")
-        assert proof_document(proof_of(own)) == proof_document(proof_of(best))
-        assert [row | {"strategy": "sticky"} for row in proof_rows(own)] == list(proof_rows(best))
+        assert proof_of(own).document() == proof_of(best).document()
+        assert rows(own) == rows(best)
     assert proof_of(Assignment(Group({"t": 2}, {}), [-1, -1], "nobody", lambda *answer: ([], []))).least == 0
-    small = Assignment(Group({"t": 150}, {"a": ["t"], "b": ["t"]}), [0] * 75 + [1] * 75, "small",
-                       lambda columns, owner: np.array([[75, 75], [0, 0]], np.int8))
+    small = Assignment(
+        Group({"t": 150}, {"a": ["t"], "b": ["t"]}),
+        [0] * 75 + [1] * 75,
+        "small",
+        lambda columns, owner: np.array([[75, 75], [0, 0]], np.int8),
+    )
     assert "150" in repr(proof_of(small))
 
 
 def test_names_are_not_torn_and_numbers_are_written_alike():
     members = [f"billing-{number}" for number in range(4)]
-    group = Group({"very-long-topic": 40_000}, dict.fromkeys(members, ["very-long-topic"]),
-                  owned={members[0]: [("very-long-topic", number) for number in range(40_000)]})
+    group = Group(
+        {"very-long-topic": 40_000},
+        dict.fromkeys(members, ["very-long-topic"]),
+        owned={members[0]: [("very-long-topic", number) for number in range(40_000)]},
+    )
     text = repr(proof_of(assign(group, "sticky")))
-    assert "10,000  40,000" in text and not any(line.endswith("-") for line in text.splitlines())
+    assert "10,000      40,000" in text and not any(line.endswith("-") for line in text.splitlines())
 
 
 @pytest.mark.parametrize("columns", [40, 60, 200])
@@ -197,8 +216,9 @@ def test_a_proof_fits_the_terminal(columns, monkeypatch):
     monkeypatch.setenv("COLUMNS", str(columns))
     monkeypatch.setenv("TERM", "xterm")
     monkeypatch.setenv("NO_COLOR", "1")
-    print_proof(proof_of(assign(demo_group(), "sticky")), file := Screen())
-    text = re.sub(r"\x1b\[\d*m", "", file.getvalue())          # bold
+    with redirect_stdout(Screen()) as file:
+        print_proof(proof_of(assign(demo_group(), "sticky")))
+    text = re.sub(r"\x1b\[\d*m", "", file.getvalue())  # bold
     assert max(map(len, text.splitlines())) <= min(columns, 120)
     words = " ".join(text.split())
     assert "none as flat moves fewer Balance: every member" in words and words.endswith("of the strategy.")

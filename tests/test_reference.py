@@ -3,11 +3,13 @@
 import json
 from functools import cache
 from pathlib import Path
+from unittest.mock import patch
 
 import numpy as np
 import pytest
 
 from kafka_assign import assign, assign_many
+from kafka_assign.assignors import lag
 from kafka_assign.assignors.lag import partition_lag
 from kafka_assign.document import group_from_document
 
@@ -53,6 +55,15 @@ def test_in_the_other_order_too(strategy):
     last_first = list(cases(strategy).values())[::-1]
     together = assign_many(map(group_from_document, last_first), strategy)
     assert [answered(assignment) for assignment in together] == [case["expected"] for case in last_first]
+
+
+@pytest.mark.parametrize("small_round", [0, 10**9], ids=["NumPy", "Python"])
+def test_lag_by_either_way_of_computing_a_round(small_round):
+    groups = {case["id"]: group_from_document(case) for case in cases("lag").values()}
+    with patch.object(lag, "SMALL_ROUND", small_round):
+        together = assign_many(groups, "lag")
+    assert {name: answered(assignment) for name, assignment in together.items()} == {
+        name: case["expected"] for name, case in cases("lag").items()}
 
 
 def arithmetic():

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
-from kafka_assign.cli import app
+from kafka_assign.cli.app import program
 
 SAMPLES = Path(__file__).parent.parent / "samples"
 GROUPS = json.loads((SAMPLES / "truth.json").read_text(encoding="utf-8"))["groups"]
@@ -37,9 +37,11 @@ def test_samples_are_of_both_kinds():
 
 @pytest.mark.parametrize("path", FILES, ids=lambda path: path.relative_to(SAMPLES).as_posix())
 def test_compare_reads_it_from_standard_input(path):
-    done = CliRunner().invoke(app, ["compare", "-", "--strategy", "range", "--format", "json"], input=path.read_bytes())
+    done = CliRunner().invoke(
+        program, ["compare", "-", "--strategy", "range", "--format", "json"], input=path.read_bytes()
+    )
     if table_of(path) in STATES and "Stable" in path.read_text(encoding="utf-8"):
-        assert done.exit_code == 1 and "members" in done.stderr      # it counts members that it does not name
+        assert done.exit_code == 1 and "members" in done.stderr  # it counts members that it does not name
     elif holds_a_group(path):
         assert done.exit_code == 0, done.stderr
         for group in json.loads(done.stdout):

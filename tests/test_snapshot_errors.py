@@ -301,7 +301,7 @@ def parts(value, path=()):
 
 @given(st.data())
 def test_odd_documents_are_rejects(data):
-    """Whatever stands where something else should: a group, or a complaint of one line."""
+    """A document in which one value is replaced by another is a group, or a complaint of one line."""
     document = json.loads(WHOLE)
     *path, last = data.draw(st.sampled_from(list(parts(document))))
     place = document
@@ -339,7 +339,7 @@ foreign = st.text(printable, min_size=1, max_size=12).filter(lambda text: text !
 
 @given(foreign, foreign, foreign, foreign)
 def test_any_name_comes_back(group, topic, member, client):
-    """Whatever is printed without blanks at its ends is read as it was."""
+    """Any name without blanks at its ends is read as it was printed."""
     rows = [[group, topic, 0, 1, 2, 1, member, "/h", client], [group, topic, 1, "-", 2, "-", member, "/h", client]]
     text = table(OFFSETS, *rows)
     groups = read_groups(text)
@@ -399,7 +399,28 @@ def test_rows_in_any_order_say_the_same(seed):
     chance.shuffle(tables)
     groups = account("".join(tables))
     assert (groups.used, groups.repeated, groups.rejects) == (23, 9, [])
-    assert write_document(groups["orders-billing"]) == WHOLE
+    documents = [json.loads(text) for text in (write_document(groups["orders-billing"]), WHOLE)]
+    for document in documents:                                   # members are listed in the order of the text
+        document["members"].sort(key=lambda member: member["id"])
+    assert documents[0] == documents[1]
+
+
+def test_members_are_listed_as_the_text_shows_them_first():
+    rows = [["g", "t", 0, 1, 2, 1, "b", "/h", "c"], ["g", "t", 1, 1, 2, 1, "c", "/h", "c"]]
+    idle = [["g", "a", "", "/h", "c", 0, "-"], ["g", "b", "", "/h", "c", 1, "t(0)"]]
+    for text, order in [(table(OFFSETS, *rows) + table(LISTED, *idle), "bca"),
+                        (table(LISTED, *idle) + table(OFFSETS, *rows), "abc"),
+                        (table(OFFSETS, *rows[::-1]), "cb"), (table(OFFSETS, *rows[::-1] * 150), "cb")]:
+        group = read_groups(text)["g"]
+        assert "".join(group.members[member] for member in group.listed) == order
+
+
+def test_lags_that_would_not_fit_into_64_bits():
+    """Rows whose lag is beyond their share are rejected, the others stay."""
+    rows = [["g", "t", p, 0, 10**18 - 1 if p else 7, 1, "m", "/h", "c"] for p in range(12)]
+    groups = read_groups(table(OFFSETS, *rows))
+    assert (groups.used, groups.rejected, groups["g"].lag[0]) == (1, 11, 7)
+    assert "a group must have a lag of less than 2**63 records" in groups.rejects[0].reason
 
 
 @given(st.integers(0, 2**32), st.integers(1, 8))

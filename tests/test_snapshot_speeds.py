@@ -1,25 +1,25 @@
-"""Line by line or many rows at once: one meaning. Groups, rejects and what is ignored are the same at either speed."""
+"""Line by line or many rows at once: groups, rejects and ignored lines are the same at either speed."""
 import io
-from functools import partial
+from contextlib import ExitStack
 from unittest.mock import patch
 
 from hypothesis import given
 from hypothesis import strategies as st
 
-import kafka_assign.snapshot as snapshot
 from kafka_assign.document import write_document
-from kafka_assign.snapshot import SnapshotError, blocks, read_groups
-from kafka_assign.snapshot.blocks import distinct
-from kafka_assign.snapshot.groups import groups_at_once, parts_of
+from kafka_assign.snapshot import SnapshotError, parse, read_groups, sources
+from kafka_assign.snapshot.parse import first_equal
 from outputs import FILES, mangled, table
 
 COLUMNS = "GROUP TOPIC PARTITION CURRENT-OFFSET LOG-END-OFFSET LAG CONSUMER-ID HOST CLIENT-ID".split()
 
 
-def told(text, fewest, size):
-    """All that reading gives; `fewest`: from how many lines on rows are read at once; `size` of blocks."""
-    with patch.object(blocks, "FEWEST_LINES", fewest), \
-            patch.object(snapshot, "blocks_of", partial(snapshot.blocks_of, size=size)):
+def everything(text, **sizes):
+    """All that reading returns; `sizes`: other values for the numbers that affect speed."""
+    with ExitStack() as stack:
+        for name, value in sizes.items():
+            module = sources if name == "BLOCK_BYTES" else parse
+            stack.enter_context(patch.object(module, name, value))
         try:
             groups = read_groups(io.BytesIO(text.encode("utf-8", "surrogateescape")))
         except SnapshotError as error:
@@ -29,9 +29,11 @@ def told(text, fewest, size):
 
 
 def same_at_any_speed(text):
-    by_line = told(text, 10**9, 1 << 22)
-    assert told(text, 0, 1 << 22) == by_line
-    assert told(text, 0, 1000) == by_line
+    by_line = everything(text, FEWEST_LINES=10**9)
+    assert everything(text, FEWEST_LINES=0) == by_line
+    assert everything(text, FEWEST_LINES=0, BLOCK_BYTES=1000) == by_line
+    assert everything(text, FEWEST_LINES=0, LONGEST_NAMES=24) == by_line
+    assert everything(text, FEWEST_LINES=0, MOST_COLUMNS=8) == by_line
     return by_line
 
 
@@ -58,7 +60,7 @@ def test_odd_cells(rows, named, end):
 
 
 def test_many_rows():
-    """A table as large as this is read at once unless told otherwise; the members' names need not be in order."""
+    """A table as large as this is parsed as a block; the members' names need not be in order."""
     rows = [["g", f"t{p % 7}", p, p, 2 * p, p, f"m-{p % 11}", f"/h{p % 11}", f"c {p % 11}"] for p in range(999)]
     documents, rejects, _, read, used, _ = same_at_any_speed(table(COLUMNS, *rows))
     assert (len(documents), rejects, read, used) == (1, [], 999, 999)
@@ -68,22 +70,9 @@ def test_many_rows():
 
 
 def test_names_with_equal_hashes():
-    """If all names had the same hash, each row would be looked up by itself, and say the same."""
+    """If all names had the same hash, each row would be parsed by itself, with the same result."""
     rows = [["g", f"t{p % 7}", p, 1, 2, 1, f"m-{p % 11}", "/h", "c"] for p in range(60)]
     text = table(COLUMNS, *rows)
-    with patch.object(blocks, "distinct", lambda *arguments: distinct(*arguments, factor=0)):
-        other = told(text, 0, 1 << 22)
-    assert other == told(text, 0, 1 << 22)
-
-
-def test_ledgers_in_parts():
-    """However many parts a ledger is dealt with in, the groups are the same."""
-    text = "".join(line for lines in FILES for line in ["\n", *lines])
-    with patch.object(snapshot, "groups_of", partial(of_parts, 10)):
-        parts = told(text, 0, 1 << 22)
-    assert parts == told(text, 0, 1 << 22)
-
-
-def of_parts(most, ledger, *arguments):
-    """`groups_of` with small parts."""
-    return [group for part in parts_of(ledger, most) for group in groups_at_once(part, *arguments)]
+    with patch.object(parse, "first_equal", lambda *texts: first_equal(*texts, factor=0)):
+        other = everything(text, FEWEST_LINES=0)
+    assert other == everything(text, FEWEST_LINES=0)

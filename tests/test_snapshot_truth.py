@@ -135,7 +135,7 @@ def test_all_captures_at_once():
 
 
 def test_one_cluster_by_name(snapshots):
-    """Who names the cluster says that all of it is one: equal rows of three versions count once."""
+    """If the caller names the cluster, all sources belong to it: equal rows of three versions count once."""
     groups = read_groups(SAMPLES, cluster="prod", time="2026-11-21T09:00:00Z")
     assert groups.rejects == [] and set(groups) == set(snapshots["4.3.1"])
     assert {(group.cluster, group.time) for group in groups.values()} == {("prod", "2026-11-21T09:00:00Z")}
@@ -145,7 +145,7 @@ def test_one_cluster_by_name(snapshots):
 
 @pytest.mark.parametrize("path", sorted(SAMPLES.glob("kafka-*/*.txt")), ids=lambda p: f"{p.parent.name}/{p.name}")
 def test_every_file_alone(path):
-    """A sole file holds groups, or is told in one line what it is."""
+    """A single file holds groups, or the error says in one line what it is."""
     holds = holds_a_group(path)
     try:
         groups = read_groups(path)

@@ -1,4 +1,4 @@
-"""Output of every version of the tool as people post it, alone, mixed, and with all that stands around it."""
+"""Output of every version of the tool as people post it: alone, mixed, and between other lines."""
 import pytest
 
 from kafka_assign.document import write_document
@@ -109,7 +109,7 @@ def test_the_caller_names_the_group(tmp_path):
     assert key == group.name == "storage" and "name" not in group.inferred
 
 
-def test_nobody_names_the_group():
+def test_a_group_without_a_name():
     key, group, _ = one(IDLE)
     assert (key, group.name) == ("group", "") and "name" not in group.inferred
 
@@ -149,7 +149,7 @@ def test_all_versions_in_one_text():
 
 @pytest.mark.parametrize("text", [V0_9, V0_10, V0_10_2, SNUBA, IDLE, EPOCHS, VERBOSE])
 def test_cut_anywhere_loses_its_own_row_only(text):
-    """Whatever is left of a row that was cut: all other rows are used, and it is accounted for."""
+    """A row that is cut anywhere is accounted for, and all other rows are used."""
     lines = text.splitlines()
     at = next(number for number, line in enumerate(lines) if "PARTITION" in line) + 1
     rows = len(lines) - at

@@ -2,16 +2,17 @@
 
 import numpy as np
 import pytest
-from groups import groups
+from groups import crowded_group, groups
 from hypothesis import given
 from hypothesis import strategies as st
 from test_reference import answered, cases
 
 from kafka_assign import Group, Member, assign, assign_many
-from kafka_assign.assignors import sticky
-from kafka_assign.assignors.exact import expanding, network, pouring, settling, splitting, tables
-from kafka_assign.assignors.exact.proving import prove
-from kafka_assign.assignors.registry import resolve, usual_strategies
+from kafka_assign import ragged
+from kafka_assign.assignors.sticky import solve as sticky
+from kafka_assign.assignors.sticky.classes import Tuning
+from kafka_assign.certificate.making import prove
+from kafka_assign.registry import resolve, usual_strategies
 from kafka_assign.certificate import check_columns
 from kafka_assign.columns import Columns, side_by_side
 from kafka_assign.ragged import row_offsets, row_of
@@ -138,7 +139,8 @@ def small_groups(seed, count):
         union = side_by_side(part)
         for name in "sticky", "sticky-yet-fair", "fairness-only":
             function = resolve(name).function
-            alone = [np.where(owner >= 0, owner + at, -1) for owner, at in zip(map(function, part), union.member_offsets)]
+            answers = zip(map(function, part), union.member_offsets)
+            alone = [np.where(owner >= 0, owner + first, -1) for owner, first in answers]
             assert function(union).tolist() == np.concatenate(alone).tolist()
 
 
@@ -161,6 +163,7 @@ def test_a_member_that_is_full_without_the_topic_that_it_shares():
 
 # --- larger groups, against min-cost flow --------------------------------------------------------------------------
 
+
 def best_flow(columns):
     """The best outcome, by a flow: the n-th partition of a member costs 2 n - 1 large units, a kept one saves 1."""
     networkx = pytest.importorskip("networkx")
@@ -169,15 +172,19 @@ def best_flow(columns):
     graph.add_node("source", demand=-total)
     graph.add_node("sink", demand=total)
     for topic in np.flatnonzero((columns.subscriber_counts > 0) & (columns.partitions > 0)).tolist():
-        here, previous = ("topic", topic), columns.previous[columns.start[topic]:columns.start[topic + 1]]
+        here, previous = ("topic", topic), columns.previous[columns.start[topic] : columns.start[topic + 1]]
         graph.add_edge("source", here, capacity=int(columns.partitions[topic]))
-        for member in columns.subscribers[columns.subscriber_offsets[topic]:columns.subscriber_offsets[topic + 1]].tolist():
+        for member in columns.subscribers[
+            columns.subscriber_offsets[topic] : columns.subscriber_offsets[topic + 1]
+        ].tolist():
             had = int((previous == member).sum())
             graph.add_edge(here, ("member", member))
             if had:
                 graph.add_edge(here, ("had", topic, member), capacity=had, weight=-1)
                 graph.add_edge(("had", topic, member), ("member", member), capacity=had)
-    most = np.bincount(columns.subscribers, columns.partitions[row_of(columns.subscriber_offsets)], columns.member_count).astype(int)
+    most = np.bincount(
+        columns.subscribers, columns.partitions[row_of(columns.subscriber_offsets)], columns.member_count
+    ).astype(int)
     for member in range(columns.member_count):
         for nth in range(most[member]):
             graph.add_edge(("member", member), ("place", member, nth), capacity=1, weight=large * (2 * nth + 1))
@@ -205,6 +212,7 @@ def test_against_min_cost_flow_long(seed):
 
 
 # --- what else is promised -----------------------------------------------------------------------------------------
+
 
 @given(groups())
 def test_asked_again_it_moves_nothing(group):
@@ -239,7 +247,9 @@ def test_examples_of_the_proposal_as_printed():
     fresh = assign(Group(topics, dict.fromkeys(["C0", "C1", "C2"], list(topics))), "sticky")
     left = Group(topics, dict.fromkeys(["C0", "C2"], list(topics)), owned={m: fresh[m] for m in ("C0", "C2")})
     assert answered(assign(left, "sticky")) == {
-        "C0": [["t0", 0], ["t1", 1], ["t2", 0], ["t3", 0]], "C2": [["t0", 1], ["t1", 0], ["t2", 1], ["t3", 1]]}
+        "C0": [["t0", 0], ["t1", 1], ["t2", 0], ["t3", 0]],
+        "C2": [["t0", 1], ["t1", 0], ["t2", 1], ["t3", 1]],
+    }
 
 
 @pytest.mark.parametrize("lives", [(1, 2, 4, 2), (1, 2, 4, 2, 3, 1, 4), (4, 3, 2, 1, 2, 3, 4)])
@@ -257,22 +267,39 @@ def test_as_it_is_registered():
     assert {"sticky"} == {"sticky", "sticky-yet-fair", "fairness-only"} & set(usual_strategies())
 
 
-SHORT_CUTS = [(pouring, "OWN_TURNS", 0, 10**9), (pouring, "FEW", 0, 10**9), (expanding, "LONG", 0, 10**9),
-              (expanding, "MANY", 0, 10**9), (expanding, "AIR", 0, 10**9), (tables, "LARGEST_TABLE", 0, 1 << 25),
-              (network, "LARGEST_TABLE", 1, 1 << 25), (splitting, "LARGE", 0, 10**9), (sticky, "AT_ONCE", 0, 10**9),
-              (splitting, "TOGETHER", 1, 10**9), (splitting, "DEEP", 1, 10**9)]
+# --- thresholds change how an answer is found, not how good it is --------------------------------------------------
+
+EXTREMES = [
+    (Tuning, "pair_table", 0, 1 << 40),
+    (Tuning, "small_component", 0, 10**9),
+    (Tuning, "trial_excess", 0, 10**9),
+    (Tuning, "trial_raises", 0, 10**6),
+    (Tuning, "graph_pairs", 1, 10**9),
+    (Tuning, "fill_passes", 1, 50),
+    (Tuning, "released_share", 0, 10**9),
+    (ragged, "LONG_ROW", 1, 10**9),
+    (ragged, "FEW_DEALT", 0, 10**9),
+    (ragged, "FEW_FILLED", 0, 10**9),
+    (ragged, "LONG_DEAL", 0, 10**9),
+]
 
 
-@pytest.mark.parametrize("module, name, low, high", SHORT_CUTS,
-                         ids=[f"{module.__name__.rpartition('.')[2]}.{name}" for module, name, *_ in SHORT_CUTS])
-def test_ways_for_large_groups_are_as_good_on_small_ones(module, name, low, high, monkeypatch):
+def test_every_threshold_is_varied():
+    named = {name for name in vars(Tuning) if name[0] != "_"}
+    assert named == {name for where, name, *_ in EXTREMES if where is Tuning}
+
+
+@pytest.mark.parametrize("place, name, least, most", EXTREMES, ids=[name for _, name, *_ in EXTREMES])
+def test_no_result_depends_on_a_threshold(place, name, least, most, monkeypatch):
+    """On small groups and on some of 20 topics and 25 members; the latter with all components treated as large, too."""
     random = np.random.default_rng(11)
-    for _ in range(100):
-        columns = small(random, 6, 7, 9)
-        usual = outcome(columns, sticky.sticky_assign(columns))
-        for bound in low, high:
-            for place in (module, sticky, pouring, settling, splitting):
-                if hasattr(place, name) and getattr(place, name) == getattr(module, name):
-                    monkeypatch.setattr(place, name, bound)
-            assert outcome(columns, sticky.sticky_assign(columns)) == usual
+    groups = [small(random, 6, 7, 9) for _ in range(60)] + [
+        crowded_group(random, kind) for kind in ("random", "nested", "scales") for _ in range(12)
+    ]
+    usual = [proved(columns, sticky.sticky_assign(columns)) for columns in groups]
+    for small_component in {0, Tuning.small_component} - ({0} if name == "small_component" else set()):
+        for bound in least, most:
+            monkeypatch.setattr(Tuning, "small_component", small_component)
+            monkeypatch.setattr(place, name, bound)
+            assert [proved(columns, sticky.sticky_assign(columns)) for columns in groups] == usual
             monkeypatch.undo()

@@ -111,7 +111,7 @@ class Assignment(Mapping):
     def __getitem__(self, member: str) -> list[TopicPartition]:
         i, (offsets, positions) = self._member_index[member], self._rows
         pairs = zip(*self._named(positions[offsets[i]:offsets[i + 1]]))
-        return list(map(tuple.__new__, repeat(TopicPartition), pairs))  # in half the time
+        return list(map(tuple.__new__, repeat(TopicPartition), pairs))  # twice as fast
 
     def __contains__(self, member: object) -> bool:     # that of `Mapping` makes a list
         return member in self._member_index
@@ -205,7 +205,8 @@ class Assignment(Mapping):
             raise AssignmentError(
                 f"a certificate must come from a strategy that proves its answers "
                 f"(got {quoted(self.strategy or 'none')})")
-        with foreign_code(f"the proof of strategy {quoted(self.strategy)}", AssignmentError):
+        what = f"the proof of strategy {quoted(self.strategy)}"
+        with foreign_code(what, AssignmentError):
             return self.prove(self.group.columns, self.owner)
 
     def __eq__(self, other) -> bool:
@@ -220,10 +221,11 @@ class Assignment(Mapping):
     def _table(self):
         "A line of figures, and the first partitions of the first members."
         s, rows = self.summary(), []
-        caption = (f"{s['strategy'] or 'assignment'}: {counted(s['members'], 'member')}, "
-                   f"{counted(s['partitions'], 'partition')}, loads {s['min_load']} to "
-                   f"{s['max_load']}, score {s['balance_score']}, kept {s['kept']}, "
-                   f"moved {s['moved']}, unassigned {s['unassigned']}")
+        sizes = [counted(s["members"], "member"), counted(s["partitions"], "partition")]
+        caption = (
+            f"{self.strategy or 'assignment'}: {', '.join(sizes)}, "
+            f"loads {s['min_load']} to {s['max_load']}, score {s['balance_score']}, "
+            f"kept {s['kept']}, moved {s['moved']}, unassigned {s['unassigned']}")
         for member in self.group.members[:SHOWN_MEMBERS]:
             names = [f"{topic}-{number}" for topic, number in self[member]]
             more = f" and {len(names) - 8} more" if len(names) > 8 else ""

@@ -138,13 +138,14 @@ def build_columns(
     Topics are numbered by (group, name), members by (group, id). `subscriptions` are ragged rows,
     as `subscriber_rows` makes them. `missing` marks topics without metadata (default: none), and
     `listed` holds the members in the order in which each group lists them (default: by id).
-    `claims` are `ClaimColumns`, or a column of previous owners (-1 = none). `generation` (default -1) and
-    `instance` have an entry per member; `instance` is the rank of its instance id in Java's order,
-    -1 = dynamic member. `lag` and `offsets` are columns over partitions. The codes in `racks` are
-    in the order of the racks' names within each group.
+    `claims` are `ClaimColumns`, or a column of previous owners (-1 = none). `generation` (default
+    -1) and `instance` have an entry per member; `instance` is the rank of its instance id in Java's
+    order, -1 = dynamic member. `lag` and `offsets` are columns over partitions. The codes in
+    `racks` are in the order of the racks' names within each group.
     """
     check_sizes(partitions, topic_offsets)
-    group_offsets, claimed = row_offsets(partitions)[topic_offsets], isinstance(claims, ClaimColumns)
+    group_offsets = row_offsets(partitions)[topic_offsets]
+    claimed = isinstance(claims, ClaimColumns)
     known = claims is not None and not claimed
     previous = claims.astype(np.int32) if known else np.full(group_offsets[-1], -1, np.int32)
     columns = Columns(

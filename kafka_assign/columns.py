@@ -102,25 +102,10 @@ class Columns:
     def __reduce__(self):                                # copies and pickles are read-only, too
         return Columns, tuple(getattr(self, column.name) for column in fields(self))
 
-    @property
-    def groups(self) -> int:
-        "The number of groups."
-        return len(self.topic_offsets) - 1
-
-    @property
-    def size(self) -> int:
-        "The number of partitions."
-        return int(self.start[-1])
-
-    @property
-    def member_count(self) -> int:
-        "The number of members."
-        return int(self.member_offsets[-1])
-
-    @property
-    def topic_count(self) -> int:
-        "The number of topics."
-        return int(self.topic_offsets[-1])
+    groups = property(lambda self: len(self.topic_offsets) - 1, doc="The number of groups.")
+    topic_count = property(lambda self: len(self.partitions), doc="The number of topics.")
+    member_count = property(lambda self: len(self.turn), doc="The number of members.")
+    size = property(lambda self: len(self.previous), doc="The number of partitions.")
 
     @cached_property
     def start(self) -> np.ndarray:
@@ -178,14 +163,21 @@ class Columns:
             return inside
         if len(self.subscribers) == self.cell_offsets[-1]:     # all members subscribe to all topics
             return inside
-        pairs = np.repeat(self.first_cell, self.subscriber_counts) + self.subscribers
         wanted = self.first_cell[topic] + member
         if self.cell_offsets[-1] <= LARGEST_CELL_TABLE:
-            table = np.zeros(int(self.cell_offsets[-1]), bool)
-            table[pairs] = True
-            return table[wanted]
-        found = np.searchsorted(pairs, wanted)
-        return np.append(pairs, -1)[found] == wanted
+            return self._cell_table()[wanted]
+        pairs = self._subscribed_cells()
+        return np.append(pairs, -1)[np.searchsorted(pairs, wanted)] == wanted
+
+    def _subscribed_cells(self):
+        "The cells of all pairs of a topic and a subscriber, ascending."
+        return np.repeat(self.first_cell, self.subscriber_counts) + self.subscribers
+
+    def _cell_table(self):
+        "The table of subscribers, bool, one cell per topic and member of its group; and one more."
+        table = np.zeros(int(self.cell_offsets[-1]) + 1, bool)
+        table[self._subscribed_cells()] = True
+        return table
 
     def owners_subscribed(self, owner: np.ndarray) -> np.ndarray:
         "`subscribed(topic_of, owner)` for a whole owner column, in a third of the time."
@@ -198,11 +190,8 @@ class Columns:
         inside = (owner >= begin) & (owner < end)
         if len(self.subscribers) == self.cell_offsets[-1]:     # all members subscribe to all topics
             return inside
-        table = np.zeros(int(self.cell_offsets[-1]) + 1, bool)
-        table[np.repeat(self.first_cell, self.subscriber_counts) + self.subscribers] = True
         cell = np.repeat(self.first_cell.astype(owner.dtype), self.partitions) + owner
-        inside &= table.take(cell, mode="clip")            # an owner outside hits an arbitrary cell
-        return inside
+        return inside & self._cell_table().take(cell, mode="clip")      # clip: owners outside
 
 # %% ../nbs/02_columns.ipynb #f71847cb
 def _joined_numbers(parts, shifts):

@@ -46,10 +46,10 @@ def summary_of(
 class AssignmentError(ValueError):
     "An assignment that cannot exist; the message names the partition and the member."
 
-# %% ../nbs/14_assignment.ipynb #333dfc03
+# %% ../nbs/14_assignment.ipynb #b67aca12
 NAMED_AT_ONCE = 1 << 14      # partitions; what `to_dict` makes of them fits in a cache
 
-# %% ../nbs/14_assignment.ipynb #a2c4a391
+# %% ../nbs/14_assignment.ipynb #2057f340
 @dataclass(frozen=True, eq=False, repr=False)
 class Assignment(Mapping):
     """Who owns which partition of a group: a mapping from member id to partitions.
@@ -221,11 +221,11 @@ class Assignment(Mapping):
     def _table(self):
         "A line of figures, and the first partitions of the first members."
         s, rows = self.summary(), []
-        sizes = [counted(s["members"], "member"), counted(s["partitions"], "partition")]
         caption = (
-            f"{self.strategy or 'assignment'}: {', '.join(sizes)}, "
-            f"loads {s['min_load']} to {s['max_load']}, score {s['balance_score']}, "
-            f"kept {s['kept']}, moved {s['moved']}, unassigned {s['unassigned']}")
+            f"{s['strategy'] or 'assignment'}: {counted(s['members'], 'member')}, "
+            f"{counted(s['partitions'], 'partition')}, loads {s['min_load']} to "
+            f"{s['max_load']}, score {s['balance_score']}, kept {s['kept']}, "
+            f"moved {s['moved']}, unassigned {s['unassigned']}")
         for member in self.group.members[:SHOWN_MEMBERS]:
             names = [f"{topic}-{number}" for topic, number in self[member]]
             more = f" and {len(names) - 8} more" if len(names) > 8 else ""

@@ -79,7 +79,7 @@ class Strategy:
 
     def ask(self, given: Group | Columns):
         "The unchecked answer of its function; its errors, except `ValueError`, name the strategy."
-        if self.many and isinstance(given, Group):
+        if self.many and not isinstance(given, Columns):
             given = given.columns
         with foreign_code(f"strategy {quoted(self.label)}", StrategyError):
             return self.function(given, **self.options)

@@ -179,11 +179,10 @@ def test_no_public_name_has_two_meanings():
 
 def test_no_base_class_is_used_once():
     """A class is whole. Errors are exempt: callers catch the wider one."""
-    trees = {name: parsed(path) for name, path in modules().items()}
-    classes = [(name, node) for name, tree in trees.items() for node in ast.walk(tree) if isinstance(node, ast.ClassDef)]
-    own = {node.name for _, node in classes if not node.name.endswith("Error")}
+    classes = [node for path in modules().values() for node in ast.walk(parsed(path)) if isinstance(node, ast.ClassDef)]
+    own = {node.name for node in classes if not node.name.endswith("Error")}
     used = Counter(
-        base.id for _, node in classes for base in node.bases if isinstance(base, ast.Name) and base.id in own
+        base.id for node in classes for base in node.bases if isinstance(base, ast.Name) and base.id in own
     )
     assert not [base for base, times in used.items() if times == 1]
 

@@ -209,6 +209,14 @@ def test_numbers_that_would_fill_the_memory():
     assert all("a group must have at most 16,777,216 partitions" in reject.reason for reject in groups.rejects)
 
 
+@pytest.mark.parametrize("nameless", ["(0,1)", "(0), (1)", "t(0), (1)", "(0), t(1)"])
+def test_assignments_without_topics_count_as_not_shown(nameless):
+    columns = [*LISTED[:-1], "CURRENT-EPOCH", "CURRENT-ASSIGNMENT", "TARGET-EPOCH", "TARGET-ASSIGNMENT"]
+    for current, target, owned in [("t(0,1)", nameless, 2), (nameless, "t(0,1,2)", 3), (nameless, nameless, 0)]:
+        group = read_groups(table(columns, ["g", "m", "", "/h", "c", 2, 1, current, 1, target]))["g"]
+        assert [len(member.owned) for member in group.details] == [owned]
+
+
 def test_undecodable_bytes_are_one_reject():
     row = DESCRIBE.splitlines()[2].encode()
     groups = read_groups(io.BytesIO(DESCRIBE.encode() + row.replace(b"orders-billing", b"orders-b\xffil") + b"\n"))

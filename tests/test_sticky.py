@@ -7,8 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from test_reference import answered, cases
 
-from kafka_assign import Group, Member, assign, assign_many
-from kafka_assign import ragged
+from kafka_assign import Group, Member, assign, assign_many, ragged
 from kafka_assign.assignors.sticky import solve as sticky
 from kafka_assign.assignors.sticky.classes import Tuning
 from kafka_assign.certificate.making import prove
@@ -112,7 +111,7 @@ def best(columns, nobody_gives=False):
     """The best outcome, by all vectors of loads that can be reached, each with the most that can be kept."""
     reached = {(0,) * columns.member_count: 0}
     for topic, previous in zip(columns.topic_of.tolist(), columns.previous.tolist()):
-        row = columns.subscribers[columns.subscriber_offsets[topic]:columns.subscriber_offsets[topic + 1]].tolist()
+        row = columns.subscribers_of(topic)
         row = [previous] if nobody_gives and previous >= 0 else row
         further = {}
         for loads, kept in reached.items():
@@ -163,7 +162,6 @@ def test_a_member_that_is_full_without_the_topic_that_it_shares():
 
 # --- larger groups, against min-cost flow --------------------------------------------------------------------------
 
-
 def best_flow(columns):
     """The best outcome, by a flow: the n-th partition of a member costs 2 n - 1 large units, a kept one saves 1."""
     networkx = pytest.importorskip("networkx")
@@ -172,19 +170,16 @@ def best_flow(columns):
     graph.add_node("source", demand=-total)
     graph.add_node("sink", demand=total)
     for topic in np.flatnonzero((columns.subscriber_counts > 0) & (columns.partitions > 0)).tolist():
-        here, previous = ("topic", topic), columns.previous[columns.start[topic] : columns.start[topic + 1]]
+        here, previous = ("topic", topic), columns.previous[columns.start[topic]:columns.start[topic + 1]]
         graph.add_edge("source", here, capacity=int(columns.partitions[topic]))
-        for member in columns.subscribers[
-            columns.subscriber_offsets[topic] : columns.subscriber_offsets[topic + 1]
-        ].tolist():
+        for member in columns.subscribers_of(topic):
             had = int((previous == member).sum())
             graph.add_edge(here, ("member", member))
             if had:
                 graph.add_edge(here, ("had", topic, member), capacity=had, weight=-1)
                 graph.add_edge(("had", topic, member), ("member", member), capacity=had)
-    most = np.bincount(
-        columns.subscribers, columns.partitions[row_of(columns.subscriber_offsets)], columns.member_count
-    ).astype(int)
+    offered = columns.partitions[row_of(columns.subscriber_offsets)]
+    most = np.bincount(columns.subscribers, offered, columns.member_count).astype(int)
     for member in range(columns.member_count):
         for nth in range(most[member]):
             graph.add_edge(("member", member), ("place", member, nth), capacity=1, weight=large * (2 * nth + 1))
@@ -212,7 +207,6 @@ def test_against_min_cost_flow_long(seed):
 
 
 # --- what else is promised -----------------------------------------------------------------------------------------
-
 
 @given(groups())
 def test_asked_again_it_moves_nothing(group):
@@ -247,9 +241,7 @@ def test_examples_of_the_proposal_as_printed():
     fresh = assign(Group(topics, dict.fromkeys(["C0", "C1", "C2"], list(topics))), "sticky")
     left = Group(topics, dict.fromkeys(["C0", "C2"], list(topics)), owned={m: fresh[m] for m in ("C0", "C2")})
     assert answered(assign(left, "sticky")) == {
-        "C0": [["t0", 0], ["t1", 1], ["t2", 0], ["t3", 0]],
-        "C2": [["t0", 1], ["t1", 0], ["t2", 1], ["t3", 1]],
-    }
+        "C0": [["t0", 0], ["t1", 1], ["t2", 0], ["t3", 0]], "C2": [["t0", 1], ["t1", 0], ["t2", 1], ["t3", 1]]}
 
 
 @pytest.mark.parametrize("lives", [(1, 2, 4, 2), (1, 2, 4, 2, 3, 1, 4), (4, 3, 2, 1, 2, 3, 4)])
@@ -269,19 +261,10 @@ def test_as_it_is_registered():
 
 # --- thresholds change how an answer is found, not how good it is --------------------------------------------------
 
-EXTREMES = [
-    (Tuning, "pair_table", 0, 1 << 40),
-    (Tuning, "small_component", 0, 10**9),
-    (Tuning, "trial_excess", 0, 10**9),
-    (Tuning, "trial_raises", 0, 10**6),
-    (Tuning, "graph_pairs", 1, 10**9),
-    (Tuning, "fill_passes", 1, 50),
-    (Tuning, "released_share", 0, 10**9),
-    (ragged, "LONG_ROW", 1, 10**9),
-    (ragged, "FEW_DEALT", 0, 10**9),
-    (ragged, "FEW_FILLED", 0, 10**9),
-    (ragged, "LONG_DEAL", 0, 10**9),
-]
+EXTREMES = [(Tuning, "pair_table", 0, 1 << 40), (Tuning, "small_component", 0, 10**9),
+            (Tuning, "trial_excess", 0, 10**9), (Tuning, "trial_raises", 0, 10**6), (Tuning, "graph_pairs", 1, 10**9),
+            (Tuning, "fill_passes", 1, 50), (Tuning, "released_share", 0, 10**9),
+            (ragged, "LONG_ROW", 1, 10**9), (ragged, "FEW_DEALT", 0, 10**9), (ragged, "LONG_DEAL", 0, 10**9)]
 
 
 def test_every_threshold_is_varied():
@@ -294,8 +277,7 @@ def test_no_result_depends_on_a_threshold(place, name, least, most, monkeypatch)
     """On small groups and on some of 20 topics and 25 members; the latter with all components treated as large, too."""
     random = np.random.default_rng(11)
     groups = [small(random, 6, 7, 9) for _ in range(60)] + [
-        crowded_group(random, kind) for kind in ("random", "nested", "scales") for _ in range(12)
-    ]
+        crowded_group(random, kind) for kind in ("random", "nested", "scales") for _ in range(12)]
     usual = [proved(columns, sticky.sticky_assign(columns)) for columns in groups]
     for small_component in {0, Tuning.small_component} - ({0} if name == "small_component" else set()):
         for bound in least, most:

@@ -5,7 +5,7 @@
 # %% auto #0
 __all__ = ['least_levels', 'PriceRules', 'price_rules', 'lowered_prices', 'dual_prices', 'prove']
 
-# %% ../../nbs/17_certificate_making.ipynb #566f6f29
+# %% ../../nbs/17_certificate_making.ipynb #2d87d91c
 from typing import NamedTuple
 
 import numpy as np
@@ -15,7 +15,7 @@ from ..columns import Columns, read_only
 from ..metrics import loads, topic_owner_pairs
 from ..ragged import row_maxima, row_minima, row_of
 
-# %% ../../nbs/17_certificate_making.ipynb #e827589c
+# %% ../../nbs/17_certificate_making.ipynb #2f112381
 def least_levels(columns: Columns, owner: np.ndarray) -> np.ndarray:
     "The least levels, int64, that put each partition on a lowest level of its topic."
     pairs, level = topic_owner_pairs(columns, owner), loads(columns, owner)
@@ -28,7 +28,7 @@ def least_levels(columns: Columns, owner: np.ndarray) -> np.ndarray:
             return level
         level = raised
 
-# %% ../../nbs/17_certificate_making.ipynb #c089e989
+# %% ../../nbs/17_certificate_making.ipynb #2a58dd3c
 class PriceRules(NamedTuple):
     "Upper bounds of prices."
     topic: np.ndarray
@@ -41,7 +41,7 @@ class PriceRules(NamedTuple):
     bar: np.ndarray
     "for `columns.subscribers`: 0 on the lowest level of the topic, else very high"
 
-# %% ../../nbs/17_certificate_making.ipynb #c47f6783
+# %% ../../nbs/17_certificate_making.ipynb #bad1868e
 def _possible_returns(columns, owner, level):
     "New and previous owners of partitions that the previous owner could have kept."
     level_of = np.append(level, -1)
@@ -51,7 +51,7 @@ def _possible_returns(columns, owner, level):
     pairs = owner[moved].astype(np.int64) * count + columns.previous[moved]
     return np.divmod(np.unique(pairs), count)
 
-# %% ../../nbs/17_certificate_making.ipynb #9157af62
+# %% ../../nbs/17_certificate_making.ipynb #a606602b
 def price_rules(columns: Columns, owner: np.ndarray, level: np.ndarray) -> PriceRules:
     "The rules for prices that follow from an answer and its levels."
     owned = topic_owner_pairs(columns, owner)
@@ -66,7 +66,7 @@ def price_rules(columns: Columns, owner: np.ndarray, level: np.ndarray) -> Price
         *_possible_returns(columns, owner, level),
         np.where(level_of_pair == lowest, 0, LARGEST))
 
-# %% ../../nbs/17_certificate_making.ipynb #05809fff
+# %% ../../nbs/17_certificate_making.ipynb #40e5c771
 def lowered_prices(columns: Columns, rules: PriceRules, full: np.ndarray,
                    price: np.ndarray, base: np.ndarray) -> tuple:
     "The price of each member and the base of each group after one round."
@@ -79,12 +79,11 @@ def lowered_prices(columns: Columns, rules: PriceRules, full: np.ndarray,
     lowest_full = row_minima(np.where(full, lower, LARGEST), columns.member_offsets)
     return lower, np.minimum(base, lowest_full)
 
-# %% ../../nbs/17_certificate_making.ipynb #d5fd1ad6
+# %% ../../nbs/17_certificate_making.ipynb #0916ef3c
 def dual_prices(columns: Columns, owner: np.ndarray, level: np.ndarray) -> np.ndarray:
     "Prices that keep all rules, if no answer with these levels keeps more partitions."
     rules, full = price_rules(columns, owner, level), loads(columns, owner) == level
-    price = np.zeros(columns.member_count, np.int64)
-    base = np.zeros(columns.groups, np.int64)
+    price, base = (np.zeros(n, int) for n in (columns.member_count, columns.groups))
     for _ in range(columns.member_count + 2):
         before = price, base
         price, base = lowered_prices(columns, rules, full, price, base)
@@ -92,7 +91,7 @@ def dual_prices(columns: Columns, owner: np.ndarray, level: np.ndarray) -> np.nd
             break
     return price - base[row_of(columns.member_offsets)]
 
-# %% ../../nbs/17_certificate_making.ipynb #12181cca
+# %% ../../nbs/17_certificate_making.ipynb #1f2eabc3
 def prove(columns: Columns, owner: np.ndarray) -> Certificate:
     "The certificate of an optimal owner column, of one group or many."
     level = least_levels(columns, owner)

@@ -149,8 +149,8 @@ class Picture:
 # %% ../../nbs/54_pictures_draw.ipynb #6542acc3
 def compact(number: float) -> str:
     "A number in at most five characters: `9,999`, `12.3k`, `4.61E`."
-    if number < 10_000:
-        return f"{number:,.0f}"
+    if len(plain := f"{number:,.0f}") <= 5:
+        return plain
     power = next(power for power in range(1, 7) if number < 999.5 * 1000 ** power or power == 6)
     return f"{number / 1000 ** power:.3g}" + "kMGTPE"[power - 1]
 

@@ -141,22 +141,20 @@ class SnapshotReader:
         for line, value, complaint in values:
             self.account.position = start + line
             if not complaint and not is_group_document(value):
-                reason = "JSON without topics and members of a group"
-                self.account.ignore("json", reason)
+                self.account.ignore(
+                    "json", "JSON without topics and members of a group")
                 continue
             self.account.rows += 1
-            complaint = complaint or self._keep_document(value, cluster)
-            if complaint:
+            if complaint := complaint or self._keep_document(value, cluster):
                 self.account.reject(self.account.position, complaint)
 
     def _keep_document(self, document, cluster):
         "Keep the group of a document; return a complaint if that is impossible."
-        position = self.account.position
+        position, time = self.account.position, self.time or document.get("time")
         if self.cluster is None:
             cluster = document.get("cluster") or cluster
-        about = {"cluster": cluster, "time": self.time or document.get("time")}
         try:
-            group = group_from_document({**document, **about})
+            group = group_from_document({**document, "cluster": cluster, "time": time})
         except ValueError as error:
             return shown(error)
         key = group.cluster, group.name, group.time, None if group.name else position
@@ -172,9 +170,8 @@ class SnapshotReader:
         "All groups by their keys."
         groups = []
         for cluster, tables in self.tables.items():
-            assembler = Assembler(merge_tables(tables, self.account), self.account,
-                                  cluster, self.time)
-            groups += assembler.groups()
+            facts = merge_tables(tables, self.account)
+            groups += Assembler(facts, self.account, cluster, self.time).groups()
         places = ["group"] * len(groups)          # the key of a group without a name
         in_tables = {(group.cluster, group.name, group.time) for group in groups}
         for (*key, _), (group, position, _) in self.documents.items():

@@ -106,8 +106,8 @@ class Assembler:
         "All groups; uses up the facts."
         self.offsets, rows = self._take_offsets()
         self.columns, shared = self._columns()
-        columns, owned = self.columns, np.zeros(self.columns.size, bool)
-        owned[columns.start[self.facts.owned.topic] + self.facts.owned.partition] = True
+        columns, claims, owned = self.columns, self.facts.owned, np.zeros(self.columns.size, bool)
+        owned[columns.start[claims.topic] + claims.partition] = True
         counts = row_sums(rows, columns.topic_offsets), row_sums(owned, columns.group_offsets), shared
         groups = [self._group(*group) for group in zip(range(len(shared)), *(count.tolist() for count in counts))]
         return [group for group in groups if group is not None]

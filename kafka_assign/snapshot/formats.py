@@ -5,9 +5,9 @@
 # %% auto #0
 __all__ = ['TABLE_KINDS', 'PARSED_KINDS', 'WHY_NOT_PARSED', 'FILLER', 'JOINED_HOST', 'COLUMN_WORD', 'COLUMN_NAME',
            'FIRST_COLUMNS', 'WITH_COMMAS', 'LEAST_TOO_HIGH', 'PARTITION_LIST', 'ASSIGNMENT_DIALECTS', 'TopicNumbers',
-           'ROW_PARSERS', 'REMARKS', 'NAMED_GROUP', 'ROW_WITHOUT_HEADER', 'table_kind', 'is_truncated_header',
-           'excerpt', 'TableLayout', 'layout_of', 'parse_assignment', 'OffsetsRow', 'MemberRow', 'StateRow',
-           'parse_row', 'remark_kind', 'group_in_remark', 'looks_like_a_row']
+           'ROW_PARSERS', 'REMARKS', 'NAMED_GROUP', 'ROW_WITHOUT_HEADER', 'table_kind', 'excerpt', 'TableLayout',
+           'layout_of', 'parse_assignment', 'OffsetsRow', 'MemberRow', 'StateRow', 'parse_row', 'remark_kind',
+           'group_in_remark']
 
 # %% ../../nbs/40_snapshot_formats.ipynb #03a1f0c4
 import re
@@ -38,20 +38,14 @@ WHY_NOT_PARSED: Mapping[str, str] = {
 
 
 def table_kind(columns: Sequence[str]) -> str:
-    "The kind of the table that has these columns; `other` if it is unknown."
-    for kind, needed in TABLE_KINDS:
-        if [column for column in columns if column in needed] == list(needed):
-            return kind
-    return "other"
-
-# %% ../../nbs/40_snapshot_formats.ipynb #03a1f0cc
-def is_truncated_header(columns: Sequence[str]) -> bool:
-    "Whether these columns are the beginning of a header that we parse."
+    "The kind of the table that has these columns; `truncated` if a header that we parse begins so; else `other`."
+    kind = next((kind for kind, needed in TABLE_KINDS
+                 if [column for column in columns if column in needed] == list(needed)), "other")
     *whole, last = columns
-    known = [column for column in whole if column not in ("GROUP", "GROUP-INSTANCE-ID")]
-    beginning = " ".join([*known, last])
-    return any(kind in PARSED_KINDS and " ".join(needed).removeprefix("GROUP ").startswith(beginning)
-               for kind, needed in TABLE_KINDS)
+    beginning = " ".join([*(column for column in whole if column not in ("GROUP", "GROUP-INSTANCE-ID")), last])
+    headers = [" ".join(needed).removeprefix("GROUP ") for kind, needed in TABLE_KINDS if kind in PARSED_KINDS]
+    truncated = kind not in PARSED_KINDS and any(header.startswith(beginning) for header in headers)
+    return "truncated" if truncated else kind
 
 # %% ../../nbs/40_snapshot_formats.ipynb #03a1f0cf
 def excerpt(text: str, length: int = 60) -> str:
@@ -74,9 +68,8 @@ def _cutters(starts):
 def _owner_cells(owner):
     "Consumer, host and client of an `OWNER`; the consumer is `-` if there is no owner."
     client, _, host = owner.rpartition("_/")
-    if owner in ("none", "-"):
-        return {"CONSUMER-ID": "-", "HOST": "-", "CLIENT-ID": "-"}
-    return {"CONSUMER-ID": owner, "HOST": host and f"/{host}", "CLIENT-ID": client}
+    consumer = "-" if owner in ("none", "-") else owner
+    return {"CONSUMER-ID": consumer, "HOST": host and f"/{host}", "CLIENT-ID": client}
 
 # %% ../../nbs/40_snapshot_formats.ipynb #03a1f0d5
 class TableLayout(NamedTuple):
@@ -124,7 +117,7 @@ class TableLayout(NamedTuple):
         cells = self.aligned(line) or self.aligned(filled) or self.squeezed(line)
         if not cells:
             raise ValueError(f"a row must line up with its header up to {self.columns[-1]} (got {excerpt(line)})")
-        return [cell.replace(FILLER, "") for cell in cells]
+        return cells if filled is line else [cell.replace(FILLER, "") for cell in cells]
 
     def cells(self, line: str) -> dict[str, str]:
         "The cells of a row by column, without the blanks around them. Raises `ValueError` if the row cannot be cut."
@@ -136,7 +129,7 @@ class TableLayout(NamedTuple):
 
 # %% ../../nbs/40_snapshot_formats.ipynb #03a1f0d7
 COLUMN_WORD = re.compile(r"COORDINATOR \(ID\)|\S+")
-COLUMN_NAME = re.compile(r"#?[A-Z][A-Z-]*,?|COORDINATOR \(ID\)")
+COLUMN_NAME = re.compile(r"#?[A-Z][A-Z-]*|COORDINATOR \(ID\)")
 FIRST_COLUMNS = ("GROUP", "TOPIC", "CONSUMER-ID", "COORDINATOR")
 WITH_COMMAS = "GROUP, TOPIC, PARTITION, CURRENT OFFSET, LOG END OFFSET, LAG, OWNER"
 
@@ -146,15 +139,12 @@ def layout_of(line: str) -> TableLayout | None:
     if line.strip() == WITH_COMMAS:
         return TableLayout("offsets", tuple(WITH_COMMAS.replace(" ", "-").split(",-")), (), 0)
     words = list(COLUMN_WORD.finditer(line)) if line.lstrip().startswith(FIRST_COLUMNS) else []
-    names = tuple(word[0] for word in words)
+    names = tuple(word[0].removesuffix(",") for word in words)
     if len(words) < 2 or not all(map(COLUMN_NAME.fullmatch, names)):
         return None
-    names = tuple(name.rstrip(",") for name in names)
-    kind = table_kind(names)
-    kind = "truncated" if kind not in PARSED_KINDS and is_truncated_header(names) else kind
     line = line.rstrip("\r\n")
     width = len(line) if line.endswith(" ") else words[-1].start() + 1
-    return TableLayout(kind, names, tuple(word.start() for word in words), width)
+    return TableLayout(table_kind(names), names, tuple(word.start() for word in words), width)
 
 # %% ../../nbs/40_snapshot_formats.ipynb #03a1f0dc
 def _number(text, column, missing=None):
@@ -246,11 +236,6 @@ class MemberRow(NamedTuple):
         "The assignment that counts: the target, if it is shown."
         return self.current if self.target is None else self.target
 
-    @property
-    def named(self) -> tuple[TopicNumbers, ...]:
-        "Both assignments together, as far as they are shown."
-        return (self.current or ()) + (self.target or ())
-
 
 def _named(assignment):
     "The assignment, or None if the names of its topics are not shown."
@@ -331,8 +316,3 @@ def group_in_remark(line: str) -> str:
 # %% ../../nbs/40_snapshot_formats.ipynb #03a1f0f2
 ROW_WITHOUT_HEADER = re.compile(r"\S.*\s(?:\d+|-)\s+(?:\d+|-)\s+(?:\d+|-)\s+(?:-?\d+|-)\s+\S"
                                 r"|\S+\s.*\s/[\w.:]+\s+\S.*\s\d+(?:\s|$)")
-
-
-def looks_like_a_row(line: str) -> bool:
-    "Whether a line could be a row of a table of offsets or members."
-    return ROW_WITHOUT_HEADER.match(line) is not None

@@ -44,9 +44,7 @@ class Facts(NamedTuple):
 # %% ../../nbs/43_snapshot_merge.ipynb #33a1f0ca
 def _ordered(keys):
     "Pairs of group and name by group, then by name as Java orders names."
-    keys = list(keys)
-    ascii_only = "".join(name for _, name in keys).isascii()
-    return sorted(keys, key=None if ascii_only else lambda key: (key[0], java_key(key[1])))
+    return sorted(keys, key=lambda key: (key[0], java_key(key[1])))
 
 
 def _numbers(keys, ordered):
@@ -70,17 +68,16 @@ def _one_description(tables, rows, account):
     keys = [description[:2] for description in descriptions]
     member_of = _numbers(keys, _ordered(set(keys)))
     records = np.array([(number, at) for number, _, at in tables.members], np.int64).reshape(-1, 2).T
-    first, count = np.full(len(keys) + 1, np.iinfo(np.int64).max), np.zeros(len(keys), np.int64)
-    for number, position in (rows.member, rows.position), records:
-        np.minimum.at(first, member_of[number], position)
-        count += np.bincount(number + 1, minlength=len(keys) + 1)[1:]
+    number, position = np.concatenate([(rows.member, rows.position), records], axis=1)
+    first = np.full(len(keys) + 1, np.iinfo(np.int64).max)
+    np.minimum.at(first, member_of[number], position)
+    count = np.bincount(number + 1, minlength=len(keys) + 1)[1:]
     length = np.array([len(host) + len(client) for *_, host, client in descriptions], np.int64)
     best = np.append(most_frequent(member_of[:-1], count, length), True)
-    for number, position in (rows.member, rows.position), records:
-        for at in np.flatnonzero(~best[number]):
-            _, member, host, client = descriptions[number[at]]
-            account.reject(position[at], f"member {shown(member)} must have one host and client id, most rows have "
-                                         f"another (got {shown(host)}, {shown(client)})")
+    for at in np.flatnonzero(~best[number]):
+        _, member, host, client = descriptions[number[at]]
+        account.reject(position[at], f"member {shown(member)} must have one host and client id, most rows have another "
+                                     f"(got {shown(host)}, {shown(client)})")
     good = np.flatnonzero(best[:-1])
     members = [descriptions[number] for number in good[np.argsort(member_of[good])].tolist()]
     listed = np.lexsort((first[:len(members)], np.array([group for group, *_ in members], np.int64)))
@@ -159,7 +156,6 @@ def _owned(rows, records, members, topics):
     "Who owns which partition: by the records of members, else by the rows of offsets."
     assignments = {member: record.owned for member, (record, _) in records.items() if record.owned is not None}
     in_rows = (rows.member >= 0) & ~np.isin(rows.member, list(assignments))
-    in_rows = slice(None) if in_rows.all() else in_rows
     shown_by_rows = rows.member[in_rows], rows.topic[in_rows], rows.partition[in_rows]
     return ClaimColumns(*map(np.concatenate, zip(shown_by_rows, _claims(assignments, members, topics))))
 
@@ -186,7 +182,7 @@ def _within_limits(rows, owned, records, members, topics, groups, account):
     too_high = rows.partition >= most[of_topic[rows.topic]]
     too_late = (lag > largest_lag[of_topic[rows.topic]]) & ~too_high
     bad = {member for member, (record, _) in records.items()
-           for _, numbers in record.named if max(numbers) >= most[members[member][0]]}
+           for _, numbers in record.owned or () if max(numbers) >= most[members[member][0]]}
     size = f"at most {MOST_PARTITIONS:,} partitions"
     for positions, limit in ((rows.position[too_high].tolist(), size),
                              (rows.position[too_late].tolist(), "a lag of less than 2**63 records"),
@@ -202,7 +198,8 @@ def merge_tables(tables: ParsedTables, account: Account) -> Facts:
     "What `tables` show, without contradictions. `tables` has no rows of offsets afterwards."
     members, listed, rows, member_rows = _one_description(tables, tables.take_offsets(), account)
     records = _one_record(member_rows, account)
-    named = {(tables.groups[record.group], topic) for record, _ in records.values() for topic, _ in record.named}
+    named = {(tables.groups[record.group], topic) for record, _ in records.values()
+             for topic, _ in (record.current or ()) + (record.target or ())}
     topics = _ordered({*tables.topics, *named})
     rows = _one_state(rows._replace(topic=_numbers(tables.topics, topics)[rows.topic]), topics, account)
     rows = _in_assignments(rows, records, members, topics, account)

@@ -16,8 +16,8 @@ from typing import NamedTuple
 import numpy as np
 
 from .formats import (
-    FIRST_COLUMNS, LEAST_TOO_HIGH, PARSED_KINDS, WHY_NOT_PARSED, MemberRow, OffsetsRow, StateRow, TableLayout,
-    excerpt, group_in_remark, layout_of, looks_like_a_row, parse_row, remark_kind)
+    FIRST_COLUMNS, LEAST_TOO_HIGH, PARSED_KINDS, ROW_WITHOUT_HEADER, WHY_NOT_PARSED, MemberRow, OffsetsRow, StateRow,
+    TableLayout, excerpt, group_in_remark, layout_of, parse_row, remark_kind)
 from .sources import FEWEST_LINES, LONGEST_NAMES, MOST_COLUMNS, Account
 
 # %% ../../nbs/42_snapshot_parse.ipynb #23a1f0c8
@@ -211,9 +211,7 @@ def first_equal(*texts: np.ndarray, factor: int = HASH_FACTOR) -> np.ndarray:
         mixed ^= mixed >> np.uint64(29)
     _, first, kind = np.unique(mixed, return_index=True, return_inverse=True)
     first = first[kind]
-    if all((text == text[first]).all() for text in texts):
-        return first
-    return np.arange(len(mixed))
+    return first if all((text == text[first]).all() for text in texts) else np.arange(len(mixed))
 
 # %% ../../nbs/42_snapshot_parse.ipynb #23a1e0a6
 def regular_rows(lines: Lines, layout: TableLayout | None, headers: dict[int, TableLayout]) -> OffsetsTable:
@@ -310,7 +308,7 @@ class TextParser:
                 self.group, self.named_by = name, NAMED_BY_REMARK
         elif kind in WHY_NOT_PARSED:
             self.account.ignore(kind, WHY_NOT_PARSED[kind])
-        elif kind == "text" and not looks_like_a_row(line):
+        elif kind == "text" and not ROW_WITHOUT_HEADER.match(line):
             self.account.ignore(kind, f"no output of kafka-consumer-groups.sh: no header, but {excerpt(line)!r}")
         else:
             missing = "a whole header" if kind == "truncated" else "the header of its table"

@@ -90,10 +90,8 @@ def _files_in(folder):
     "The files of a folder and of its folders, except hidden ones."
     for inner, folders, files in os.walk(folder):
         folders[:] = sorted(name for name in folders if not name.startswith("."))
-        for name in sorted(files):
-            if not name.startswith("."):
-                path = os.path.join(inner, name)
-                yield Origin(path, inner, path, named=False)
+        for path in (os.path.join(inner, name) for name in sorted(files) if not name.startswith(".")):
+            yield Origin(path, inner, path, named=False)
 
 
 def origins(source: object) -> Iterator[Origin]:
@@ -110,8 +108,8 @@ def origins(source: object) -> Iterator[Origin]:
         for one in source:
             yield from origins(one)
     else:
-        got = excerpt(repr(source))
-        raise SnapshotError(f"a source must be a path, a file object, text, or several of these (got {got})")
+        raise SnapshotError("a source must be a path, a file object, text, or several of these "
+                            f"(got {excerpt(repr(source))})")
 
 # %% ../../nbs/41_snapshot_sources.ipynb #13a1f0cf
 def clusters_of(found: list[Origin], cluster: str | None) -> dict[str, str]:
@@ -201,8 +199,7 @@ class Account:
             self.rows -= len(self._rejected) - rejected
             del self._rejected[rejected:]
         if has_header and self.rows == rows:
-            entry = self._ignored[-1]["header"]
-            self._ignored[-1]["header"] = entry._replace(reason="a header without rows")
+            self._ignored[-1]["header"] = self._ignored[-1]["header"]._replace(reason="a header without rows")
 
     @property
     def rejects(self) -> list[Reject]:
@@ -215,7 +212,7 @@ class Account:
         return [entry for entries in self._ignored for entry in sorted(entries.values())]
 
 # %% ../../nbs/41_snapshot_sources.ipynb #13a1f0db
-JSON_BEGINS = re.compile(r"""\s*(?:\{\s*(?:["}]|$)|\[\s*(?:[{\["\]]|$))""")
+JSON_BEGINS = re.compile(rb"""\s*(?:\{\s*(?:["}]|$)|\[\s*(?:[{\["\]]|$))""", re.M)
 
 
 def _parsed_json(text):
@@ -230,8 +227,7 @@ def _parsed_json(text):
 
 def begins_like_json(text: bytes) -> bool:
     "Whether the first line that is not blank begins like JSON."
-    first = text.lstrip().split(b"\n", 1)[0]
-    return JSON_BEGINS.match(first.decode("utf-8", "surrogateescape")) is not None
+    return JSON_BEGINS.match(text) is not None
 
 # %% ../../nbs/41_snapshot_sources.ipynb #13a1e0a3
 def json_values(blocks: Iterable[bytes]) -> Iterator[tuple[int, object, str]]:

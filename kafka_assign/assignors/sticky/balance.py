@@ -6,7 +6,7 @@
 __all__ = ['single_class_counts', 'Turn', 'turns', 'even_split', 'uneven_classes', 'fill_in_turns', 'ComponentFlow',
            'balanced_counts']
 
-# %% ../../../nbs/29_sticky_balance.ipynb #12e9df27
+# %% ../../../nbs/29_sticky_balance.ipynb #adc02d48
 from itertools import pairwise
 from typing import NamedTuple
 
@@ -19,7 +19,7 @@ from ...ragged import (
     fill_in_order, rank_in_run, row_lengths, row_maxima, row_minima, row_offsets,
     row_sums, take_rows, total_by_key, water_fill)
 
-# %% ../../../nbs/29_sticky_balance.ipynb #1eadc336
+# %% ../../../nbs/29_sticky_balance.ipynb #6adc2232
 def single_class_counts(classes: Classes, lower: np.ndarray) -> np.ndarray:
     "The best counts if each class is a component; `lower` is the bound of each pair."
     above = classes.owned > lower
@@ -28,7 +28,7 @@ def single_class_counts(classes: Classes, lower: np.ndarray) -> np.ndarray:
     return (lower + fill_in_order(above, classes.offsets, stay)
             + fill_in_order(~above, classes.offsets, extra - stay))
 
-# %% ../../../nbs/29_sticky_balance.ipynb #e9a00284
+# %% ../../../nbs/29_sticky_balance.ipynb #b7ad1324
 class Turn(NamedTuple):
     "Classes of different components, at most one of each."
     rows: slice | np.ndarray
@@ -38,7 +38,7 @@ class Turn(NamedTuple):
     offsets: np.ndarray
     "where the pairs of each class begin among these"
 
-# %% ../../../nbs/29_sticky_balance.ipynb #dc076621
+# %% ../../../nbs/29_sticky_balance.ipynb #4811195e
 def turns(offsets: np.ndarray, component: np.ndarray, rows: np.ndarray,
           priority: np.ndarray) -> list[Turn]:
     "The chosen rows in turns; those of a `component` in ascending order of `priority`."
@@ -56,7 +56,7 @@ def turns(offsets: np.ndarray, component: np.ndarray, rows: np.ndarray,
             found.append(Turn(order[a:b], pairs, ends))
     return found
 
-# %% ../../../nbs/29_sticky_balance.ipynb #c69136ae
+# %% ../../../nbs/29_sticky_balance.ipynb #16a88d1e
 def even_split(size: np.ndarray, offsets: np.ndarray) -> np.ndarray:
     "Each row's size split evenly among its pairs, the remainder at regular intervals."
     length = row_lengths(offsets)
@@ -73,14 +73,14 @@ def even_split(size: np.ndarray, offsets: np.ndarray) -> np.ndarray:
     split += share.repeat(length)
     return split.astype(np.int32, copy=False)
 
-# %% ../../../nbs/29_sticky_balance.ipynb #fa73e9a9
+# %% ../../../nbs/29_sticky_balance.ipynb #63b5bb57
 def uneven_classes(classes: Classes, count: np.ndarray, load: np.ndarray) -> np.ndarray:
     "Classes of which a member could give a partition to one with two partitions less."
     loads = load[classes.member]
     highest = row_maxima(np.where(count > 0, loads, -1), classes.offsets)
     return np.flatnonzero(highest - row_minima(loads, classes.offsets) > 1)
 
-# %% ../../../nbs/29_sticky_balance.ipynb #eb219b8e
+# %% ../../../nbs/29_sticky_balance.ipynb #e9026f30
 def fill_in_turns(classes: Classes, component: np.ndarray, load: np.ndarray,
                   passes: int = 0) -> tuple[np.ndarray, np.ndarray]:
     """Counts per pair if all classes fill the smallest loads, and the loads then.
@@ -108,7 +108,7 @@ def fill_in_turns(classes: Classes, component: np.ndarray, load: np.ndarray,
             count[turn.pairs], load[member] = share, others + share
     return count, load
 
-# %% ../../../nbs/29_sticky_balance.ipynb #42030d57
+# %% ../../../nbs/29_sticky_balance.ipynb #143c4436
 class ComponentFlow:
     "Counts of components on their way to loads of `lower` partitions or one more."
 
@@ -156,9 +156,8 @@ class ComponentFlow:
             open_ &= ~self.above[given.member]
             part, pair = given._replace(size=free).among(open_)
             if len(part.size):
-                over = self.load - self.lower
-                share, over = fill_in_turns(part, self.component, over)
-                self.count[owned][pair] += share
+                gain, over = fill_in_turns(part, self.component, self.load - self.lower)
+                self.count[owned][pair] += gain
                 self.load = self.lower + over
         self.free[:self.real] = given.size - row_sums(self.count[owned], given.offsets)
         self._hand_out_slack()
@@ -224,13 +223,12 @@ class ComponentFlow:
                 potential=np.concatenate([self.potential[part.members],
                                           self.class_potential[rows]]))
             graph.supply(np.concatenate([self.excess[part.members], self.free[rows]]))
-            left = push_cheapest(graph, raises)
             key = np.concatenate([self.component[part.members], self.key[rows]])
-            failed[key[left]] = True
+            failed[key[push_cheapest(graph, raises)]] = True
             self.count[part.pairs] = graph.count
         return failed
 
-# %% ../../../nbs/29_sticky_balance.ipynb #1a7404a6
+# %% ../../../nbs/29_sticky_balance.ipynb #8ac4074b
 def balanced_counts(classes: Classes, component: np.ndarray, lower: np.ndarray,
             trial: bool) -> tuple[np.ndarray, np.ndarray]:
     "The best counts per pair, and a mask of the members of components that failed."

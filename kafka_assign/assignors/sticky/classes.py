@@ -20,20 +20,20 @@ from kafka_assign.ragged import (
 class Tuning:
     "Numbers that choose between ways to the same result, each with what it earns."
 
+    # cells of the table that finds pairs: 128 MiB; above, a binary search saves memory
     pair_table = 1 << 25
-    "cells of the table that finds pairs: 128 MiB; above, a binary search saves memory"
+    # pairs of a component below which levels are computed at once: 1.3 x on batches
     small_component = 300
-    "pairs of a component below which levels are computed at once: 1.3 x on batches"
+    # units of excess, and one per member, for which a trial pays: 3 x on RANDOM5
     trial_excess = 500
-    "units of excess, and one per member, for which a trial pays: 3 x on NESTED_FINE"
+    # price raises before a trial fails; one that succeeds needs 5: 6 x on NESTED_FINE
     trial_raises = 5
-    "price raises before a trial fails; one that succeeds needs 5: 8 x on NESTED_FINE"
+    # pairs of components that share a graph: the size of its sets is bounded
     graph_pairs = 2_000
-    "pairs of small components that share a residual graph: 1.5 x on batches"
+    # passes over uneven classes; the rest is decomposed: 1.5 x on RANDOM5 SKEWED
     fill_passes = 11
-    "passes over uneven classes: what is uneven after that is decomposed anyway"
+    # partitions from which only the highest numbers are searched: 4 x on JOIN_ONE
     released_share = 100_000
-    "partitions from which only the highest numbers are searched: 4 x on JOIN_ONE"
 
 # %% ../../../nbs/27_sticky_classes.ipynb #13251024
 def member_hashes(members: int) -> np.ndarray:

@@ -5,7 +5,7 @@
 # %% auto #0
 __all__ = ['first_numbers', 'released_partitions', 'free_partitions', 'owners_from_counts']
 
-# %% ../../../nbs/31_sticky_expand.ipynb #4a480d9f
+# %% ../../../nbs/31_sticky_expand.ipynb #4563af17
 import numpy as np
 
 from .classes import Compressed, Tuning
@@ -13,7 +13,7 @@ from ...columns import Columns
 from ...ragged import (
     deal_shares, row_offsets, row_ranges, stable_order, take_rows)
 
-# %% ../../../nbs/31_sticky_expand.ipynb #f3969d5a
+# %% ../../../nbs/31_sticky_expand.ipynb #09687650
 def first_numbers(partitions: np.ndarray, row: np.ndarray,
                   share: np.ndarray) -> np.ndarray:
     "For each class the highest number from which on it has that `share` of partitions."
@@ -28,7 +28,7 @@ def first_numbers(partitions: np.ndarray, row: np.ndarray,
         low, high = np.where(enough, middle, low), np.where(enough, high, middle)
     return low
 
-# %% ../../../nbs/31_sticky_expand.ipynb #98508314
+# %% ../../../nbs/31_sticky_expand.ipynb #0949d7a3
 def released_partitions(columns: Columns, compressed: Compressed,
                         count: np.ndarray) -> np.ndarray:
     "Partitions that leave their owners: the last ones of a pair by (partition, topic)."
@@ -37,13 +37,12 @@ def released_partitions(columns: Columns, compressed: Compressed,
     gone, row = (owned - count)[over], np.searchsorted(offsets, over, side="right") - 1
     number = np.full(len(count) + 1, -1, np.int32)           # of each pair in `over`
     number[over] = np.arange(len(over), dtype=np.int32)
-    losing = np.append(np.bincount(row, minlength=rows), 0)
-    topics = np.flatnonzero(losing[compressed.class_of])
+    owners = np.bincount(row, minlength=rows)            # how many lose some of a class
+    topics = np.flatnonzero(np.append(owners, 0)[compressed.class_of])
     of, partitions = compressed.class_of[topics], columns.partitions[topics]
     share = np.ones(rows)
     if partitions.sum() >= Tuning.released_share:
-        leave, owners, had = (
-            np.bincount(row, weight, rows) for weight in (gone, None, owned[over]))
+        leave, had = (np.bincount(row, units, rows) for units in (gone, owned[over]))
         share = (2 * leave + 8 * owners) / np.maximum(had, 1)
     while True:
         first = columns.start[topics] + first_numbers(partitions, of, share)[of]
@@ -62,7 +61,7 @@ def released_partitions(columns: Columns, compressed: Compressed,
     last = row_ranges(row_offsets(found)[1:] - gone, gone)[1]
     return places[mine[order[last]]]
 
-# %% ../../../nbs/31_sticky_expand.ipynb #7e272051
+# %% ../../../nbs/31_sticky_expand.ipynb #5cee408b
 def free_partitions(columns: Columns, class_of: np.ndarray,
                     owner: np.ndarray) -> np.ndarray:
     "Partitions that shall have an owner, class by class, by (topic, partition)."
@@ -72,7 +71,7 @@ def free_partitions(columns: Columns, class_of: np.ndarray,
         return free
     return free[take_rows(np.searchsorted(free, columns.start), topics)[1]]
 
-# %% ../../../nbs/31_sticky_expand.ipynb #843494f2
+# %% ../../../nbs/31_sticky_expand.ipynb #8530fd19
 def owners_from_counts(columns: Columns, compressed: Compressed,
                        count: np.ndarray) -> np.ndarray:
     "The owner column with `count` partitions per pair, of which the most are kept."

@@ -5,7 +5,7 @@
 # %% auto #0
 __all__ = ['bits', 'mask_of', 'arc_sets', 'ResidualGraph', 'layers_from', 'send_from', 'push', 'push_cheapest']
 
-# %% ../../../nbs/28_sticky_flow.ipynb #b8c6dc10
+# %% ../../../nbs/28_sticky_flow.ipynb #114fe451
 from collections.abc import Iterator
 from bisect import bisect_left
 from itertools import pairwise
@@ -14,7 +14,7 @@ import numpy as np
 
 from ...ragged import row_of
 
-# %% ../../../nbs/28_sticky_flow.ipynb #5550b584
+# %% ../../../nbs/28_sticky_flow.ipynb #169b003f
 def bits(nodes: int) -> Iterator[int]:
     "The nodes of a set, ascending."
     while nodes:
@@ -22,12 +22,12 @@ def bits(nodes: int) -> Iterator[int]:
         yield lowest.bit_length() - 1
         nodes ^= lowest
 
-# %% ../../../nbs/28_sticky_flow.ipynb #5a22b801
+# %% ../../../nbs/28_sticky_flow.ipynb #8d8624be
 def mask_of(chosen: np.ndarray) -> int:
     "The set of all chosen nodes."
     return int.from_bytes(np.packbits(chosen, bitorder="little").tobytes(), "little")
 
-# %% ../../../nbs/28_sticky_flow.ipynb #bb6210e5
+# %% ../../../nbs/28_sticky_flow.ipynb #7d1d09af
 def arc_sets(offsets: np.ndarray, member: np.ndarray, members: int, code: np.ndarray,
              by_class: list[int], by_member: list[int]) -> list[list[int]]:
     """Sets of the pairs that have a bit in their `code`, uint8.
@@ -44,7 +44,7 @@ def arc_sets(offsets: np.ndarray, member: np.ndarray, members: int, code: np.nda
             sets.append([int.from_bytes(row, "little") for row in packed])
     return sets
 
-# %% ../../../nbs/28_sticky_flow.ipynb #72f3f3cc
+# %% ../../../nbs/28_sticky_flow.ipynb #738e03c9
 class ResidualGraph:
     """Flow from classes to members, at cost 1 for each unit not owned by its member.
 
@@ -125,7 +125,7 @@ class ResidualGraph:
 
     def is_closed(self, nodes: int) -> bool:
         "Whether no arc of any cost leads out of a set of nodes."
-        return not any((self.free[node] | self.costly[node]) & ~nodes for node in bits(nodes))
+        return not any((self.free[n] | self.costly[n]) & ~nodes for n in bits(nodes))
 
     def raise_potentials(self, nodes: int) -> None:
         "Raise the potential of all these nodes by one."
@@ -138,7 +138,7 @@ class ResidualGraph:
                 for node in bits(raised):
                     self.potential[node] = potential + 1
 
-# %% ../../../nbs/28_sticky_flow.ipynb #1800c749
+# %% ../../../nbs/28_sticky_flow.ipynb #25a3a37d
 def layers_from(graph: ResidualGraph, start: int, goal: int,
                 closed: int) -> tuple[list[int] | None, int]:
     "Sets of nodes by distance from `start` to the first in `goal`, and all reached."
@@ -155,7 +155,7 @@ def layers_from(graph: ResidualGraph, start: int, goal: int,
     layers[-1] &= goal
     return layers, seen & ~closed
 
-# %% ../../../nbs/28_sticky_flow.ipynb #777e5998
+# %% ../../../nbs/28_sticky_flow.ipynb #8457a6be
 def send_from(graph: ResidualGraph, node: int, layers: list[int]) -> bool:
     "Augment along one path from a node through the layers, if there is one."
     path = [node]
@@ -172,7 +172,7 @@ def send_from(graph: ResidualGraph, node: int, layers: list[int]) -> bool:
             layers[depth] &= ~(1 << path.pop())
     return False
 
-# %% ../../../nbs/28_sticky_flow.ipynb #209a2eff
+# %% ../../../nbs/28_sticky_flow.ipynb #d972bb0a
 def push(graph: ResidualGraph, closed: int = 0) -> int:
     "Send units along admissible arcs until none can move; the nodes still reached."
     start, goal = mask_of(graph.excess > 0), mask_of(graph.deficit > 0)
@@ -184,11 +184,10 @@ def push(graph: ResidualGraph, closed: int = 0) -> int:
         for node in bits(layers[0]):
             while graph.excess[node] and send_from(graph, node, layers):
                 pass
-            if not graph.excess[node]:
-                start &= ~(1 << node)
+        start = mask_of(graph.excess > 0)
         goal |= layers[-1]
 
-# %% ../../../nbs/28_sticky_flow.ipynb #a8f5da02
+# %% ../../../nbs/28_sticky_flow.ipynb #1c3fda37
 def push_cheapest(graph: ResidualGraph, raises: int) -> np.ndarray:
     "Send units along cheapest paths; mask of nodes with units left at the end."
     for _ in range(raises + 1):

@@ -9,7 +9,7 @@ __all__ = ['SUMMARY_KEYS', 'KNOWN_OR_NONE', 'NAMED_AT_ONCE', 'summary_of', 'Assi
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from itertools import pairwise
+from itertools import pairwise, repeat
 
 import numpy as np
 
@@ -111,7 +111,7 @@ class Assignment(Mapping):
     def __getitem__(self, member: str) -> list[TopicPartition]:
         i, (offsets, positions) = self._member_index[member], self._rows
         pairs = zip(*self._named(positions[offsets[i]:offsets[i + 1]]))
-        return list(map(TopicPartition._make, pairs))
+        return list(map(tuple.__new__, repeat(TopicPartition), pairs))  # twice as fast
 
     def __contains__(self, member: object) -> bool:     # that of `Mapping` makes a list
         return member in self._member_index

@@ -78,12 +78,8 @@ class ClaimColumns(NamedTuple):
     "the number of the partition within its topic; a number that the topic does not have is allowed"
 
 # %% ../nbs/10_build.ipynb #5bc88e2a
-def _previous(columns, claims, generation):
-    "The valid previous owner of each partition, from `ClaimColumns` or from a ready column."
-    if not isinstance(claims, ClaimColumns):
-        owner = claims.astype(np.int32)
-        owner[~columns.owners_subscribed(owner)] = -1
-        return owner
+def _previous_by_claims(columns, claims, generation):
+    "The valid previous owner of each partition."
     member, topic, partition = claims
     exists = (topic >= 0) & (partition >= 0) & (partition < np.append(columns.partitions, 0)[topic])
     if not exists.all():
@@ -142,14 +138,16 @@ def build_columns(
     Topics are numbered by (group, name), members by (group, id). `subscriptions` are ragged rows,
     as `subscriber_rows` makes them. `missing` marks topics without metadata (default: none), and
     `listed` holds the members in the order in which each group lists them (default: by id).
-    `claims` are `ClaimColumns`, or a column of previous owners (-1 = none). `generation` (default -1) and
-    `instance` have an entry per member; `instance` is the rank of its instance id in Java's order,
-    -1 = dynamic member. `lag` and `offsets` are columns over partitions. The codes in `racks` are
-    in the order of the racks' names within each group.
+    `claims` are `ClaimColumns`, or a column of previous owners (-1 = none). `generation` (default
+    -1) and `instance` have an entry per member; `instance` is the rank of its instance id in Java's
+    order, -1 = dynamic member. `lag` and `offsets` are columns over partitions. The codes in
+    `racks` are in the order of the racks' names within each group.
     """
     check_sizes(partitions, topic_offsets)
-    previous = np.full(int(partitions.sum()), -1, np.int32)
     group_offsets = row_offsets(partitions)[topic_offsets]
+    claimed = isinstance(claims, ClaimColumns)
+    known = claims is not None and not claimed
+    previous = claims.astype(np.int32) if known else np.full(group_offsets[-1], -1, np.int32)
     columns = Columns(
         topic_offsets.astype(np.int64), member_offsets.astype(np.int64),
         partitions.astype(np.int64),
@@ -158,6 +156,8 @@ def build_columns(
         _turns(instance, member_offsets), previous, _lag_column(lag, offsets, group_offsets),
         _dense_racks(racks, member_offsets, group_offsets),
         None if listed is None else listed.astype(np.int32))
-    if claims is not None:                   # whether a claim counts depends on the other columns
-        previous[:] = _previous(columns, claims, generation)
+    if known:                               # whether an owner counts depends on the other columns
+        previous[~columns.owners_subscribed(previous)] = -1
+    elif claimed:
+        previous[:] = _previous_by_claims(columns, claims, generation)
     return columns

@@ -23,7 +23,7 @@ def read_only(array: np.ndarray) -> np.ndarray:
     view.flags.writeable = False
     return view
 
-# %% ../nbs/02_columns.ipynb #4aa56752
+# %% ../nbs/02_columns.ipynb #430d7233
 def same_content(one: object, other: object) -> bool:
     "Whether two values are equal; arrays, and tuples of arrays, are compared entry by entry."
     if isinstance(one, np.ndarray) and isinstance(other, np.ndarray):
@@ -32,7 +32,7 @@ def same_content(one: object, other: object) -> bool:
         return len(one) == len(other) and all(map(same_content, one, other))
     return type(one) is type(other) and one == other
 
-# %% ../nbs/02_columns.ipynb #3d078717
+# %% ../nbs/02_columns.ipynb #b2a98330
 def positions_by_number(column: np.ndarray, count: int) -> tuple[np.ndarray, np.ndarray]:
     "The positions of each number from 0 to `count` - 1, as ragged rows; those of -1 are left out."
     offsets = row_offsets(np.bincount(column + 1, minlength=count + 1))[1:]
@@ -102,25 +102,10 @@ class Columns:
     def __reduce__(self):                                # copies and pickles are read-only, too
         return Columns, tuple(getattr(self, column.name) for column in fields(self))
 
-    @property
-    def groups(self) -> int:
-        "The number of groups."
-        return len(self.topic_offsets) - 1
-
-    @property
-    def size(self) -> int:
-        "The number of partitions."
-        return int(self.start[-1])
-
-    @property
-    def member_count(self) -> int:
-        "The number of members."
-        return int(self.member_offsets[-1])
-
-    @property
-    def topic_count(self) -> int:
-        "The number of topics."
-        return int(self.topic_offsets[-1])
+    groups = property(lambda self: len(self.topic_offsets) - 1, doc="The number of groups.")
+    topic_count = property(lambda self: len(self.partitions), doc="The number of topics.")
+    member_count = property(lambda self: len(self.turn), doc="The number of members.")
+    size = property(lambda self: len(self.previous), doc="The number of partitions.")
 
     @cached_property
     def start(self) -> np.ndarray:
@@ -178,14 +163,21 @@ class Columns:
             return inside
         if len(self.subscribers) == self.cell_offsets[-1]:     # all members subscribe to all topics
             return inside
-        pairs = np.repeat(self.first_cell, self.subscriber_counts) + self.subscribers
         wanted = self.first_cell[topic] + member
         if self.cell_offsets[-1] <= LARGEST_CELL_TABLE:
-            table = np.zeros(int(self.cell_offsets[-1]), bool)
-            table[pairs] = True
-            return table[wanted]
-        found = np.searchsorted(pairs, wanted)
-        return np.append(pairs, -1)[found] == wanted
+            return self._cell_table()[wanted]
+        pairs = self._subscribed_cells()
+        return np.append(pairs, -1)[np.searchsorted(pairs, wanted)] == wanted
+
+    def _subscribed_cells(self):
+        "The cells of all pairs of a topic and a subscriber, ascending."
+        return np.repeat(self.first_cell, self.subscriber_counts) + self.subscribers
+
+    def _cell_table(self):
+        "The table of subscribers, bool, one cell per topic and member of its group; and one more."
+        table = np.zeros(int(self.cell_offsets[-1]) + 1, bool)
+        table[self._subscribed_cells()] = True
+        return table
 
     def owners_subscribed(self, owner: np.ndarray) -> np.ndarray:
         "`subscribed(topic_of, owner)` for a whole owner column, in a third of the time."
@@ -198,17 +190,15 @@ class Columns:
         inside = (owner >= begin) & (owner < end)
         if len(self.subscribers) == self.cell_offsets[-1]:     # all members subscribe to all topics
             return inside
-        table = np.zeros(int(self.cell_offsets[-1]) + 1, bool)
-        table[np.repeat(self.first_cell, self.subscriber_counts) + self.subscribers] = True
         cell = np.repeat(self.first_cell.astype(owner.dtype), self.partitions) + owner
-        inside &= table.take(cell, mode="clip")            # an owner outside hits an arbitrary cell
-        return inside
+        return inside & self._cell_table().take(cell, mode="clip")      # clip: owners outside
 
 # %% ../nbs/02_columns.ipynb #f71847cb
 def _joined_numbers(parts, shifts):
     "Columns of numbers back to back, each shifted; -1 stays."
-    shifted = [np.where(part < 0, -1, part + shift) for part, shift in zip(parts, shifts)]
-    return np.concatenate([np.zeros(0, np.int32), *shifted]).astype(np.int32)
+    joined = np.concatenate([np.zeros(0, np.int32), *parts])
+    shift = np.repeat(shifts, [len(part) for part in parts])
+    return np.where(joined < 0, -1, joined + shift).astype(np.int32)
 
 
 def _joined_offsets(parts):
@@ -230,7 +220,7 @@ def _joined_racks(parts):
                                  np.zeros(0, np.int32)) for part in parts]
     counts = [1 + max(r.member.max(initial=-1), r.replicas.max(initial=-1)) for r in racks]
     member, offsets, replicas = zip(*racks)
-    shifts = row_offsets(np.array(counts))
+    shifts = row_offsets(np.array(counts))[:-1]
     return Racks(_joined_numbers(member, shifts), _joined_offsets(offsets),
                  _joined_numbers(replicas, shifts))
 
@@ -239,7 +229,8 @@ def side_by_side(parts: Sequence[Columns]) -> Columns:
     "The columns of several groups as those of one union, in the order given."
     def each(name):
         return [getattr(part, name) for part in parts]
-    first_member = row_offsets(np.array([part.member_count for part in parts], np.int64))
+    counts = np.array([part.member_count for part in parts], np.int64)
+    first_member = row_offsets(counts)[:-1]
     return Columns(
         **{name: _joined_offsets(each(name))
            for name in ("topic_offsets", "member_offsets", "subscriber_offsets")},
@@ -266,15 +257,15 @@ def one_group(columns: Columns, group: int) -> Columns:
         slice(*offsets[group:group + 2].tolist())
         for offsets in (columns.topic_offsets, columns.member_offsets, columns.group_offsets))
     subscriber_offsets = columns.subscriber_offsets[topics.start:topics.stop + 1]
-    def alone(part):
-        return np.where(part < 0, -1, part - members.start).astype(np.int32)
+    previous = columns.previous[partitions]
     return Columns(
         topic_offsets=np.array([0, topics.stop - topics.start]),
         member_offsets=np.array([0, members.stop - members.start]),
         partitions=columns.partitions[topics], missing=columns.missing[topics],
         subscriber_offsets=subscriber_offsets - subscriber_offsets[0],
-        subscribers=alone(columns.subscribers[slice(*subscriber_offsets[[0, -1]])]),
-        turn=alone(columns.turn[members]), previous=alone(columns.previous[partitions]),
+        subscribers=columns.subscribers[slice(*subscriber_offsets[[0, -1]])] - members.start,
+        turn=columns.turn[members] - members.start,
+        previous=np.where(previous < 0, previous, previous - members.start),
         lag=None if columns.lag is None else columns.lag[partitions],
         racks=_racks_alone(columns.racks, members, partitions),
-        listed=alone(columns.listed[members]))
+        listed=columns.listed[members] - members.start)

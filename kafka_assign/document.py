@@ -149,7 +149,7 @@ def read_document(text: str) -> Group:
         raise GroupError("a group must be JSON (got brackets nested too deeply)") from None
     return group_from_document(document)
 
-# %% ../nbs/15_document.ipynb #91c6d95d
+# %% ../nbs/15_document.ipynb #9b4def76
 def write_document(group: Group) -> str:
     "A group as one line of JSON."
     return json.dumps(group_to_document(group), ensure_ascii=False)

@@ -5,7 +5,7 @@
 # %% auto #0
 __all__ = ['SHOWN_MEMBERS', 'Group']
 
-# %% ../nbs/13_group.ipynb #4d2cd3fa
+# %% ../nbs/13_group.ipynb #8e6931d1
 import dataclasses
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, fields
@@ -26,10 +26,10 @@ from .names import counted, quoted
 from .tables import Table
 from .ragged import row_of
 
-# %% ../nbs/13_group.ipynb #ed575ead
+# %% ../nbs/13_group.ipynb #f80a176e
 SHOWN_MEMBERS = 10              # a notebook shows as many members of a group
 
-# %% ../nbs/13_group.ipynb #ffd21ffd
+# %% ../nbs/13_group.ipynb #f02e056c
 @dataclass(frozen=True, eq=False, init=False, repr=False)
 class Group:
     """A consumer group: topics, members, their claims, lag. Raises `GroupError`.

@@ -6,7 +6,7 @@
 __all__ = ['ABOUT', 'TYPES', 'CLAIMS_AT_ONCE', 'checked_about', 'checked_ids', 'places_of', 'column_by_topic', 'resized',
            'checked_counts', 'columns_by_name', 'take_by_topic', 'columns_from_arrays']
 
-# %% ../nbs/12_inputs.ipynb #29c58996
+# %% ../nbs/12_inputs.ipynb #e43eda26
 from collections.abc import Mapping, Sequence
 from itertools import chain, islice, repeat
 from operator import itemgetter
@@ -20,7 +20,7 @@ from .members import Member, checked_generation, checked_name
 from .names import counted, did_you_mean, java_order, java_sorted, quoted, shown
 from .ragged import row_of, row_offsets, take_rows
 
-# %% ../nbs/12_inputs.ipynb #af53a279
+# %% ../nbs/12_inputs.ipynb #9bc6cfdc
 ABOUT = {"name": "", "type": "", "state": "", "strategy": "", "generation": -1, "time": "",
          "cluster": "", "inferred": ""}
 TYPES = ("", "classic", "consumer", "share")
@@ -37,7 +37,7 @@ def checked_about(about: Mapping) -> dict:
             f"type must be classic, consumer, share or empty (got {quoted(about['type'])})")
     return about | {"type": about["type"].lower()}
 
-# %% ../nbs/12_inputs.ipynb #fcdca721
+# %% ../nbs/12_inputs.ipynb #07d2906d
 def checked_ids(ids: Mapping | None) -> dict:
     "Topic ids by topic."
     if not isinstance(ids or {}, Mapping):
@@ -45,7 +45,7 @@ def checked_ids(ids: Mapping | None) -> dict:
     return {checked_name(topic, "a topic"): checked_name(value, f"the id of topic {quoted(topic)}")
             for topic, value in (ids or {}).items()}
 
-# %% ../nbs/12_inputs.ipynb #d88ce0fa
+# %% ../nbs/12_inputs.ipynb #16a47008
 CLAIMS_AT_ONCE = 1 << 12          # both passes over them find them in the cache
 
 
@@ -85,7 +85,7 @@ def _coded_claims(members, index):
     member = np.arange(len(members)).repeat([len(member.owned) for member in members])
     return ClaimColumns(member, np.concatenate(topics), np.concatenate(numbers))
 
-# %% ../nbs/12_inputs.ipynb #24397d54
+# %% ../nbs/12_inputs.ipynb #ad64ae02
 def _subscriber_rows(members, index):
     "Ragged rows of the subscribers of each topic."
     distinct = {id(member.topics): member.topics for member in members}
@@ -99,7 +99,7 @@ def _subscriber_rows(members, index):
     topic = np.concatenate([np.zeros(0, np.int64), *wanted])
     return subscriber_rows(topic, member, len(index), len(members))
 
-# %% ../nbs/12_inputs.ipynb #83da73ad
+# %% ../nbs/12_inputs.ipynb #d25a9b64
 def places_of(key: str | tuple[str, int], what: str, index: Mapping[str, int],
               start: np.ndarray) -> slice:
     "The positions of a topic's partitions, or of one partition (topic, number), in a column."
@@ -115,7 +115,7 @@ def places_of(key: str | tuple[str, int], what: str, index: Mapping[str, int],
     first = int(start[at]) + (number or 0)
     return slice(first, first + (count if number is None else 1))
 
-# %% ../nbs/12_inputs.ipynb #8baee30a
+# %% ../nbs/12_inputs.ipynb #84758067
 def _whole_numbers(values, what):
     "An int64 array of one dimension."
     try:
@@ -144,20 +144,20 @@ def _per_partition(values, what, index, start):
         column[places] = given
     return column
 
-# %% ../nbs/12_inputs.ipynb #44720017
+# %% ../nbs/12_inputs.ipynb #98d481ae
 def column_by_topic(column: np.ndarray, topics: Sequence[str],
                     start: np.ndarray) -> dict[str, np.ndarray]:
     "The entries of each topic in a column over partitions."
     ends = start.tolist()
     return {topic: column[first:end] for topic, first, end in zip(topics, ends, ends[1:])}
 
-# %% ../nbs/12_inputs.ipynb #561f09c4
+# %% ../nbs/12_inputs.ipynb #a5583185
 def resized(by_topic: Mapping[str, np.ndarray], counts: Mapping[str, int]) -> dict[str, np.ndarray]:
     "Arrays by topic, cut or filled up with -1 to `counts`; other topics are left out."
     return {topic: np.append(had, np.full(max(counts[topic] - len(had), 0), -1))[:counts[topic]]
             for topic, had in by_topic.items() if topic in counts}
 
-# %% ../nbs/12_inputs.ipynb #4753e663
+# %% ../nbs/12_inputs.ipynb #6aa53c7a
 def _lag_and_offsets(lag, offsets, reset, index, start):
     "The lag column and the `Offsets` for `build_columns`; `offsets` are mappings by name, or None."
     given = any(values is not None for values in offsets.values())
@@ -169,7 +169,7 @@ def _lag_and_offsets(lag, offsets, reset, index, start):
                for name, values in offsets.items()}
     return None, Offsets(**columns, reset=checked_name(reset, "reset"))
 
-# %% ../nbs/12_inputs.ipynb #63f8fadf
+# %% ../nbs/12_inputs.ipynb #3631ea29
 def _replica_racks(partition_racks, index, start):
     "The racks of each partition's replicas."
     rows, what = [()] * int(start[-1]), "partition_racks"
@@ -200,7 +200,7 @@ def _coded_racks(members, partition_racks, index, start):
     replicas = row_offsets(np.array([len(row) for row in rows], np.int64))
     return Racks(codes[:len(members)], replicas, codes[len(members):])
 
-# %% ../nbs/12_inputs.ipynb #21dbb79d
+# %% ../nbs/12_inputs.ipynb #32d0f8d5
 def checked_counts(topics: Mapping[str, int]) -> dict[str, int]:
     "Numbers of partitions by topic, as plain names and numbers."
     if not isinstance(topics, Mapping):
@@ -215,14 +215,14 @@ def checked_counts(topics: Mapping[str, int]) -> dict[str, int]:
         counts[name] = int(count)
     return counts
 
-# %% ../nbs/12_inputs.ipynb #bb1ae90c
+# %% ../nbs/12_inputs.ipynb #7aadc129
 def _instance_codes(members):
     "The rank of each member's instance id, -1 = dynamic; None where all members are dynamic."
     known = java_sorted({member.instance_id for member in members} - {None})
     code = {instance: i for i, instance in enumerate(known)}
     return np.array([code.get(member.instance_id, -1) for member in members]) if code else None
 
-# %% ../nbs/12_inputs.ipynb #4e802c84
+# %% ../nbs/12_inputs.ipynb #b93dc33b
 def columns_by_name(
         topics: Mapping[str, int], members: Sequence[Member], listed: np.ndarray, *,
         lag: Mapping | None = None, committed: Mapping | None = None,
@@ -247,7 +247,7 @@ def columns_by_name(
         racks=_coded_racks(members, partition_racks, index, start))
     return names, columns, offsets
 
-# %% ../nbs/12_inputs.ipynb #3e218e78
+# %% ../nbs/12_inputs.ipynb #138e9001
 def _sorted_names(names, what):
     "The sorted names, the position each comes from, and the rank of each name as given."
     kind = f"a {what}"
@@ -262,14 +262,14 @@ def _sorted_names(names, what):
             raise GroupError(f"{kind} must be unique (got {shown(one)} twice)")
     return ordered, order, np.argsort(order)
 
-# %% ../nbs/12_inputs.ipynb #5b6c8cec
+# %% ../nbs/12_inputs.ipynb #b994ba76
 def take_by_topic(partitions: np.ndarray, order: np.ndarray) -> np.ndarray | slice:
     "The position of each entry of a topic-major column once its topics are put in `order`."
     if len(order) == len(partitions) and (np.diff(order) > 0).all():
         return slice(None)
     return take_rows(row_offsets(partitions), order)[1]
 
-# %% ../nbs/12_inputs.ipynb #2bd3c692
+# %% ../nbs/12_inputs.ipynb #cfb4ca6b
 def _rows_of_pairs(indptr, indices, members, topics):
     "Ragged rows of the subscribers of each topic, from the compressed rows of a matrix."
     indptr, indices = (_whole_numbers(part, "subscriptions") for part in (indptr, indices))
@@ -300,7 +300,7 @@ def _rows_of_matrix(subscriptions, members, topics):
     cells = np.flatnonzero(by_topic).astype(np.int32)
     return row_offsets(counts), cells - np.repeat(first, counts)
 
-# %% ../nbs/12_inputs.ipynb #742f8664
+# %% ../nbs/12_inputs.ipynb #a1f246d9
 def _column(values, what, size):
     column = _whole_numbers(values, what)
     if column.shape != (size,):
@@ -319,7 +319,7 @@ def _coded_owners(previous, rank):
         return previous
     return np.append(rank, -1).astype(np.int32)[previous]
 
-# %% ../nbs/12_inputs.ipynb #d9e6bb1a
+# %% ../nbs/12_inputs.ipynb #f47baee0
 def columns_from_arrays(
         topics: Sequence[str], partitions: np.ndarray, members: Sequence[str], subscriptions,
         previous: np.ndarray | None = None, lag: np.ndarray | None = None,

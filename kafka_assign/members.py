@@ -30,7 +30,7 @@ def checked_name(name: str, what: str) -> str:
         raise GroupError(f"{what} must be text that UTF-8 can encode (got {shown(name)})")
     return name if type(name) is str else str.__str__(name)
 
-# %% ../nbs/11_members.ipynb #fae60685
+# %% ../nbs/11_members.ipynb #eea13854
 def known_name(name: str, known: Collection[str], what: str, must: str) -> str:
     "`name`, if it is `known`; otherwise `GroupError` with what it `must` be and the nearest name."
     if checked_name(name, what) in known:
@@ -101,7 +101,7 @@ def _checked_text(text, what, member):
         return text
     return checked_name(text, f"{what} of member {shown(member)}")
 
-# %% ../nbs/11_members.ipynb #17d513e9
+# %% ../nbs/11_members.ipynb #0fbfb868
 class TopicPartition(NamedTuple):
     "A partition of a topic; equal to the plain tuple."
     topic: str
@@ -167,7 +167,7 @@ def listed_members(members: Mapping | Iterable, owned: Mapping | None = None) ->
             raise GroupError(f"{must} (got {given!r})")
     return made
 
-# %% ../nbs/11_members.ipynb #3db537d7
+# %% ../nbs/11_members.ipynb #e14a3e4f
 def ordered_members(listed: Sequence[Member]) -> tuple[tuple[Member, ...], np.ndarray]:
     "The members in order of their ids, and for each of the `listed` ones its place in that order."
     order = java_order(member.id for member in listed)
@@ -177,7 +177,7 @@ def ordered_members(listed: Sequence[Member]) -> tuple[tuple[Member, ...], np.nd
             raise GroupError(f"member ids must differ (got {shown(one.id)} twice)")
     return members, np.argsort(order)
 
-# %% ../nbs/11_members.ipynb #863c1260
+# %% ../nbs/11_members.ipynb #8bbee0c2
 def valid_claims(columns: Columns, topics: Sequence[str]) -> list[list[tuple[str, int]]]:
     "The partitions that each member validly owned, as pairs (topic, partition)."
     offsets, at = positions_by_number(columns.previous, columns.member_count)
@@ -185,7 +185,7 @@ def valid_claims(columns: Columns, topics: Sequence[str]) -> list[list[tuple[str
     pairs = list(zip(names, columns.number[at].tolist()))
     return [pairs[first:end] for first, end in pairwise(offsets.tolist())]
 
-# %% ../nbs/11_members.ipynb #63bc3529
+# %% ../nbs/11_members.ipynb #cf76d743
 def members_from_columns(columns: Columns, topics: Sequence[str], members: Sequence[str],
                          known: Mapping[str, Sequence]) -> tuple[Member, ...]:
     "The members of one group, by id; `known` maps fields of `Member` to a value per member."

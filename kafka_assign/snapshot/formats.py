@@ -43,7 +43,8 @@ def table_kind(columns: Sequence[str]) -> str:
                  if [column for column in columns if column in needed] == list(needed)), "other")
     known = [column for column in columns[:-1] if column not in ("GROUP", "GROUP-INSTANCE-ID")]
     headers = (" ".join(needed).removeprefix("GROUP ") for kind, needed in TABLE_KINDS if kind in PARSED_KINDS)
-    truncated = kind not in PARSED_KINDS and any(header.startswith(" ".join([*known, columns[-1]])) for header in headers)
+    beginning = " ".join([*known, columns[-1]])
+    truncated = kind not in PARSED_KINDS and any(header.startswith(beginning) for header in headers)
     return "truncated" if truncated else kind
 
 # %% ../../nbs/40_snapshot_formats.ipynb #03a1f0cf

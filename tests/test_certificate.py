@@ -5,6 +5,7 @@ import numpy as np
 import pytest
 from groups import groups, owners
 from hypothesis import assume, given, strategies as st
+from oracles import best_answers
 
 from kafka_assign import Assignment, AssignmentError, Group, assign
 from kafka_assign.certificate.making import prove
@@ -13,30 +14,6 @@ from kafka_assign.columns import side_by_side
 
 tiny = groups(max_topics=3, max_members=4, max_partitions=3)
 randoms = st.integers(0, 2**32 - 1).map(np.random.default_rng)
-
-
-def subscribers_of_partition(columns, partition):
-    """Who may own a partition."""
-    topic = columns.topic_of[partition]
-    return columns.subscribers[columns.subscriber_offsets[topic]:columns.subscriber_offsets[topic + 1]].tolist()
-
-
-def best_answers(columns):
-    """All load vectors of least squares that keep most, each with an owner column: by trying out every load vector."""
-    found = {(0,) * columns.member_count: (0, ())}
-    for partition, previous in enumerate(columns.previous.tolist()):
-        longer = {}
-        for load, (kept, owner) in found.items():
-            for member in subscribers_of_partition(columns, partition) or [-1]:
-                then = tuple(count + (place == member) for place, count in enumerate(load))
-                now = kept + (member == previous and member >= 0)
-                if then not in longer or longer[then][0] < now:
-                    longer[then] = now, (*owner, member)
-        found = longer
-    flattest = min(sum(count * count for count in load) for load in found)
-    flat = [answer for load, answer in found.items() if sum(count * count for count in load) == flattest]
-    most = max(kept for kept, _ in flat)
-    return [np.array(owner, np.int32) for kept, owner in flat if kept == most]
 
 
 def worth(columns, owner):
@@ -57,7 +34,7 @@ def altered(columns, owner, random):
     """An owner column in which a few partitions are with other subscribers."""
     other = owner.copy()
     for partition in random.integers(columns.size, size=random.integers(1, 4)):
-        may = subscribers_of_partition(columns, partition)
+        may = columns.subscribers_of(columns.topic_of[partition])
         if may:
             other[partition] = random.choice(may)
     return other

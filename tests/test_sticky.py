@@ -5,6 +5,7 @@ import pytest
 from groups import crowded_group, groups
 from hypothesis import given
 from hypothesis import strategies as st
+from oracles import best, outcome, random_columns, squares
 from test_reference import answered, cases
 
 from kafka_assign import Group, Member, assign, assign_many, ragged
@@ -13,18 +14,12 @@ from kafka_assign.assignors.sticky.classes import Tuning
 from kafka_assign.certificate.making import prove
 from kafka_assign.registry import resolve, usual_strategies
 from kafka_assign.certificate import check_columns
-from kafka_assign.columns import Columns, side_by_side
-from kafka_assign.ragged import row_offsets, row_of
+from kafka_assign.columns import side_by_side
+from kafka_assign.ragged import row_of
 from kafka_assign.document import group_from_document
 
 CASES, FRESH = cases("sticky"), cases("sticky-fresh")
 CLEAR = [name for name, case in CASES.items() if not case["ambiguous"]]
-
-
-def outcome(columns, owner):
-    """The sorted loads, and how many are kept."""
-    load = np.bincount(owner[owner >= 0], minlength=columns.member_count)
-    return sorted(load.tolist()), int(((owner == columns.previous) & (owner >= 0)).sum())
 
 
 def proved(columns, owner):
@@ -64,73 +59,21 @@ def test_the_proof_of_every_answer_holds(name):
 
 @pytest.mark.parametrize("name", cases("kip54"))
 def test_the_best_of_kip54_too(name):
-    columns, best = group_from_document(cases("kip54")[name]).columns, cases("kip54")[name]["best"]
-    assert outcome(columns, sticky.sticky_assign(columns)) == (best["loads"], best["kept"])
+    case = cases("kip54")[name]
+    columns = group_from_document(case).columns
+    assert outcome(columns, sticky.sticky_assign(columns)) == (case["best"]["loads"], case["best"]["kept"])
 
 
 # --- small groups, against everything that could be done -----------------------------------------------------------
-
-def subscribers(random, style, topic, topics, members):
-    """Who reads a topic: all, a prefix, neighbours, every other one, or some by chance."""
-    if style == 0:
-        return list(range(members))
-    if style == 1:
-        return [m for m in range(members) if m <= topic * members / max(topics, 1)]
-    if style == 2:
-        return [m for m in range(members) if m in (topic, topic + 1)]
-    if style == 3:
-        return [m for m in range(members) if m % 2 == topic % 2]
-    if style == 4:
-        return [m for m in range(members) if topic % 2 == 0 or m == members - 1 - topic // 2]
-    return np.flatnonzero(random.random(members) < random.choice([0.2, 0.5, 0.8])).tolist()
-
-
-def small(random, max_topics=4, max_members=4, max_partitions=4):
-    """Columns of a random group; subscriptions of many shapes, and owners of all or some partitions or none."""
-    topics, members = int(random.integers(0, max_topics + 1)), int(random.integers(0, max_members + 1))
-    partitions, style = random.integers(0, max_partitions + 1, topics), random.integers(0, 7)
-    reads = [subscribers(random, style, topic, topics, members) for topic in range(topics)]
-    if topics and random.random() < 0.3:
-        reads = [reads[0] if random.random() < 0.5 else row for row in reads]
-    owned, skewed, previous = random.choice([0, 0.7, 1]), random.random() < 0.3, []
-    for row, count in zip(reads, partitions):
-        for _ in range(count):
-            some = row and random.random() < owned
-            previous.append(-1 if not some else row[0] if skewed and random.random() < 0.7 else random.choice(row))
-    return Columns(np.array([0, topics]), np.array([0, members]), partitions, np.zeros(topics, bool),
-                   row_offsets(np.array([len(row) for row in reads], int)),
-                   np.array([m for row in reads for m in row], np.int32), np.arange(members, dtype=np.int32),
-                   np.array(previous, np.int32))
-
-
-def squares(loads):
-    return sum(load * load for load in loads)
-
-
-def best(columns, nobody_gives=False):
-    """The best outcome, by all vectors of loads that can be reached, each with the most that can be kept."""
-    reached = {(0,) * columns.member_count: 0}
-    for topic, previous in zip(columns.topic_of.tolist(), columns.previous.tolist()):
-        row = columns.subscribers_of(topic)
-        row = [previous] if nobody_gives and previous >= 0 else row
-        further = {}
-        for loads, kept in reached.items():
-            for member in row:
-                more = (*loads[:member], loads[member] + 1, *loads[member + 1:])
-                further[more] = max(further.get(more, 0), kept + (member == previous))
-        reached = further or reached
-    least = min(map(squares, reached))
-    return max((kept, sorted(loads)) for loads, kept in reached.items() if squares(loads) == least)[::-1]
-
 
 def small_groups(seed, count):
     """Random small groups, each beside the best of all its assignments, and all of them as one."""
     random, fleet = np.random.default_rng(seed), []
     for _ in range(count):
-        columns = small(random)
+        columns = random_columns(random)
         owner, bound = sticky.sticky_assign(columns), sticky.sticky_yet_fair_assign(columns)
         assert proved(columns, owner) == best(columns)
-        assert outcome(columns, bound) == best(columns, nobody_gives=True)
+        assert outcome(columns, bound) == best(columns, keep_all=True)
         assert (bound[columns.previous >= 0] == columns.previous[columns.previous >= 0]).all()
         fleet.append(columns)
     for first in range(0, count, 50):
@@ -192,7 +135,7 @@ def best_flow(columns):
 def against_flow(seed, count, *most):
     random = np.random.default_rng(seed)
     for _ in range(count):
-        columns = small(random, *most)
+        columns = random_columns(random, *most)
         assert proved(columns, sticky.sticky_assign(columns)) == best_flow(columns)
 
 
@@ -276,7 +219,7 @@ def test_every_threshold_is_varied():
 def test_no_result_depends_on_a_threshold(place, name, least, most, monkeypatch):
     """On small groups and on some of 20 topics and 25 members; the latter with all components treated as large, too."""
     random = np.random.default_rng(11)
-    groups = [small(random, 6, 7, 9) for _ in range(60)] + [
+    groups = [random_columns(random, 6, 7, 9) for _ in range(60)] + [
         crowded_group(random, kind) for kind in ("random", "nested", "scales") for _ in range(12)]
     usual = [proved(columns, sticky.sticky_assign(columns)) for columns in groups]
     for small_component in {0, Tuning.small_component} - ({0} if name == "small_component" else set()):

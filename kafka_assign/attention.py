@@ -20,10 +20,9 @@ from .ragged import row_maxima, row_of, row_sums
 # %% ../nbs/51_attention.ipynb #15ca0259
 class Outcome(NamedTuple):
     "An owner column over one or many groups, with its figures."
-    owner: np.ndarray
-    "the owner of each partition; -1 = none"
+    owner: np.ndarray  # the owner of each partition; -1 = none
     figures: Mapping[str, np.ndarray]
-    "per group those of `metrics.measure`, and `split_joins` of declared joins"
+    "per group: `metrics.measure`, and `split_joins` of declared joins"
 
 # %% ../nbs/51_attention.ipynb #983dfe03
 def outcome(columns: Columns, owner: np.ndarray,
@@ -55,14 +54,10 @@ def attainable(results: Mapping[str, Outcome]) -> dict[str, Outcome]:
 # %% ../nbs/51_attention.ipynb #75fc43a6
 class Shortfall(NamedTuple):
     "How far groups fall short of what is possible, for one kind of need."
-    now: np.ndarray
-    "the figure of the group as it is"
-    possible: np.ndarray
-    "the least value of that figure over all strategies"
-    affected: np.ndarray
-    "number of partitions (or members) affected; 0 = no need"
-    cured: Mapping[str, np.ndarray]
-    "per strategy, whether it cures each group"
+    now: np.ndarray  # the figure of the group as it is
+    possible: np.ndarray  # the least value of that figure over all strategies
+    affected: np.ndarray  # number of partitions (or members) affected; 0 = no need
+    cured: Mapping[str, np.ndarray]  # per strategy, whether it cures each group
 
 # %% ../nbs/51_attention.ipynb #d5a5b307
 def _shortfall(figure, current, results, possible=None):
@@ -141,17 +136,12 @@ def incurable(
 # %% ../nbs/51_attention.ipynb #11011341
 class Need(NamedTuple):
     "Why a group needs attention, and what would help."
-    group: int
-    "the place of the group among those given"
-    kind: int
-    "1 to 6; 1 is the most urgent"
-    affected: int
-    "number of partitions affected; for kinds 2 and 6 members"
+    group: int  # the place of the group among those given
+    kind: int  # 1 to 6; 1 is the most urgent
+    affected: int  # number of partitions affected; for kinds 2 and 6 members
     reason: str
-    strategy: str
-    "the remedy, as `assign` takes it; empty = none"
-    remedy: str
-    "the remedy in words"
+    strategy: str  # the remedy, as `assign` takes it; empty = none
+    remedy: str  # the remedy in words
 
 # %% ../nbs/51_attention.ipynb #898c606d
 _REASONS = {       # of kinds 1 to 5: what is counted, and the words around the count

@@ -70,12 +70,9 @@ def _turns(instance, member_offsets):
 # %% ../nbs/10_build.ipynb #36579436
 class ClaimColumns(NamedTuple):
     "What members claim to have owned: three integer arrays of equal length."
-    member: np.ndarray
-    "the member that claims"
-    topic: np.ndarray
-    "the topic; -1 = it does not exist"
-    partition: np.ndarray
-    "the number of the partition within its topic; a number that the topic does not have is allowed"
+    member: np.ndarray  # the member that claims
+    topic: np.ndarray  # the topic; -1 = it does not exist
+    partition: np.ndarray  # number within its topic; one that the topic does not have is allowed
 
 # %% ../nbs/10_build.ipynb #5bc88e2a
 def _previous_by_claims(columns, claims, generation):
@@ -94,8 +91,7 @@ class Offsets(NamedTuple):
     committed: np.ndarray
     begin: np.ndarray
     end: np.ndarray
-    reset: str = "latest"
-    "the rule where nothing is committed, as `auto.offset.reset` names it"
+    reset: str = "latest"  # the rule where nothing is committed, as `auto.offset.reset` names it
 
 
 def _lag_column(lag, offsets, group_offsets):

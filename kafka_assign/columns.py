@@ -41,12 +41,9 @@ def positions_by_number(column: np.ndarray, count: int) -> tuple[np.ndarray, np.
 # %% ../nbs/02_columns.ipynb #7a9a4cef
 class Racks(NamedTuple):
     "Racks of members and of replicas as numbers; equal numbers are equal racks."
-    member: np.ndarray
-    "rack of each member; -1 = none"
-    replica_offsets: np.ndarray
-    "where each partition's replicas begin"
-    replicas: np.ndarray
-    "the racks of all replicas, partition by partition"
+    member: np.ndarray  # rack of each member; -1 = none
+    replica_offsets: np.ndarray  # where each partition's replicas begin
+    replicas: np.ndarray  # the racks of all replicas, partition by partition
 
 # %% ../nbs/02_columns.ipynb #97185b3b
 LARGEST_CELL_TABLE = 1 << 27         # cells of one byte: 128 MiB
@@ -61,28 +58,17 @@ class Columns:
     are numbered over all groups.
     """
 
-    topic_offsets: np.ndarray
-    "where each group's topics begin, int64; for one group `[0, T]`"
-    member_offsets: np.ndarray
-    "where each group's members begin, int64; for one group `[0, M]`"
-    partitions: np.ndarray
-    "number of partitions of each topic, int64"
-    missing: np.ndarray
-    "topics to which members subscribe, but which have no metadata, bool"
-    subscriber_offsets: np.ndarray
-    "where the subscribers of each topic begin in `subscribers`, int64"
-    subscribers: np.ndarray
-    "the subscribers of each topic, ascending, int32"
-    turn: np.ndarray
-    "each member's place in the order of Kafka's range and round robin, int32: static members first"
-    previous: np.ndarray
-    "the valid previous owner of each partition, int32; -1 = none"
-    lag: np.ndarray | None = None
-    "lag of each partition in records, int64; -1 = unknown; None = unknown for all"
-    racks: Racks | None = None
-    "racks of members and replicas, where they are known"
-    listed: np.ndarray | None = None
-    "the members of each group in the order in which they were listed, int32; None = by id"
+    topic_offsets: np.ndarray  # where each group's topics begin, int64; for one group `[0, T]`
+    member_offsets: np.ndarray  # where each group's members begin, int64; for one group `[0, M]`
+    partitions: np.ndarray  # number of partitions of each topic, int64
+    missing: np.ndarray  # topics to which members subscribe, but which have no metadata, bool
+    subscriber_offsets: np.ndarray  # where the subscribers of each topic begin in `subscribers`, int64
+    subscribers: np.ndarray  # the subscribers of each topic, ascending, int32
+    turn: np.ndarray  # place in the order of Kafka's range and round robin, int32: static members first
+    previous: np.ndarray  # the valid previous owner of each partition, int32; -1 = none
+    lag: np.ndarray | None = None  # records of each partition, int64; -1 = unknown; None = all unknown
+    racks: Racks | None = None  # racks of members and replicas, where they are known
+    listed: np.ndarray | None = None  # members of each group in the order listed, int32; None = by id
 
     def __post_init__(self):
         if self.listed is None:

@@ -41,14 +41,10 @@ class Group:
     maps topics to ids, `partition_racks` to the racks of each partition's replicas.
     """
 
-    columns: Columns
-    "the group as numbers"
-    topics: tuple[str, ...]
-    "topics with metadata, and topics to which members subscribe, by name"
-    members: tuple[str, ...]
-    "member ids, in order"
-    offsets: Offsets | None
-    "the offsets from which lag follows, where they are known"
+    columns: Columns  # the group as numbers
+    topics: tuple[str, ...]  # topics with metadata or subscribers, by name
+    members: tuple[str, ...]  # member ids, in order
+    offsets: Offsets | None  # the offsets from which lag follows, where they are known
     partition_racks: Mapping[str, tuple]
     topic_ids: Mapping[str, str]
     name: str

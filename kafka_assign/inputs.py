@@ -13,8 +13,7 @@ from operator import itemgetter
 
 import numpy as np
 
-from .build import (
-    ClaimColumns, GroupError, Offsets, build_columns, check_sizes, subscriber_rows)
+from .build import ClaimColumns, GroupError, Offsets, build_columns, check_sizes, subscriber_rows
 from .columns import Columns, Racks
 from .members import Member, checked_generation, checked_name
 from .names import counted, did_you_mean, java_order, java_sorted, quoted, shown

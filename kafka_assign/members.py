@@ -112,24 +112,15 @@ class TopicPartition(NamedTuple):
 class Member:
     "A member of a consumer group; raises `GroupError` for fields that Kafka could not send."
 
-    id: str
-    "member id, unique in the group"
-    topics: tuple[str, ...]
-    "subscription: names of topics, each counted once"
-    owned: tuple[tuple[str, int], ...] = field(repr=False)
-    "partitions it claims to own, pairs (topic, partition)"
-    generation: int
-    "the generation of that claim; -1 = none"
-    instance_id: str | None
-    "`group.instance.id` of a static member"
-    client_id: str
-    "`client.id`, as the client set it"
-    host: str
-    "address, as the broker shows it"
-    rack: str | None
-    "`client.rack`; None = unknown"
-    user_data: bytes | None = field(repr=False)
-    "raw bytes of its assignor, as sent"
+    id: str  # member id, unique in the group
+    topics: tuple[str, ...]  # subscription: names of topics, each counted once
+    owned: tuple[tuple[str, int], ...] = field(repr=False)  # claimed partitions (topic, partition)
+    generation: int  # the generation of that claim; -1 = none
+    instance_id: str | None  # `group.instance.id` of a static member
+    client_id: str  # `client.id`, as the client set it
+    host: str  # address, as the broker shows it
+    rack: str | None  # `client.rack`; None = unknown
+    user_data: bytes | None = field(repr=False)  # raw bytes of its assignor, as sent
 
     def __init__(self, id: str, topics: Iterable[str], *, owned: Iterable[tuple[str, int]] = (),
                  generation: int = -1, instance_id: str | None = None, client_id: str = "",

@@ -12,8 +12,7 @@ from typing import NamedTuple
 import numpy as np
 
 from .columns import Columns
-from .ragged import (
-    row_lengths, row_maxima, row_minima, row_of, row_offsets, row_sums)
+from .ragged import row_lengths, row_maxima, row_minima, row_of, row_offsets, row_sums
 
 # %% ../nbs/04_metrics.ipynb #28388dc1
 def loads(columns: Columns, owner: np.ndarray) -> np.ndarray:
@@ -35,12 +34,9 @@ DENSE = 2    # cells per partition: both ways of counting take equally long at a
 
 class TopicOwnerPairs(NamedTuple):
     "The pairs (topic, owner) that occur, sorted by topic, then owner."
-    offsets: np.ndarray
-    "where each topic's pairs begin"
-    member: np.ndarray
-    "the owner"
-    count: np.ndarray
-    "how many partitions of the topic it owns"
+    offsets: np.ndarray  # where each topic's pairs begin
+    member: np.ndarray  # the owner
+    count: np.ndarray  # how many partitions of the topic it owns
 
 # %% ../nbs/04_metrics.ipynb #1c6f4d28
 def _count(cell, cells):

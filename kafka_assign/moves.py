@@ -29,10 +29,8 @@ from .tables import Table
 class Move(NamedTuple):
     "A partition that changed its owner."
     partition: TopicPartition
-    source: str | None
-    "its previous owner; None if it had none, or contradictory claims"
-    target: str | None
-    "its owner now; None if it is unassigned"
+    source: str | None  # the previous owner; None = none, or contradictory claims
+    target: str | None  # its owner now; None if it is unassigned
     reason: str
 
 # %% ../nbs/50_moves.ipynb #e336aa04

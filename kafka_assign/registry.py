@@ -31,22 +31,14 @@ class Strategy:
     "A function from a group to an owner column, and what callers must know about it."
 
     name: str
-    function: Callable = field(repr=False)
-    "takes a `Group` (with `many`: `Columns`) and its options; returns the owner column"
-    kafka: str | None = None
-    "the class of Kafka's whose behavior it has, without package"
-    protocol: str = "eager"
-    "`eager`, `cooperative`, or `broker`: computed by the broker, so clients cannot run it"
-    many: bool = False
-    "takes `Columns`, of one group or many side by side, and answers for each as if it were alone"
-    claims: str | None = None
-    "how it decodes `user_data`; None = it does not look at it"
-    prove: Callable | None = field(default=None, repr=False)
-    "makes the certificate of an answer from its `Columns` and owner column"
-    without: Collection[str] = ()
-    "ids of the promises of the conformance suite that it does not make"
-    usual: bool = True
-    "compared if no strategies are named; False if it is slow, or made for study"
+    function: Callable = field(repr=False)  # `Group` (with `many`: `Columns`), options -> owner column
+    kafka: str | None = None  # the class of Kafka's whose behavior it has, without package
+    protocol: str = "eager"  # `eager`, `cooperative`, or `broker`: clients cannot run it
+    many: bool = False  # takes `Columns` of one group or many, and answers for each as if alone
+    claims: str | None = None  # how it decodes `user_data`; None = it does not look at it
+    prove: Callable | None = field(default=None, repr=False)  # `Columns`, owner column -> certificate
+    without: Collection[str] = ()  # ids of the promises of the conformance suite that it does not make
+    usual: bool = True  # compared if no strategies are named; False if it is slow, or made for study
     options: Mapping = field(default_factory=dict)
 
     def __post_init__(self):

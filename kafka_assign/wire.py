@@ -203,12 +203,9 @@ def _partition_bytes(pairs, what):
 class Subscription(NamedTuple):
     "What a member sends when it joins."
     topics: Sequence[str]
-    user_data: bytes | None = None
-    "the bytes that its assignor adds"
-    owned: Sequence[tuple[str, int]] = ()
-    "the partitions that it owns, as pairs"
-    generation: int = -1
-    "the generation in which they were assigned; -1 = unknown"
+    user_data: bytes | None = None  # the bytes that its assignor adds
+    owned: Sequence[tuple[str, int]] = ()  # the partitions that it owns, as pairs
+    generation: int = -1  # the generation in which they were assigned; -1 = unknown
     rack: str | None = None
 
 # %% ../nbs/06_wire.ipynb #a6c5496e
@@ -277,8 +274,7 @@ def decode_subscription(data: bytes) -> Subscription:
 # %% ../nbs/06_wire.ipynb #aad63176
 class Assigned(NamedTuple):
     "What the leader sends to a member."
-    assigned: Sequence[tuple[str, int]]
-    "its partitions, as pairs"
+    assigned: Sequence[tuple[str, int]]  # its partitions, as pairs
     user_data: bytes | None = None
 
 # %% ../nbs/06_wire.ipynb #b2a4f3c1
@@ -297,10 +293,8 @@ def decode_assignment(data: bytes) -> Assigned:
 # %% ../nbs/06_wire.ipynb #959ac7cb
 class Claims(NamedTuple):
     "What a member says it owned, and in which generation."
-    owned: Sequence[tuple[str, int]] = ()
-    "pairs (topic, partition)"
-    generation: int = -1
-    "the generation in which they were assigned; -1 = unknown"
+    owned: Sequence[tuple[str, int]] = ()  # pairs (topic, partition)
+    generation: int = -1  # the generation in which they were assigned; -1 = unknown
 
 # %% ../nbs/06_wire.ipynb #5e0b7d11
 def _decode_user_data(data: bytes | None, decode: Callable, nothing):

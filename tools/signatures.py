@@ -24,9 +24,9 @@ def says_how_to_call(symbol):
 
 @cache
 def class_definitions():
-    """Every class of the package by name. Cells of the site run in `__main__`, where Python finds no source."""
+    """Every class of the package by name, with its file. Cells of the site run in `__main__`, without a source."""
     package = Path(__file__).resolve().parent.parent / "kafka_assign"
-    return {node.name: node for path in sorted(package.rglob("*.py"))
+    return {node.name: (path, node) for path in sorted(package.rglob("*.py"))
             for node in ast.parse(path.read_text(encoding="utf-8")).body if isinstance(node, ast.ClassDef)}
 
 
@@ -39,14 +39,12 @@ def default_of(node):
 
 
 def fields(symbol):
-    """The fields of a NamedTuple or dataclass: (name, type, default, the docstring below it), as they are written."""
-    body, rows = class_definitions()[symbol.__name__].body, []
-    for node, after in zip(body, [*body[1:], None]):
-        if not isinstance(node, ast.AnnAssign) or node.target.id == "_":
-            continue
-        text = isinstance(after, ast.Expr) and isinstance(after.value, ast.Constant) and after.value.value
-        rows.append((node.target.id, ast.unparse(node.annotation), default_of(node), " ".join((text or "").split())))
-    return rows
+    """The fields of a NamedTuple or dataclass: (name, type, default, the comment beside it), as they are written."""
+    path, definition = class_definitions()[symbol.__name__]
+    lines = path.read_text(encoding="utf-8").splitlines()
+    nodes = [node for node in definition.body if isinstance(node, ast.AnnAssign) and node.target.id != "_"]
+    return [(node.target.id, ast.unparse(node.annotation), default_of(node),
+             lines[node.end_lineno - 1].partition("  # ")[2]) for node in nodes]
 
 
 def table(rows):

@@ -12,8 +12,7 @@ from typing import NamedTuple
 import numpy as np
 
 from ..columns import Columns
-from ..ragged import (
-    argsort_rows, deal, row_lengths, row_of, row_offsets, row_sums, take_rows)
+from ..ragged import argsort_rows, deal, row_lengths, row_of, row_offsets, row_sums, take_rows
 from ..registry import strategy
 
 # %% ../../nbs/23_fair.ipynb #ee40fa73
@@ -49,15 +48,11 @@ def repeats_previous_row(values: np.ndarray, offsets: np.ndarray) -> np.ndarray:
 # %% ../../nbs/23_fair.ipynb #7c3b00be
 class Runs(NamedTuple):
     "Runs of topics with equal subscribers, sorted by step."
-    places: np.ndarray
-    "all partitions that have subscribers, in the order in which they are assigned"
-    count: np.ndarray
-    "number of partitions of each run"
-    member_offsets: np.ndarray
-    "where the eligible members of each run begin in `members`"
+    places: np.ndarray  # partitions with subscribers, in the order of assignment
+    count: np.ndarray  # number of partitions of each run
+    member_offsets: np.ndarray  # where each run begins in `members`
     members: np.ndarray
-    step_offsets: np.ndarray
-    "where the runs of each step begin"
+    step_offsets: np.ndarray  # where the runs of each step begin
 
 # %% ../../nbs/23_fair.ipynb #c7c0e7a5
 def runs_by_step(columns: Columns) -> Runs:

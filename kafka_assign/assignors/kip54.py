@@ -35,12 +35,9 @@ def kip54_assign(group: Group) -> np.ndarray:
 # %% ../../nbs/25_kip54.ipynb #10fe31ab
 class AssignmentState(NamedTuple):
     "What the six steps work on; partitions and consumers are positions in the columns."
-    partition2_all_potential_consumers: list[list[int]]
-    "the consumers that may own each partition, ascending"
-    current_partition_consumer: list[int]
-    "the consumer of each partition; -1 = none"
-    consumers: list[int]
-    "the consumers in `currentAssignment`: all except those set aside"
+    partition2_all_potential_consumers: list[list[int]]  # for each partition, ascending
+    current_partition_consumer: list[int]  # the consumer of each partition; -1 = none
+    consumers: list[int]  # all except those set aside
 
 # %% ../../nbs/25_kip54.ipynb #7102283d
 def update_current_assignment(group: Group) -> AssignmentState:

@@ -13,8 +13,7 @@ import numpy as np
 
 from ..columns import Columns
 from ..metrics import partition_lag
-from ..ragged import (
-    argsort_rows, row_lengths, row_ranges, row_sums, take_rows)
+from ..ragged import argsort_rows, row_lengths, row_ranges, row_sums, take_rows
 from ..registry import strategy
 
 # %% ../../nbs/24_lag.ipynb #9a3a15d0

@@ -21,10 +21,9 @@ from ..names import shown
 class Certificate(NamedTuple):
     "Why an owner column is optimal: two whole numbers for each member."
 
-    level: np.ndarray
-    "the member carries that many partitions, or one less"
+    level: np.ndarray  # the member carries that many partitions, or one less
     price: np.ndarray
-    "what one partition more on this member would cost, in partitions kept"
+    "what one more partition on this member costs, in partitions kept"
 
 # %% ../../nbs/16_certificate.ipynb #bb40afcd
 LARGEST = 1 << 40  # of a level or price: no sum here overflows int64

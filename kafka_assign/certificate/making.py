@@ -31,15 +31,13 @@ def least_levels(columns: Columns, owner: np.ndarray) -> np.ndarray:
 # %% ../../nbs/17_certificate_making.ipynb #2a58dd3c
 class PriceRules(NamedTuple):
     "Upper bounds of prices."
-    topic: np.ndarray
-    "price[member] <= cheapest[topic] + slack"
+    topic: np.ndarray  # price[member] <= cheapest[topic] + slack
     member: np.ndarray
     slack: np.ndarray
-    new: np.ndarray
-    "price[new] <= price[previous] - 1"
+    new: np.ndarray  # price[new] <= price[previous] - 1
     previous: np.ndarray
     bar: np.ndarray
-    "for `columns.subscribers`: 0 on the lowest level of the topic, else very high"
+    "for `columns.subscribers`: 0 on the topic's lowest level, else LARGEST"
 
 # %% ../../nbs/17_certificate_making.ipynb #bad1868e
 def _possible_returns(columns, owner, level):

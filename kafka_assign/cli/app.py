@@ -18,12 +18,10 @@ from typer.core import TyperGroup
 
 from .. import __version__
 from .arguments import (
-    FILE, NAME, Cluster, Demo, FailIf, Files, Format, FormOfFile, GroupName, InOrder,
-    Join, Joins, Leave, ListMoves, Master, OneStrategy, OutputFile, OutputFolder,
-    PartitionCounts, Prove, Strategies, Subscribe, changed, demo_group, each_group,
-    parsed_conditions, picked_groups, place_of, remark_on_groups, remark_on_ignored,
-    remark_on_input, resolved, some_condition_holds, sources_of, typed_changes,
-    write_remark, write_remarks)
+    FILE, NAME, Cluster, Demo, FailIf, Files, Format, FormOfFile, GroupName, InOrder, Join, Joins, Leave, ListMoves,
+    Master, OneStrategy, OutputFile, OutputFolder, PartitionCounts, Prove, Strategies, Subscribe, changed, demo_group,
+    each_group, parsed_conditions, picked_groups, place_of, remark_on_groups, remark_on_ignored, remark_on_input,
+    resolved, some_condition_holds, sources_of, typed_changes, write_remark, write_remarks)
 
 # %% ../../nbs/73_cli.ipynb #edf0dae8
 def _in_a_line(error):

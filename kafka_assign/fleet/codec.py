@@ -16,12 +16,10 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from ..build import (
-    ClaimColumns, GroupError, Offsets, build_columns, oversized_groups, subscriber_rows)
+from ..build import ClaimColumns, GroupError, Offsets, build_columns, oversized_groups, subscriber_rows
 from ..columns import Columns, Racks
 from ..document import MEMBER_TEXT, group_from_document, group_to_document
-from .schemas import (
-    COMPARED_SCHEMA, FIGURE_FIELDS, OWNER_FIELDS, RESULT_FIELDS)
+from .schemas import COMPARED_SCHEMA, FIGURE_FIELDS, OWNER_FIELDS, RESULT_FIELDS
 from ..group import Group
 from ..inputs import ABOUT, TYPES, column_by_topic
 from ..names import java_order, shown
@@ -100,12 +98,9 @@ def group_from_row(row: Mapping) -> Group:
 # %% ../../nbs/61_fleet_codec.ipynb #6e9313b0
 class ListColumn(NamedTuple):
     "A column of lists as ragged rows."
-    offsets: np.ndarray
-    "where the entries of each list begin"
-    row: np.ndarray
-    "the list that each entry belongs to"
-    values: pa.Array
-    "the entries"
+    offsets: np.ndarray  # where the entries of each list begin
+    row: np.ndarray  # the list that each entry belongs to
+    values: pa.Array  # the entries
 
     def field(self, name: str) -> pa.Array:
         "A field of entries that are structs; null if the entry is."
@@ -159,32 +154,19 @@ class FlatRows(NamedTuple):
     rows: pa.RecordBatch
     members: ListColumn
     topics: ListColumn
-    subscribed: ListColumn
-    "names of the topics that each member subscribes to"
-    claims: ListColumn
-    "claims of each member, one per topic"
-    claimed: ListColumn
-    "partition numbers of each claim"
-    racks: ListColumn
-    "the list of racks of each partition of each topic"
-    replicas: ListColumn
-    "the racks of these lists"
-    names: pa.Array
-    "the distinct names, in order"
-    topic_key: np.ndarray
-    "key of each entry of `topics`; -1 = without a name"
-    subscribed_key: np.ndarray
-    "key of each entry of `subscribed`"
-    claims_key: np.ndarray
-    "key of each entry of `claims`"
-    member_key: np.ndarray
-    "key of each entry of `members`"
-    instance: np.ndarray
-    "code of each member's instance id; -1 = dynamic"
-    rack: np.ndarray
-    "code of each member's rack; -1 = unknown"
-    replica_rack: np.ndarray
-    "code of each entry of `replicas`; -1 = unknown"
+    subscribed: ListColumn  # names of the topics that each member subscribes to
+    claims: ListColumn  # claims of each member, one per topic
+    claimed: ListColumn  # partition numbers of each claim
+    racks: ListColumn  # the list of racks of each partition of each topic
+    replicas: ListColumn  # the racks of these lists
+    names: pa.Array  # the distinct names, in order
+    topic_key: np.ndarray  # key of each entry of `topics`; -1 = without a name
+    subscribed_key: np.ndarray  # key of each entry of `subscribed`
+    claims_key: np.ndarray  # key of each entry of `claims`
+    member_key: np.ndarray  # key of each entry of `members`
+    instance: np.ndarray  # code of each member's instance id; -1 = dynamic
+    rack: np.ndarray  # code of each member's rack; -1 = unknown
+    replica_rack: np.ndarray  # code of each entry of `replicas`; -1 = unknown
 
 # %% ../../nbs/61_fleet_codec.ipynb #b8b22132
 def flatten_rows(rows: pa.RecordBatch) -> FlatRows:
@@ -293,12 +275,9 @@ def _rack_codes(flat, order, first, size):
 class Batch(NamedTuple):
     "Groups side by side as columns, with their names and rows."
     columns: Columns
-    topics: pa.Array
-    "names of the topics, in the order of the columns"
-    members: pa.Array
-    "ids of the members, in the order of the columns"
-    rows: pa.RecordBatch
-    "the row of each group, its type in lower case"
+    topics: pa.Array  # names of the topics, in the order of the columns
+    members: pa.Array  # ids of the members, in the order of the columns
+    rows: pa.RecordBatch  # the row of each group, its type in lower case
 
     def group(self, at: int) -> Group:
         "Group number `at` alone, with everything that its row says."

@@ -27,9 +27,8 @@ import pyarrow.parquet as pq
 import kafka_assign
 from ..registry import StrategyError, resolve, usual_strategies
 from .kernel import checked_joins, compare_batches, importable_name
-from kafka_assign.fleet.schemas import (
-    COMPARE_TABLES, COMPARED_SCHEMA, GROUP_SCHEMA, KEY_FIELDS, NARROW_GROUP_SCHEMA, FleetError,
-    spark_schema)
+from .schemas import (
+    COMPARE_TABLES, COMPARED_SCHEMA, GROUP_SCHEMA, KEY_FIELDS, NARROW_GROUP_SCHEMA, FleetError, spark_schema)
 from .session import error_line, settings_in_force, spark_session
 from .sources import Inputs, as_list, file_address, input_frame, open_inputs
 from ..names import did_you_mean, quoted, shown

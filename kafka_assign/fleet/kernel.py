@@ -19,11 +19,9 @@ import pyarrow.compute as pc
 
 from ..registry import BUILT_IN, Strategy, StrategyError, resolve
 from ..attention import Need, needs, outcome
-from kafka_assign.fleet.codec import (
-    Batch, as_numpy, decode_rows, flatten_lists, lowercase, member_lists, output_rows,
-    result_lists)
-from .schemas import (
-    COMPARED_SCHEMA, ORIGIN_FIELDS, PARTITIONS_PER_BATCH, ROWS_PER_BATCH, FleetError)
+from .codec import (
+    Batch, as_numpy, decode_rows, flatten_lists, lowercase, member_lists, output_rows, result_lists)
+from .schemas import COMPARED_SCHEMA, ORIGIN_FIELDS, PARTITIONS_PER_BATCH, ROWS_PER_BATCH, FleetError
 from ..names import quoted, shown, brief
 from ..ragged import row_sums
 
@@ -35,12 +33,9 @@ _RAISED = (Exception, SystemExit, GeneratorExit)
 
 class Answer(NamedTuple):
     "What a strategy answers for a batch."
-    owner: np.ndarray
-    "the owner column of all groups"
-    failures: dict[int, str]
-    "why there is no answer for some groups, by the group's place in the batch"
-    retried: bool = False
-    "whether it raised for the batch as a whole"
+    owner: np.ndarray  # the owner column of all groups
+    failures: dict[int, str]  # why there is no answer for some groups, by the group's place in the batch
+    retried: bool = False  # whether it raised for the batch as a whole
 
 # %% ../../nbs/62_fleet_kernel.ipynb #33f60fc2
 def _answer_one_by_one(batch, strategy, retried=False):

@@ -18,8 +18,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from .codec import row_from_group
-from .schemas import (
-    NARROW_GROUP_SCHEMA, ORIGIN_FIELDS, FleetError, spark_schema)
+from .schemas import NARROW_GROUP_SCHEMA, ORIGIN_FIELDS, FleetError, spark_schema
 from ..group import Group
 from ..names import shown
 from ..snapshot import Groups, Ignored, Reject, SnapshotError, read_groups
@@ -97,16 +96,12 @@ def count_rows(path: str, schema: pa.Schema = NARROW_GROUP_SCHEMA) -> int:
 # %% ../../nbs/64_fleet_sources.ipynb #53fdb679
 class Inputs(NamedTuple):
     "Everything that a job reads."
-    groups: pa.Table
-    "groups read in this process, as rows"
-    parquet: tuple[str, ...]
-    "files and addresses for Spark to read"
-    parquet_rows: int
-    "the number of rows in the files; of addresses it is not known"
+    groups: pa.Table  # groups read in this process, as rows
+    parquet: tuple[str, ...]  # files and addresses for Spark to read
+    parquet_rows: int  # the number of rows in the files; of addresses it is not known
     rejects: list[Reject]
     ignored: list[Ignored]
-    rows: dict[str, int]
-    "rows of text: read, used, rejected"
+    rows: dict[str, int]  # rows of text: read, used, rejected
 
 # %% ../../nbs/64_fleet_sources.ipynb #1746505d
 def as_list(inputs) -> list:

@@ -75,14 +75,10 @@ def _owner_cells(owner):
 class TableLayout(NamedTuple):
     "The kind of a table and its columns, as its header shows them."
     kind: str
-    columns: tuple[str, ...]
-    "names"
-    starts: tuple[int, ...]
-    "where each column begins; empty if commas separate the cells"
-    width: int
-    "the least number of characters of a row"
-    group: str = ""
-    "the group of all rows, if there is no column `GROUP`"
+    columns: tuple[str, ...]  # names
+    starts: tuple[int, ...]  # where each column begins; empty if commas separate the cells
+    width: int  # the least number of characters of a row
+    group: str = ""  # the group of all rows, if there is no column `GROUP`
 
     def aligned(self, line: str) -> Sequence[str] | None:
         "The cells of `line` if each column begins where its header says, after a blank; else None."
@@ -192,13 +188,11 @@ def parse_assignment(text: str) -> tuple[TopicNumbers, ...]:
 class OffsetsRow(NamedTuple):
     "One row of `--describe` or `--offsets`; -1 = no number shown."
     group: str
-    topic: str | None
-    "None: the row shows an idle member"
+    topic: str | None  # None: the row shows an idle member
     partition: int
     committed: int
     end: int
-    member: tuple[str, str, str] | None
-    "member id, host, client id; None = no owner"
+    member: tuple[str, str, str] | None  # member id, host, client id; None = no owner
 
 
 def _offsets_row(cells, layout):
@@ -222,14 +216,10 @@ class MemberRow(NamedTuple):
     instance_id: str | None
     host: str
     client_id: str
-    count: int
-    "number of partitions that the member owns"
-    current: tuple[TopicNumbers, ...] | None
-    "the member's assignment"
-    target: tuple[TopicNumbers, ...] | None
-    "the broker's target assignment"
-    type: str
-    "`classic`, `consumer`, or empty"
+    count: int  # number of partitions that the member owns
+    current: tuple[TopicNumbers, ...] | None  # the member's assignment
+    target: tuple[TopicNumbers, ...] | None  # the broker's target assignment
+    type: str  # `classic`, `consumer`, or empty
 
     @property
     def owned(self) -> tuple[TopicNumbers, ...] | None:

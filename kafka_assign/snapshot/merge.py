@@ -22,24 +22,15 @@ from .sources import Account
 class Facts(NamedTuple):
     "What the tables show of all groups."
     groups: list[str]
-    topics: list[tuple[int, str]]
-    "group, name"
-    partitions: np.ndarray
-    "number of partitions of each topic: the highest number shown, plus one"
-    members: list[tuple[int, str, str, str]]
-    "group, member id, host, client id"
-    listed: np.ndarray
-    "members in the order in which each group first shows them"
-    offsets: OffsetsTable
-    "one row for each partition that is shown, by topic and partition"
-    owned: ClaimColumns
-    "who owns which partition"
-    records: dict[int, tuple[MemberRow, list[int]]]
-    "by member: the rows of `--members` merged into one, and their positions"
-    states: dict[int, tuple[StateRow, list[int]]]
-    "by group: the rows of `--state` merged into one, and their positions"
-    notes: dict[str, list[str]]
-    "by name of the group: what was inferred while parsing"
+    topics: list[tuple[int, str]]  # group, name
+    partitions: np.ndarray  # number of partitions of each topic: the highest number shown, plus one
+    members: list[tuple[int, str, str, str]]  # group, member id, host, client id
+    listed: np.ndarray  # members in the order in which each group first shows them
+    offsets: OffsetsTable  # one row for each partition that is shown, by topic and partition
+    owned: ClaimColumns  # who owns which partition
+    records: dict[int, tuple[MemberRow, list[int]]]  # by member: rows of `--members` as one, and positions
+    states: dict[int, tuple[StateRow, list[int]]]  # by group: rows of `--state` as one, and positions
+    notes: dict[str, list[str]]  # by name of the group: what was inferred while parsing
 
 # %% ../../nbs/43_snapshot_merge.ipynb #33a1f0ca
 def _ordered(keys):

@@ -23,15 +23,12 @@ from .sources import FEWEST_LINES, LONGEST_NAMES, MOST_COLUMNS, Account
 # %% ../../nbs/42_snapshot_parse.ipynb #23a1f0c8
 class OffsetsTable(NamedTuple):
     "Rows of offsets as columns."
-    topic: np.ndarray
-    "number of the topic, or of the first line that shows it; -1 = the row shows an idle member"
+    topic: np.ndarray  # number of the topic, or of its first line; -1 = an idle member
     partition: np.ndarray
     committed: np.ndarray
     end: np.ndarray
-    member: np.ndarray
-    "number of the description, after merging of the member; or of the first line that shows it; -1 = no owner"
-    position: np.ndarray
-    "of the line, through all sources; or within its block"
+    member: np.ndarray  # number of the member, or of its first line; -1 = no owner
+    position: np.ndarray  # of the line, through all sources; or within its block
 
     def take(self, rows: np.ndarray) -> "OffsetsTable":
         "Only these rows, in this order."
@@ -93,13 +90,10 @@ class ParsedTables:
 # %% ../../nbs/42_snapshot_parse.ipynb #23a1f0cb
 class Lines(NamedTuple):
     "The lines of a block."
-    data: np.ndarray
-    "the bytes of the block, with zeros behind, so that a look beyond the last line is safe"
+    data: np.ndarray  # the bytes of the block, with zeros behind, so that a look beyond the last line is safe
     start: np.ndarray
-    end: np.ndarray
-    "without the line break, `\\n` or `\\r\\n`"
-    plain: np.ndarray
-    "whether a line consists of printable ASCII"
+    end: np.ndarray  # without the line break, `\n` or `\r\n`
+    plain: np.ndarray  # whether a line consists of printable ASCII
 
 # %% ../../nbs/42_snapshot_parse.ipynb #23a1e0a2
 def split_lines(block: bytes) -> Lines:

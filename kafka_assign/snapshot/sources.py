@@ -41,14 +41,10 @@ class NoText(Exception):
 # %% ../../nbs/41_snapshot_sources.ipynb #13a1f0c9
 class Origin(NamedTuple):
     "One file, stream or text."
-    name: str
-    "what messages call it"
-    folder: str
-    "the folder that holds it; empty if none does"
-    content: object
-    "a path to open, or a stream to read"
-    named: bool = True
-    "whether the caller named it; otherwise it was found in a folder"
+    name: str  # what messages call it
+    folder: str  # the folder that holds it; empty if none does
+    content: object  # a path to open, or a stream to read
+    named: bool = True  # whether the caller named it; otherwise it was found in a folder
 
     def blocks(self) -> Iterator[bytes]:
         "The text in blocks of whole lines, as UTF-8. Raises `NoText`."
@@ -134,16 +130,14 @@ def group_in_file_name(name: str) -> str:
 class Reject(NamedTuple):
     "A row that is not used."
     source: str
-    position: int
-    "the line, from 1"
+    position: int  # the line, from 1
     reason: str
 
 # %% ../../nbs/41_snapshot_sources.ipynb #13a1e0a2
 class Ignored(NamedTuple):
     "Lines of one kind that are no data."
     source: str
-    position: int
-    "the first of the lines; 0 = all of the source"
+    position: int  # the first of the lines; 0 = all of the source
     kind: str
     reason: str
     lines: int = 1

@@ -12,8 +12,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from .classes import (
-    Classes, Tuning, component_batches, local_rows)
+from .classes import Classes, Tuning, component_batches, local_rows
 from .flow import ResidualGraph, push_cheapest
 from ...ragged import (
     fill_in_order, rank_in_run, row_lengths, row_maxima, row_minima, row_offsets,
@@ -31,12 +30,9 @@ def single_class_counts(classes: Classes, lower: np.ndarray) -> np.ndarray:
 # %% ../../../nbs/29_sticky_balance.ipynb #b7ad1324
 class Turn(NamedTuple):
     "Classes of different components, at most one of each."
-    rows: slice | np.ndarray
-    "the classes"
-    pairs: slice | np.ndarray
-    "their pairs"
-    offsets: np.ndarray
-    "where the pairs of each class begin among these"
+    rows: slice | np.ndarray  # the classes
+    pairs: slice | np.ndarray  # their pairs
+    offsets: np.ndarray  # where the pairs of each class begin among these
 
 # %% ../../../nbs/29_sticky_balance.ipynb #4811195e
 def turns(offsets: np.ndarray, component: np.ndarray, rows: np.ndarray,

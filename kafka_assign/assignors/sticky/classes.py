@@ -12,9 +12,8 @@ from typing import NamedTuple
 import numpy as np
 
 from ...columns import Columns
-from kafka_assign.ragged import (
-    rank_in_run, row_lengths, row_minima, row_of, row_offsets, row_sums, take_rows,
-    total_by_key)
+from ...ragged import (
+    rank_in_run, row_lengths, row_minima, row_of, row_offsets, row_sums, take_rows, total_by_key)
 
 # %% ../../../nbs/27_sticky_classes.ipynb #0a7d24f9
 class Tuning:
@@ -81,14 +80,10 @@ def first_equal_topic(columns: Columns) -> np.ndarray:
 class Classes(NamedTuple):
     "The problem in counts: a row of pairs (class, subscriber) for each class."
 
-    size: np.ndarray
-    "partitions of each class, int64"
-    offsets: np.ndarray
-    "where the pairs of each class begin"
-    member: np.ndarray
-    "the member of each pair, ascending within a class, int32"
-    owned: np.ndarray
-    "how many partitions of the class the member owned before, int32"
+    size: np.ndarray  # partitions of each class, int64
+    offsets: np.ndarray  # where the pairs of each class begin
+    member: np.ndarray  # the member of each pair, ascending within a class, int32
+    owned: np.ndarray  # how many partitions of the class the member owned before, int32
 
     def among(self, chosen: np.ndarray) -> tuple["Classes", np.ndarray | slice]:
         "The chosen pairs (a mask) without classes that have none, and their positions."
@@ -131,10 +126,9 @@ class Compressed(NamedTuple):
     "A group, or many side by side, in counts, and the way back to partitions."
 
     classes: Classes
-    class_of: np.ndarray
-    "class of each topic, int32; -1 = not assignable"
+    class_of: np.ndarray  # class of each topic, int32; -1 = not assignable
     pair: np.ndarray
-    "pair of each partition's class and previous owner; the number of pairs = no owner"
+    "of each partition's class and previous owner; past the end = none"
 
 # %% ../../../nbs/27_sticky_classes.ipynb #cfb6d6f4
 def compress(columns: Columns) -> Compressed:
@@ -171,13 +165,10 @@ def components(classes: Classes, members: int) -> np.ndarray:
 class LocalRows(NamedTuple):
     "Some classes by themselves."
 
-    members: np.ndarray
-    "the members of these classes, ascending"
+    members: np.ndarray  # the members of these classes, ascending
     offsets: np.ndarray
-    pairs: np.ndarray
-    "the positions of their pairs in the whole table"
-    member: np.ndarray
-    "the member of each pair, as a position in `members`"
+    pairs: np.ndarray  # the positions of their pairs in the whole table
+    member: np.ndarray  # the member of each pair, as a position in `members`
 
 # %% ../../../nbs/27_sticky_classes.ipynb #117c9066
 def local_rows(classes: Classes, rows: np.ndarray) -> LocalRows:

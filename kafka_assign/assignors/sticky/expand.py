@@ -10,8 +10,7 @@ import numpy as np
 
 from .classes import Compressed, Tuning
 from ...columns import Columns
-from ...ragged import (
-    deal_shares, row_offsets, row_ranges, stable_order, take_rows)
+from ...ragged import deal_shares, row_offsets, row_ranges, stable_order, take_rows
 
 # %% ../../../nbs/31_sticky_expand.ipynb #09687650
 def first_numbers(partitions: np.ndarray, row: np.ndarray,

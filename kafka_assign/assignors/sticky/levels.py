@@ -12,12 +12,9 @@ from typing import NamedTuple
 import numpy as np
 
 from .balance import fill_in_turns
-from .classes import (
-    Classes, LocalRows, Tuning, component_batches, local_rows)
-from .flow import (
-    ResidualGraph, arc_sets, bits, mask_of, push)
-from ...ragged import (
-    row_lengths, row_maxima, row_minima, row_of, row_sums, total_by_key)
+from .classes import Classes, LocalRows, Tuning, component_batches, local_rows
+from .flow import ResidualGraph, arc_sets, bits, mask_of, push
+from ...ragged import row_lengths, row_maxima, row_minima, row_of, row_sums, total_by_key
 
 # %% ../../../nbs/30_sticky_levels.ipynb #dd6e37a5
 def highest_sources(classes: Classes, count: np.ndarray,
@@ -59,12 +56,9 @@ def decompose(graph: ResidualGraph, load: np.ndarray, level: np.ndarray,
 class Flattest(NamedTuple):
     "Flattest loads of all components."
 
-    count: np.ndarray
-    "partitions per pair, one of the ways to these loads"
-    load: np.ndarray
-    "the load of each member"
-    level: np.ndarray
-    "the level of each member: its load, or one more"
+    count: np.ndarray  # partitions per pair, one of the ways to these loads
+    load: np.ndarray  # the load of each member
+    level: np.ndarray  # the level of each member: its load, or one more
 
 # %% ../../../nbs/30_sticky_levels.ipynb #cba83f19
 def flattest(classes: Classes, component: np.ndarray, base: np.ndarray) -> Flattest:

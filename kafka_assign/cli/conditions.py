@@ -14,14 +14,13 @@ from collections.abc import Collection, Sequence
 from decimal import Decimal
 from typing import NamedTuple
 
-import typer
-
 from ..assignment import SUMMARY_KEYS
 from .arguments import NAME, group_label, write_remark, write_remarks
+from .changes import usage_errors
 from ..comparison import Comparison
 from ..group import Group
 from ..names import did_you_mean, quoted
-from ..registry import StrategyError, running_strategy
+from ..registry import running_strategy
 from ..tables import cell
 
 # %% ../../nbs/72_cli_conditions.ipynb #5b29e75d
@@ -80,20 +79,15 @@ def parse_condition(text: str) -> Condition:
 # %% ../../nbs/72_cli_conditions.ipynb #7a0c0201
 def parsed_conditions(texts: Sequence[str] | None) -> list[Condition]:
     "The conditions of `--fail-if`; raises a usage error."
-    try:
+    with usage_errors("--fail-if"):
         return [parse_condition(text) for text in texts or []]
-    except ConditionError as error:
-        raise typer.BadParameter(str(error), param_hint="--fail-if") from None
 
 # %% ../../nbs/72_cli_conditions.ipynb #7a0c0203
-def check_judgeable(group: Group, conditions: Sequence[Condition]) -> None:
-    "Raise a usage error if conditions concern the strategy that a group runs, but it cannot be computed."
-    if conditions and group.members:
-        try:
-            running_strategy(group)
-        except StrategyError as error:
-            words = f"name a strategy with -s: {error}"
-            raise typer.BadParameter(words, param_hint="--fail-if") from None
+def check_judgeable(groups: Sequence[Group], conditions: Sequence[Condition]) -> None:
+    "Raise a usage error if conditions concern what a single group runs, and it is not known."
+    if conditions and len(groups) == 1 and groups[0].members:
+        with usage_errors("--fail-if without --strategy"):
+            running_strategy(groups[0])
 
 # %% ../../nbs/72_cli_conditions.ipynb #7a0c0204
 def judged_rows(comparison: Comparison, named: Collection[str]) -> list[dict]:

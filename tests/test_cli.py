@@ -70,8 +70,9 @@ def test_demo_says_what_python_says():
     assert (done.code, done.err) == (0, "")
     assert group["rows"] == [expected.current.summary(), *expected.rows]
     assert [row["strategy"] for row in group["rows"]] == ["current", *usual_strategies()]
-    assert {"group", "cluster", "time", "type", "state", "strategy", "generation", "members", "topics", "partitions",
-            "lag_known", "inferred", "changes", "rows"} == group.keys()
+    assert {"group", "cluster", "time", "moment", "type", "state", "strategy", "generation", "members", "topics",
+            "partitions", "lag_known", "inferred", "changes", "running", "notes", "rows"} == group.keys()
+    assert (group["running"], group["notes"]) == ("range", [])
 
 
 def test_table_begins_with_facts_and_the_group_as_it_is():
@@ -79,20 +80,27 @@ def test_table_begins_with_facts_and_the_group_as_it_is():
     assert dict(line.split(maxsplit=1) for line in head.splitlines())["strategy"] == "range"
     lines = table.splitlines()
     names = [line.split()[0] for line in lines]
-    assert names[names.index("strategy"):] == ["strategy", "current", "fair"]
+    assert names[names.index("strategy"):] == ["strategy", "current", "fair", "range"]
+    assert lines[-1].startswith("range (runs now) ")
 
 
 def test_columns_appear_only_if_a_row_has_them():
     without_lag = json.dumps({"topics": {"t": 2}, "members": [{"id": "a", "topics": ["t"]}]})
-    table = run("compare - -s range", without_lag).out
+    table = run("compare - -s range --wide", without_lag).out
     assert "lag" not in table.partition("\n\n")[2] and "withheld" not in table and "unassigned" in table
     assert "unassigned" not in run("compare --demo -s range").out
-    assert "total" in run("compare - -s range --group billing", TWO).out
+    assert "total" in run("compare - -s range --group billing --wide", TWO).out
+
+
+def test_figures_that_answer_the_question_unless_all_are_wanted():
+    short, wide = run("compare --demo -s fair").out, run("compare --demo -s fair --wide").out
+    assert "spread" not in short and "spread" in wide and all(word in short for word in ("kept", "moved", "placed"))
+    assert len(short.split("\n\n")) < len(wide.split("\n\n"))            # the others are continued below
 
 
 def test_csv_is_one_table_with_every_figure():
     rows = rows_of(run("compare - -s range -s fair --format csv", TWO).out)
-    assert list(rows[0]) == ["cluster", "group", *SUMMARY_KEYS]
+    assert list(rows[0]) == ["cluster", "group", "time", "moment", *SUMMARY_KEYS]
     assert [(row["group"], row["strategy"]) for row in rows] == [
         (group, strategy) for group in ("billing", "search") for strategy in ("current", "range", "fair")]
     assert rows[0]["balanced"] == "false" and rows[0]["in_rack"] == "" and rows[0]["lag_unknown"] == "0"
@@ -113,7 +121,7 @@ def test_moves_in_all_forms():
 def test_moves_list_partitions_without_an_owner():
     text = json.dumps({"topics": {"t": 1, "u": 1}, "members": [{"id": "a", "topics": ["t"]}]})
     done = run("compare - -s range --moves --format csv", text)
-    assert done.out == "cluster,group,strategy,topic,partition,from,to\n,<stdin>:1,range,t,0,,a\n"
+    assert done.out == "cluster,group,time,moment,strategy,topic,partition,from,to\n,<stdin>:1,,,range,t,0,,a\n"
 
 
 def test_proofs_in_all_forms():
@@ -121,15 +129,15 @@ def test_proofs_in_all_forms():
     level, price = (part.tolist() for part in sticky.certificate)
     text = run("compare --demo -s fair -s sticky --prove").out
     table, proof, without = text.split("\n\n")[-3:]
-    assert table.splitlines()[-1].startswith("sticky") and without == "Without a proof: fair\n"
+    assert table.splitlines()[-2].startswith("sticky") and without == "Without a proof: fair, range\n"
     assert proof.startswith("sticky: no assignment is flatter, and none as flat moves fewer\nBalance: ")
     assert "Moves: 3 of 12 partitions that had a valid owner changed it" in proof and sticky.moved.sum() == 3
     assert proof.splitlines()[-1] == "Checked by kafka_assign.certificate, which knows nothing of the strategy."
     [group] = json.loads(run("compare --demo -s fair -s sticky --prove --format json").out)
     assert [row.get("proof") for row in group["rows"]] == [None, None, {
-        "holds": True, "least_moved": 3, "levels": dict(zip(sticky, level)), "prices": dict(zip(sticky, price))}]
+        "holds": True, "least_moved": 3, "levels": dict(zip(sticky, level)), "prices": dict(zip(sticky, price))}, None]
     rows = rows_of(run("compare --demo -s fair -s sticky --prove --format csv").out)
-    assert list(rows[0]) == ["cluster", "group", "strategy", "member", "load", "level", "price"]
+    assert list(rows[0]) == ["cluster", "group", "time", "moment", "strategy", "member", "load", "level", "price"]
     assert [(row["member"], int(row["level"]), int(row["price"])) for row in rows] == list(zip(sticky, level, price))
 
 
@@ -151,7 +159,7 @@ def test_a_certificate_that_does_not_hold(monkeypatch):
     monkeypatch.setitem(sys.modules, "someones_strategies", SimpleNamespace(deal=deal))
     group = json.dumps({"topics": {"t": 4}, "members": [{"id": id, "topics": ["t"]} for id in "abcd"]})
     done = run("compare - -s someones_strategies:deal -s sticky --prove", group)
-    assert done.code == 1 and one_line(done.err) and "condition 2" in done.err and done.out.count("Checked by") == 1
+    assert done.code == 3 and one_line(done.err) and "condition 2" in done.err and done.out.count("Checked by") == 1
     assert "does not hold: condition 2: a load must be the level or one less (not so for a)" in done.out
     [answer] = json.loads(run("compare - -s someones_strategies:deal --prove --format json", group).out)
     assert answer["rows"][1]["proof"]["holds"] is False and "condition 2" in answer["rows"][1]["proof"]["reason"]
@@ -171,7 +179,7 @@ def test_a_certificate_that_cannot_be_made(monkeypatch):
     group = json.dumps({"topics": {"t": 4}, "members": [{"id": id, "topics": ["t"]} for id in "ab"]})
     for form in "table", "json", "csv":
         done = run(f"compare - -s someones_strategies:deal -s sticky --prove --format {form}", group)
-        assert done.code == 1 and one_line(done.err) and "too large\\nfor \\x1b[1mme" in done.err
+        assert done.code == 3 and one_line(done.err) and "too large\\nfor \\x1b[1mme" in done.err
         assert "\x1b" not in done.out and "sticky" in done.out
 
 
@@ -200,7 +208,7 @@ def test_same_name_in_two_clusters():
 
 
 def test_what_was_inferred_is_said():
-    assert "inferred    subscriptions: " in run("compare - -g search", TWO).out
+    assert "\ninferred: subscriptions: " in run("compare - -g search", TWO).out
     done = run("compare - -s range --format csv", TWO)
     assert done.err.startswith("billing, search: inferred: ") and one_line(done.err) and done.code == 0
 
@@ -223,7 +231,7 @@ def test_assign_in_all_forms(tmp_path):
         assert (done.code, done.out) == (0, "") and json.loads((tmp_path / name).read_text()) == answer
     run(["assign", "-", "-s", "fair", "-g", "billing", "-o", str(tmp_path / "a.csv")], TWO)
     rows = rows_of((tmp_path / "a.csv").read_text())
-    assert list(rows[0]) == ["cluster", "group", "topic", "partition", "member", "previous"]
+    assert list(rows[0]) == ["cluster", "group", "time", "moment", "topic", "partition", "member", "previous"]
     for member, owned in expected.items():
         assert [[row["topic"], int(row["partition"])] for row in rows if row["member"] == member] == owned
     assert "orders:0,2" in run("assign - -s roundrobin -g billing", TWO).out
@@ -250,30 +258,30 @@ UNUSABLE = {
 
 
 @pytest.mark.parametrize("content", UNUSABLE.values(), ids=UNUSABLE)
-@pytest.mark.parametrize("command", ["compare", "assign -s range"])
+@pytest.mark.parametrize("command", ["compare", "assign -s range", "rank"])
 def test_unusable_as_the_sole_input(content, command, tmp_path):
     (tmp_path / "input").write_bytes(content)
     done = run([*command.split(), str(tmp_path / "input")])
-    assert (done.code, done.out) == (1, "") and one_line(done.err) and "input" in done.err
+    assert (done.code, done.out) == (3, "") and one_line(done.err) and "input" in done.err
     assert "Traceback" not in done.err
 
 
 def test_missing_file():
     done = run("compare no/such/file")
-    assert (done.code, done.out, done.err) == (1, "", "kafka-assign: no/such/file: No such file or directory\n")
+    assert (done.code, done.out, done.err) == (3, "", "kafka-assign: no/such/file: No such file or directory\n")
 
 
 def test_cut_row_is_rejected_and_the_rest_is_used(tmp_path):
     (tmp_path / "cut.txt").write_text(TWO + "search   clicks  1          5\n")
     done = run(["compare", str(tmp_path / "cut.txt"), "-s", "range"])
-    assert done.code == 1 and one_line(done.err) and "cut.txt:7: " in done.err
+    assert done.code == 3 and one_line(done.err) and "cut.txt:7: " in done.err
     assert re.findall(r"(?m)^group +(\S+)", done.out) == ["billing", "search"]
 
 
 def test_many_rejects_are_not_all_told():
     bad = "search   clicks  one        5               9               4    index-77aa   /10.0.0.3  index\n"
     done = run("compare - -s range", TWO + bad * 100)
-    assert done.code == 1 and len(done.err.splitlines()) == 21 and done.err.endswith("and 80 more rejected rows\n")
+    assert done.code == 3 and len(done.err.splitlines()) == 21 and done.err.endswith("and 80 more rejected rows\n")
 
 
 def test_large_file_with_one_bad_line(tmp_path):
@@ -285,7 +293,7 @@ def test_large_file_with_one_bad_line(tmp_path):
         file.write(f"billing  topic-100000  x          {rest}")
     assert path.stat().st_size > 50e6
     done = program(["compare", str(path), "-s", "range", "--format", "json"])
-    assert done.code == 1 and ":500002: " in done.err.splitlines()[-1]
+    assert done.code == 3 and ":500002: " in done.err.splitlines()[-1]
     assert json.loads(done.out)[0]["partitions"] == 500_000
 
 
@@ -299,9 +307,9 @@ def test_every_sample_on_standard_input(path):
     try:
         groups = read_groups(path, "")
     except SnapshotError:
-        assert (done.exit_code, done.stdout) == (1, "") and one_line(done.stderr) and "<stdin>" in done.stderr
+        assert (done.exit_code, done.stdout) == (3, "") and one_line(done.stderr) and "<stdin>" in done.stderr
     else:
-        assert done.exit_code == bool(groups.rejects)
+        assert done.exit_code == 3 * bool(groups.rejects)
         assert [group["group"] for group in json.loads(done.stdout)] == [group.name for group in groups.values()]
     shows_members = re.search(r"\.(describe|offsets-verbose|members|members-verbose)\.txt", path.name)
     if shows_members and len(content.splitlines()) > 2 and b"Error" not in content and "share" not in path.name:
@@ -321,7 +329,14 @@ def test_ignored_files_of_a_folder_are_one_line():
     "compare --demo --strategy no.such.module:deal": "must be importable",
     "compare --demo --group dmo": "did you mean 'demo'?", "compare --demo --moved": "--moves",
     "compare --demo --format xml": "'table', 'json', 'csv'",
-    "compare --demo --format csv --moves --prove": "one table", "assign x": "--strategy", "assign -s range": "FILE",
+    "compare --demo --format csv --moves --prove": "one table", "assign x": "--strategy", "assign -s range": "INPUT",
+    "compare --demo --cluster a --cluster b": "--cluster: must be given once (got it 2 times)",
+    "compare --demo --format csv --wide --format json": "--format: must be given once", "rank": "INPUT",
+    "assign x -s range -g a -g b": "--group: must be given once", "assign x -s range -s fair": "--strategy: must be",
+    "assign x -s range -o no/such/folder/y": "--output: its folder must exist (got 'no/such/folder/y')",
+    "rank x --joins a": "--joins: a join must have the form TOPIC+TOPIC (got 'a')", "rank x --at a --at b": "--at: must",
+    "fleet compare x -o y --joins a+b,c+d": "(got 'a+b,c+d')", "strategies --format json --format csv": "--format: must",
+    "fleet compare x -o y -o z": "--output: must be given once", "compare --demo --reset never": "'earliest'",
     "fleet": "fleet --help", "fleet compare x": "--output", "fleet compare x -o y -s rnage": "did you mean 'range'?",
     "fleet comprae": "compare", "comprae --demo": "compare", "--nonsense": "--help"}.items())
 def test_wrong_use(line, hint):
@@ -333,9 +348,9 @@ def test_a_strategy_that_fails_on_one_group_hides_no_other(monkeypatch):
     module = SimpleNamespace(deal=lambda group: [0] * 4 if group.name == "billing" else [7])
     monkeypatch.setitem(sys.modules, "someones_strategies", module)
     done = run("compare - -s someones_strategies:deal --format json", TWO)
-    assert done.code == 1 and [group["group"] for group in json.loads(done.out)] == ["billing"]
+    assert done.code == 3 and [group["group"] for group in json.loads(done.out)] == ["billing"]
     assert "search: strategy 'someones_strategies:deal': owner must be -1 or the place of one of 1 members" in done.err
-    assert run("assign - -g search -s someones_strategies:deal", TWO).code == 1
+    assert run("assign - -g search -s someones_strategies:deal", TWO).code == 3
 
 
 @pytest.mark.parametrize("line", [
@@ -344,8 +359,9 @@ def test_a_bug_of_somebodys_strategy_is_told_in_a_line(monkeypatch, line):
     monkeypatch.setitem(sys.modules, "someones_strategies", SimpleNamespace(
         deal=lambda group: group.nonsense if group.name == "search" else [0] * 4))
     done = run(line, TWO)
-    assert done.code == 1 and ("billing" in done.out) == line.startswith("compare")
+    assert done.code == 3 and ("billing" in done.out) == line.startswith("compare")
     assert "strategy 'someones_strategies:deal' must not raise (got AttributeError: " in done.err and one_line(done.err)
+    assert re.search(r"test_cli\.py, line \d+$", done.err)
 
 
 def test_a_bug_of_ours_shows_its_traceback(monkeypatch):
@@ -356,7 +372,7 @@ def test_a_bug_of_ours_shows_its_traceback(monkeypatch):
 def test_help_and_version():
     assert run("--version").out.startswith("kafka-assign 0.")
     assert run("").out == run("--help").out
-    for command in ("compare", "assign", "strategies", "fleet", "fleet compare"):
+    for command in ("compare", "assign", "rank", "strategies", "fleet", "fleet compare"):
         done = run(f"{command} --help")
         assert done.code == 0 and max(map(len, done.out.splitlines())) <= 80, command
 
@@ -371,7 +387,8 @@ def test_in_an_empty_folder(tmp_path):
 def test_nothing_is_cut_or_coloured_in_a_pipe():
     narrow, wide = program("compare --demo", COLUMNS="40"), program("compare --demo", COLUMNS="400")
     assert narrow.out == wide.out and "\x1b" not in narrow.out
-    assert max(map(len, narrow.out.splitlines())) > 100 and "unknown" in narrow.out
+    wide = program("compare --demo --wide", COLUMNS="40")
+    assert max(map(len, wide.out.splitlines())) <= 100 and "unknown" in wide.out
 
 
 def test_reader_that_stops_early_is_no_error(tmp_path):
@@ -392,7 +409,7 @@ def test_names_that_the_locale_cannot_encode():
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="pseudo terminals are POSIX's")
-@pytest.mark.parametrize("line", ["compare --demo --moves --prove",
+@pytest.mark.parametrize("line", ["compare --demo --moves --prove --wide", f"rank {SAMPLES} --all", f"compare {SAMPLES}",
                                   f"compare {SAMPLES}/kafka-4.3.1 -g orders-billing --moves --prove --join new:orders",
                                   f"assign {SAMPLES}/kafka-4.3.1 -g wide -s fair", "strategies"])
 @pytest.mark.parametrize("columns", [80, 200])
@@ -414,7 +431,7 @@ def test_on_a_terminal(line, columns):
     os.close(ours)
     bare = re.sub(r"\x1b\[[0-9;]*m", "", output.decode())
     assert process.returncode == 0 and bare != output.decode()
-    assert max(len(row) for row in bare.splitlines() if not row.startswith("inferred")) <= columns
+    assert max(len(row) for row in bare.splitlines() ) <= columns
 
 
 def test_loads_only_what_it_needs():
@@ -436,7 +453,7 @@ def test_fleet_without_its_extra(monkeypatch, tmp_path):
         monkeypatch.delitem(sys.modules, name)
     monkeypatch.setitem(sys.modules, "pyarrow", None)
     done = run(f"fleet compare {SAMPLES} -o {tmp_path}")
-    assert (done.code, done.out) == (1, "") and one_line(done.err) and "pip install 'kafka_assign[spark]'" in done.err
+    assert (done.code, done.out) == (3, "") and one_line(done.err) and "pip install 'kafka_assign[spark]'" in done.err
 
 
 @pytest.mark.needs("spark", "java")
@@ -448,7 +465,7 @@ def test_fleet_compare(tmp_path):
     (tmp_path / "in" / "more.jsonl").write_text(json.dumps(idle) + "\n")
     done = program("fleet compare in -o runs -s range -s fair --format json", cwd=tmp_path)
     answer = json.loads(done.out)
-    assert done.code == 1 and "in/bad.txt:7: " in done.err
+    assert done.code == 3 and "in/bad.txt:7: " in done.err
     assert answer["counts"]["groups"] == {"read": 3, "used": 3, "rejected": 0}
     assert (tmp_path / answer["run"] / "run.json").exists()
     assert [(need["rank"], need["group"]) for need in answer["ranking"]] == [(1, "billing"), (2, "idle")]

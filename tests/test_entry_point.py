@@ -49,6 +49,22 @@ def test_it_is_compared_on_the_command_line(installed):
     assert [row["strategy"] for row in group["rows"]] == ["current", "theirs", "range"]
 
 
+def test_a_module_in_the_current_folder_is_found(tmp_path):
+    body = "def deal(group):\n    return [0] * group.columns.size\n\n\ndef crash(group):\n    return [][group.columns.size]\n"
+    (tmp_path / "mine.py").write_text(body)
+    (tmp_path / "json.py").write_text("raise SystemExit('a module of the user hides one of Python')\n")
+    command = [sys.executable, "-P", "-c", "from kafka_assign.cli.app import main; main()", "compare", "--demo", "-s"]
+    def asked(name):
+        return subprocess.run([*command, name, "--format", "csv"], capture_output=True, text=True, cwd=tmp_path)
+    done = asked("mine:deal")
+    assert done.returncode == 0 and "mine:deal,4,12" in done.stdout, done.stderr
+    done = asked("mine:crash")
+    assert done.returncode == 3 and done.stderr.endswith("mine.py, line 6\n") and "IndexError" in done.stderr
+    (tmp_path / "mine.py").write_text("import os\n\nos.nonsense\n")
+    done = asked("mine:deal")
+    assert done.returncode == 2 and "mine.py, line 3 - try" in done.stderr and done.stderr.count("\n") == 1
+
+
 @pytest.mark.needs("java")
 def test_it_is_found_by_the_workers_of_a_fleet(installed, tmp_path):
     group = {"name": "g", "topics": {"t": 3}, "members": [{"id": "a", "topics": ["t"]}, {"id": "b", "topics": ["t"]}]}

@@ -12,7 +12,8 @@ from test_cli import TWO, one_line, program, run
 from kafka_assign import Member
 from kafka_assign.assignment import SUMMARY_KEYS
 from kafka_assign.comparison import compare
-from kafka_assign.cli.arguments import FORMS, Change, demo_group, parse_change
+from kafka_assign.cli.arguments import demo_group
+from kafka_assign.cli.changes import FORMS, Change, find_members, parse_change
 from kafka_assign.cli.conditions import FIGURES
 from kafka_assign.document import write_document
 from kafka_assign.group import Group
@@ -50,8 +51,9 @@ def changes_of(draw, group, most=5):
     for _ in range(draw(st.integers(0, most))):
         topics = st.lists(st.sampled_from(group.topics), unique=True).map(tuple) if group.topics else st.just(())
         new = [name for name in NAMES if name not in group.members]
-        count = st.integers(0, 9)
-        kinds = {"partitions": st.builds(Change, st.just("partitions"), st.sampled_from(NAMES), count=count)}
+        topic = draw(st.sampled_from(NAMES))
+        count = st.integers(0, 9).map(lambda more, now=group.topic_counts.get(topic, 0): now + more)
+        kinds = {"partitions": st.builds(Change, st.just("partitions"), st.just(topic), count=count)}
         if new:
             kinds["join"] = st.builds(Change, st.just("join"), st.sampled_from(new), topics)
         if group.members:
@@ -146,7 +148,7 @@ def test_changes_as_text(name, topics, count):
 
 
 @pytest.mark.parametrize("kind, text", [
-    ("leave", ""), ("join", "C3"), ("join", ":t"), ("join", "C3:,t"), ("join", "C3:t,"), ("subscribe", ""),
+    ("leave", ""), ("join", "C3"), ("join", "0"), ("join", "-1"), ("join", "12345"), ("join", "²"), ("join", "1.5"), ("join", ":t"), ("join", "C3:,t"), ("join", "C3:t,"), ("subscribe", ""),
     ("partitions", "t"), ("partitions", "t="), ("partitions", "=4"), ("partitions", "t=4.5"), ("partitions", "t=٤"),
     ("partitions", "t=1e3")])
 def test_text_that_is_no_change(kind, text):
@@ -202,9 +204,9 @@ def test_order_matters_within_and_across_options():
     again = "--leave newsletter --join newsletter:orders"
     assert run(f"compare --demo {again}").code == 0
     assert run("compare --demo --join newsletter:orders --leave newsletter").code == 2
-    last = shown_by("--demo --partitions orders=8 --partitions orders=6".split())
-    assert [change["partitions"] for change in last["changes"]] == [8, 6]
-    assert {row["partitions"] for row in last["rows"][1:]} == {14}
+    last = shown_by("--demo --partitions orders=6 --partitions orders=8".split())
+    assert [change["partitions"] for change in last["changes"]] == [6, 8]
+    assert {row["partitions"] for row in last["rows"][1:]} == {16}
     new = "--partitions clicks=2 --join web-1:clicks -s fair --leave billing-1 --subscribe web-1:clicks,orders"
     assert [change["change"] for change in shown_by(f"--demo {new}".split())["changes"]] == [
         "partitions", "join", "leave", "subscribe"]
@@ -214,8 +216,8 @@ def test_order_matters_within_and_across_options():
 def test_tables_say_what_was_changed():
     head, _, table = run("compare --demo -s fair --leave newsletter --partitions orders=8").out.partition("\n\n")
     assert head.splitlines()[-2:] == ["change 1    newsletter leaves", "change 2    orders has 8 partitions"]
-    rows = [line.split()[:3] for line in table.splitlines()[-2:]]
-    assert rows == [["current", "4", "12"], ["fair", "3", "16"]]
+    rows = [line.split()[:2] for line in table.splitlines()[-3:-1]]
+    assert rows == [["current", "4"], ["fair", "3"]]
     assert "change      newsletter leaves" in run("compare --demo -s fair --leave newsletter").out
     assert "change" not in run("compare --demo -s fair").out
 
@@ -227,10 +229,17 @@ def test_moves_count_from_who_is_still_there():
 
 @pytest.mark.parametrize("line, hint", {
     "--leave billing-4": "--leave: a member that leaves must belong to the group (got 'billing-4'); did you mean",
-    "--leave bill": "did you mean 'billing-1'?", "--leave ''": "must have the form MEMBER (got '')",
+    "--leave bill": "must be one member (got 'bill', which may be billing-1, billing-2, billing-3)", "--leave ''": "must have the form MEMBER (got '')",
     "--join billing-1:orders": "must not be in the group already (got 'billing-1')",
     "--join billing-4:order": "--join: a topic must be known to the group (got 'order'); did you mean 'orders'?",
-    "--join billing-4": "MEMBER:TOPIC,TOPIC (got 'billing-4')",
+    "--join billing-4": "MEMBER:TOPIC,TOPIC or NUMBER (got 'billing-4')",
+    "--join 2": "--join: members that join must be given topics, by --like MEMBER or",
+    "--join 2 --like x": "--join: the member that others are like must belong to the group (got 'x')",
+    "--like billing-1": "--like: it says to what new members subscribe: give --join N, too",
+    "--join 1 --like bill": "which may be billing-1, billing-2, billing-3)", "--leave 'x*'": "(got 'x*')",
+    "--subscribe 'news*:orders'": "a member that subscribes must belong to the group (got 'news*')",
+    "--partitions orders=3": "topic 'orders' must not lose partitions, Kafka cannot remove them (got 3, it has 4)",
+    "--partitions orders=8 --partitions orders=6": "(got 6, it has 8)",
     "--subscribe newslettre:orders": "did you mean 'newsletter'?",
     "--subscribe newsletter:payment": "did you mean 'payments'?",
     "--partitions orders": "TOPIC=NUMBER (got 'orders')", "--partitions orders=-1": "from 0 on (got -1)",

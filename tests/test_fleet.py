@@ -1,6 +1,7 @@
 """A fleet without Spark: rows to columns and back, and the kernel that makes rows of rows."""
 
 from collections import Counter
+from itertools import groupby
 
 import numpy as np
 import pyarrow as pa
@@ -11,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from typer.testing import CliRunner
 
-from kafka_assign import Group, Member, StrategyError, compare, ranking
+from kafka_assign import Group, Member, StrategyError, compare, rank, ranking
 from kafka_assign.registry import Strategy, resolve
 from kafka_assign.build import MOST_PARTITIONS, GroupError
 from kafka_assign.cli.app import program
@@ -200,6 +201,18 @@ def test_the_kernel_says_what_compare_says(fleet):
             assert [topic["topic"] for topic in result["assignment"]] == list(group.topics)
             assert [owner for topic in result["assignment"] for owner in topic["owner"]] == assignment.owner.tolist()
         assert row["members"] == list(group.members)
+
+
+@given(st.lists(groups(), max_size=5), st.booleans())
+def test_the_kernel_says_what_rank_says(fleet, everything):
+    fleet = [group.replace(name=f"g{at}") for at, group in enumerate(fleet)]
+    done = compared(table_of(fleet), everything=everything)
+    needs = {row["group"]: row["needs"] for row in done if row["needs"]}
+    ranked = {name: [{key: row[key] or "" for key in ("kind", "affected", "reason", "strategy", "remedy")}
+                     for row in rows] for name, rows in
+              groupby(rank(fleet, STRATEGIES, everything=everything), lambda row: row["group"])}
+    assert {name: [{**need, "strategy": need["strategy"] or ""} for need in found]
+            for name, found in needs.items()} == ranked
 
 
 @given(st.lists(groups(), min_size=2, max_size=6), st.randoms(use_true_random=False))

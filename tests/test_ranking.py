@@ -247,7 +247,17 @@ def test_a_strategy_of_the_broker_is_no_remedy():
     server = Strategy("server", lambda columns: assign(lagging(), "fair").owner, protocol="broker", many=True)
     rows = rank(lagging(), [server])
     assert kinds(rows) == [2, 3, 4] and {row["strategy"] for row in rows} == {None}
-    assert rows[0]["remedy"] == "no strategy that members can run helps"
+    assert rows[0]["remedy"] == "no compared strategy that members can run helps"
+
+
+def test_members_that_another_strategy_would_employ_are_not_superfluous():
+    """Range gives four topics of one partition to one member; that does not make the others superfluous."""
+    topics = ["t0", "t1", "t2", "t3"]
+    owned = {"a": [(topic, 0) for topic in topics]}
+    group = Group(dict.fromkeys(topics, 1), dict.fromkeys("abcd", topics), owned=owned)
+    [row] = rank(group, ["range"])
+    assert row["kind"] == 2 and row["remedy"] == "no compared strategy that members can run helps"
+    assert kinds(rank(group)) == [2, 3]
 
 
 def test_a_strategy_that_does_less_work_is_no_remedy():
@@ -313,7 +323,8 @@ def test_a_group_that_a_strategy_refuses(caplog):
     failed = []
     rows = rank([sent, fine], ["range", "sticky"], on_failure=lambda *one: failed.append(one))
     assert rows == rank(fine, ["range", "sticky"])
-    assert [(group.name, reason.partition(" must")[0]) for group, reason in failed] == [("sent", "claims of member 'a'")]
+    [(group, reason)] = failed
+    assert group is sent and reason.startswith("claims of member 'a' must be given")
     assert rank([sent, fine], ["range"]) and not caplog.records
 
 

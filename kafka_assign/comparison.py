@@ -84,20 +84,3 @@ def _labeled(chosen):
     for one in chosen:
         seen[one.label] += 1
         yield one.label if seen[one.label] == 1 else f"{one.label} #{seen[one.label]}", one
-
-
-# STUB
-_compare = compare
-def compare(group, strategies=None, *, before=None):
-    from .registry import running_strategy, StrategyError
-    one = _compare(group, strategies, before=before)
-    one.notes, one.running = [], None
-    try:
-        runs = running_strategy(before or group)
-        one.running = runs.label
-        if runs.label not in one.assignments:
-            one.assignments[runs.label] = runs.run(group)
-    except StrategyError as error:
-        one.notes.append(str(error))
-    return one
-Comparison.notes, Comparison.running = [], None

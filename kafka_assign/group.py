@@ -273,7 +273,3 @@ class Group:
         if len(self.members) > SHOWN_MEMBERS:
             rows.append([f"and {len(self.members) - SHOWN_MEMBERS} more"])
         return Table(["member", "subscription", "owned"], rows, repr(self)[1:-1]).html()
-
-
-# STUB
-Group.moment = 0

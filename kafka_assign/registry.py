@@ -263,9 +263,3 @@ def assign_many(groups: Mapping | Iterable[Group], strategy: str | Strategy | Ca
               for owner, first in zip(owners, columns.member_offsets.tolist())]
     return [Assignment(group, owner, chosen.label, chosen.prove)
             for group, owner in zip(groups, owners)]
-
-
-def running_strategy(group):
-    if group.strategy in ("range", "roundrobin") or group.strategy in _registered:
-        return resolve(group.strategy)
-    raise StrategyError(f"the strategy that group {quoted(group.name)} runs is not known (got {quoted(group.strategy)})")

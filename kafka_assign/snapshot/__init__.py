@@ -206,10 +206,3 @@ def read_groups(source: object, cluster: str | None = None, time: str = "", *,
         raise no_group_error(source, found, account)
     return Groups(groups, account.rejects, account.ignored, used=account.used,
                   repeated=account.repeated, rows=account.rows)
-
-
-# STUB
-Groups.moments = {}
-_read = read_groups
-def read_groups(source, cluster=None, time="", *, group="", reset="latest", at="latest"):
-    return _read(source, cluster, time, group=group)

@@ -5,11 +5,14 @@ import json
 import os
 import re
 import shlex
+import signal
 import struct
 import subprocess
 import sys
+import time
 from pathlib import Path
 from types import SimpleNamespace
+from uuid import NAMESPACE_DNS, uuid5
 
 import pytest
 from typer.testing import CliRunner
@@ -20,6 +23,9 @@ from kafka_assign.registry import Strategy, assign, usual_strategies
 from kafka_assign.cli.app import program as commands
 from kafka_assign.snapshot import SnapshotError, read_groups
 from kafka_assign.cli.arguments import demo_group
+from kafka_assign.cli.output import fitted
+from kafka_assign.ranking import rank
+from kafka_assign.tables import Table
 
 ROOT = Path(__file__).resolve().parent.parent
 SAMPLES = ROOT / "samples"
@@ -188,6 +194,181 @@ def test_each_group_has_its_block_and_one_can_be_picked():
     assert re.findall(r"(?m)^group +(\S+)", run("compare - -s range -g search", TWO).out) == ["search"]
     groups = json.loads(run("compare - -s range --format json", TWO).out)
     assert [group["group"] for group in groups] == ["billing", "search"]
+
+
+def test_several_groups_can_be_picked():
+    done = run("compare - -s range -g search -g billing --format csv", TWO)
+    assert list(dict.fromkeys(row["group"] for row in rows_of(done.out))) == ["billing", "search"]
+    done = run("compare - -s range -g search -g biling", TWO)
+    assert (done.code, done.out) == (2, "") and "did you mean 'billing'?" in done.err
+
+
+def test_many_groups_have_a_line_each_first():
+    lines = [json.dumps({"name": f"g{i}", "strategy": "range", "state": "Stable", "topics": {"t": 2 + i},
+                         "members": [{"id": "a", "topics": ["t"], "owned": [["t", 0]]}]}) for i in range(4)]
+    three, four = (run("compare - -s range", "\n".join(lines[:count])).out for count in (3, 4))
+    assert three.startswith("group       g0\n")
+    table, rest = four.split("\n\n\n", 1)
+    rows = [line.split() for line in table.splitlines()[-4:]]
+    assert [row[:6] for row in rows] == [[f"g{i}", "Stable", "range", "1", str(2 + i), str(1 + i)] for i in range(4)]
+    assert rest == three.rstrip("\n") + "\n\n\n" + run("compare - -s range", lines[3]).out
+
+
+def test_the_strategy_that_runs_is_marked():
+    done = run("compare - -s fair", json.dumps({"topics": {"t": 2}, "strategy": "roundrobin",
+                                                "members": [{"id": "a", "topics": ["t"]}]}))
+    assert done.out.count("(runs now)") == 1 and re.search(r"(?m)^roundrobin \(runs now\) ", done.out)
+    named = run("compare --demo -s range --format json").out
+    assert [row["strategy"] for row in json.loads(named)[0]["rows"]] == ["current", "range"]
+    for name in ("sticky", "cooperative-sticky", "theirs"):
+        document = json.dumps({"topics": {"t": 2}, "strategy": name, "members": [{"id": "a", "topics": ["t"]}]})
+        done = run("compare - -s fair", document)
+        assert "(runs now)" not in done.out and name in done.out.split("\n\n")[-1]
+        [group] = json.loads(run("compare - -s fair --format json", document).out)
+        assert group["running"] is None and len(group["notes"]) == 1 and name in group["notes"][0]
+
+
+LONG = "a-very-long-name-of-a-topic-that-somebody-thought-was-a-good-idea-"
+
+
+@pytest.mark.parametrize("line", ["compare - --moves --prove", "compare - --wide", "assign - -s sticky", "rank - --all",
+                                  "compare - -s fair --join 2 --moves"])
+@pytest.mark.parametrize("width", [80, 100, None])
+def test_nothing_is_wider_than_the_terminal(line, width, monkeypatch):
+    topics = {f"{name}-{LONG}{name}": 40 for name in ("clicks", "views")}
+    ids = [f"consumer-{LONG[:30]}-{uuid5(NAMESPACE_DNS, str(i))}" for i in range(4)]
+    owned = {ids[0]: [[topic, number] for topic in topics for number in range(40)]}
+    members = [{"id": name, "topics": list(topics), "owned": owned.get(name, [])} for name in ids]
+    text = json.dumps({"name": f"the-{LONG}group", "state": "Stable", "strategy": "range", "topics": topics,
+                       "lag": {topic: [1_000_000] * 40 for topic in topics}, "members": members})
+    monkeypatch.setattr("kafka_assign.cli.output.terminal_width", lambda: width)
+    done = run(line, text)
+    assert done.code == 0, done.err
+    lines = [row.rstrip() for row in done.out.splitlines()]
+    assert max(map(len, lines)) <= (width or 100), max(lines, key=len)
+    shown = re.findall(r"(?m)^\S*consumer\S*", done.out)
+    assert len(set(shown)) == len(ids) or not line.startswith("assign")
+
+
+def test_names_that_would_look_the_same_are_not_shortened():
+    table = Table(["member", "load"], [[f"{'x' * 60}{letter}{'y' * 60}", 1] for letter in "ab"])
+    assert fitted(table, 60).rows == table.rows
+    table = Table(["member", "load"], [[f"{letter}{'y' * 99}", 1] for letter in "ab"])
+    assert {len(row[0]) for row in fitted(table, 60).rows} == {60 - len("load") - 2}
+
+
+def test_interrupted_in_a_line():
+    command = [sys.executable, "-c", MAIN, "compare", "-"]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                          env=os.environ | {"PYTHONPATH": str(ROOT)}) as process:
+        process.stdin.write(TWO.encode())
+        process.stdin.flush()
+        reading = Path(f"/proc/{process.pid}/wchan")
+        for _ in range(600):                                    # until it waits for more input
+            if not reading.exists() or "pipe" in reading.read_text():
+                break
+            time.sleep(0.05)
+        process.send_signal(signal.SIGINT)
+        out, err = process.communicate(timeout=60)
+    assert (process.returncode, out, err) == (130, b"", b"kafka-assign: interrupted\n")
+
+
+# --- rank --------------------------------------------------------------------------------------------------------
+
+def test_rank_says_what_python_says():
+    groups = read_groups(SAMPLES / "kafka-4.3.1")
+    rows = rank(groups)
+    done = run(f"rank {SAMPLES}/kafka-4.3.1 --format json")
+    assert done.code == 0 and json.loads(done.out) == rows and rows
+    done = run(f"rank {SAMPLES}/kafka-4.3.1 --all -s range -s sticky --joins orders+payments --format csv")
+    expected = rank(groups, ["range", "sticky"], [["orders", "payments"]], everything=True)
+    assert [{key: value or None for key, value in row.items()} for row in rows_of(done.out)] == [
+        {key: None if value in (None, "") else str(value) for key, value in row.items()} for row in expected]
+    assert run(f"rank {SAMPLES}/kafka-4.3.1 --joins orders,payments --all -s range -s sticky --format csv").out == done.out
+
+
+def test_rank_names_a_group_once():
+    table = run(f"rank {SAMPLES}/kafka-4.3.1 --all").out.splitlines()
+    needs = rank(read_groups(SAMPLES / "kafka-4.3.1"), everything=True)
+    names = [need["group"] for need in needs]
+    starts = [line.split()[:3] for line in table[1:] if line[:5].strip()]
+    assert [start[0] for start in starts] == [str(i + 1) for i in range(len(set(names)))]
+    assert [start[2] for start in starts] == list(dict.fromkeys(names))
+
+
+def test_rank_with_nothing_to_say_and_what_it_refuses(tmp_path):
+    fine = json.dumps({"name": "fine", "topics": {"t": 1}, "members": [{"id": "a", "topics": ["t"], "owned": [["t", 0]]}]})
+    assert run("rank -", fine).out == "no group needs attention\n"
+    assert run("rank - --format csv", fine).out.count("\n") == 1 and json.loads(run("rank - --format json", fine).out) == []
+    done = run("rank - --joins t+clciks", fine.replace('"t": 1', '"t": 1, "clicks": 1'))
+    assert done.code == 2 and "did you mean 'clicks'?" in done.err and one_line(done.err)
+    (tmp_path / "groups.parquet").write_bytes(b"PAR1" + bytes(20))
+    done = run(f"rank {tmp_path}/groups.parquet")
+    assert done.code == 3 and "Parquet" in done.err and "fleet" in done.err and one_line(done.err)
+
+
+def test_rank_needs_the_base_install_only():
+    code = f"import sys; sys.argv = ['kafka-assign', 'rank', {str(SAMPLES)!r}, '--format', 'csv']\nfrom kafka_assign.cli.app import main\n"
+    code += "try:\n    main()\nfinally:\n    print(*{name.split('.')[0] for name in sys.modules}, file=sys.stderr)"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, cwd=ROOT)
+    assert done.returncode == 0 and not {"pandas", "pyspark", "pyarrow", "matplotlib"} & set(done.stderr.split())
+
+
+def test_rank_names_groups_without_an_answer(monkeypatch):
+    module = SimpleNamespace(deal=lambda group: [0] * 4 if group.name == "billing" else [7])
+    monkeypatch.setitem(sys.modules, "someones_strategies", module)
+    done = run("rank - --all -s someones_strategies:deal", TWO)
+    assert done.code == 3 and done.err.startswith("search: ") and one_line(done.err) and "billing" in done.out
+
+
+# --- moments -----------------------------------------------------------------------------------------------------
+
+def two_days(folder):
+    """A group as seen on two days, with one member id changed in between."""
+    for day, name in (("2026-11-20", "etl-3d14"), ("2026-11-21", "etl-9999")):
+        (folder / f"billing.describe.{day}.txt").write_text(TWO.replace("etl-3d14", name))
+    return folder
+
+
+def test_two_days_in_a_folder_are_two_moments(tmp_path):
+    done = run(f"compare {two_days(tmp_path)} -s range -g billing --format json")
+    [group] = json.loads(done.out)
+    assert (group["members"], group["partitions"], group["time"]) == (2, 4, "2026-11-21")
+    assert done.err.startswith("billing: 2 moments in the input, the latest is used")
+    both = json.loads(run(f"compare {tmp_path} -s range -g billing --at all --format json").out)
+    assert [group["time"] for group in both] == ["2026-11-20", "2026-11-21"] and {len(g["rows"]) for g in both} == {2}
+    [first] = json.loads(run(f"compare {tmp_path} -s range -g billing --at 2026-11-20T12:00:00Z --format json").out)
+    assert first["time"] == "2026-11-20"
+    rows = rows_of(run(f"compare {tmp_path} -s range --at all --format csv").out)
+    assert {row["time"] for row in rows} == {"2026-11-20", "2026-11-21"}
+    rows = rows_of(run(f"assign {tmp_path} -s range -g billing --format csv").out)
+    assert {row["time"] for row in rows} == {"2026-11-21"} and "etl-9999" in {row["previous"] for row in rows}
+    assert "moments" in run(f"rank {tmp_path}").err
+    done = run(f"assign {tmp_path} -s range -g billing --at all")
+    assert done.code == 2 and "2026-11-20" in done.err and one_line(done.err)
+    done = run(f"compare {tmp_path} --at yesterday")
+    assert done.code in (2, 3) and one_line(done.err) and "yesterday" in done.err
+
+
+def test_one_file_with_two_moments():
+    done = run("compare - -g billing -s range --format json", TWO + TWO.replace("etl-3d14", "etl-9999"))
+    [group] = json.loads(done.out)
+    assert group["members"] == 2 and group["time"] is None and "2 moments" in done.err
+    both = rows_of(run("compare - -g billing -s range --at all --format csv", TWO + TWO.replace("etl-3d14", "x")).out)
+    assert [row["moment"] for row in both] == ["1", "1", "2", "2"]
+
+
+def test_time_as_named_and_no_remark_on_one_moment():
+    done = run("compare - -g search --time 2026-11-20T06:30:00Z", TWO)
+    assert re.search(r"(?m)^time +2026-11-20T06:30:00Z$", done.out) and "moment" not in done.out + done.err
+
+
+@pytest.mark.parametrize("reset, lag", {"latest": 10, "earliest": 110, "none": None}.items())
+def test_lag_without_a_commit(reset, lag):
+    text = json.dumps({"name": "g", "topics": {"t": 2}, "members": [{"id": "a", "topics": ["t"]}], "offsets": {"t": {
+        "begin": [0, 0], "end": [100, 100], "committed": [-1, 90]}}})
+    [group] = json.loads(run(f"compare - -s range --reset {reset} --format json", text).out)
+    assert group["rows"][1]["lag_total"] == (lag or 10) and group["rows"][1]["lag_unknown"] == (reset == "none")
 
 
 def test_files_of_one_folder_complete_each_other(tmp_path):
@@ -398,7 +579,7 @@ def test_reader_that_stops_early_is_no_error(tmp_path):
     command = f"{shlex.quote(sys.executable)} -c {shlex.quote(MAIN)} compare many.jsonl -s range --moves"
     done = subprocess.run(f"{command} | head -1", shell=True, capture_output=True, text=True, cwd=tmp_path,
                           env={**os.environ, "PYTHONPATH": str(ROOT)})
-    assert (done.stdout, done.stderr) == ("group       group-0\n", "")
+    assert (done.stdout.split(), done.stderr) == (["min", "max", "balance"], "")
 
 
 def test_names_that_the_locale_cannot_encode():

@@ -1,6 +1,8 @@
 """What-ifs and conditions: in Python, on the command line, and that both say the same."""
 import json
 import operator
+import re
+from itertools import combinations_with_replacement
 from types import SimpleNamespace
 
 import pytest
@@ -9,7 +11,7 @@ from groups import NAMES, groups
 from hypothesis import assume, given, strategies as st
 from test_cli import TWO, one_line, program, run
 
-from kafka_assign import Member
+from kafka_assign import Member, assign
 from kafka_assign.assignment import SUMMARY_KEYS
 from kafka_assign.comparison import compare
 from kafka_assign.cli.arguments import demo_group
@@ -305,7 +307,8 @@ def test_fails_exactly_when_a_condition_holds(rules, changes):
     rows = compare(apply(demo_group(), changes), CHOSEN).rows
     done = run(["compare", *words, *STRATEGIES, "--format", "json", *(f"--fail-if={rule.text}" for rule in rules)])
     found = [(rule, row) for row in rows for rule in rules if holds(rule, row)]
-    assert done.code == bool(found)
+    unknown = [rule for rule in rules if any(row[rule.key] is None for row in rows)]
+    assert done.code == (3 if unknown else bool(found))
     assert json.loads(done.out)[0]["rows"][1:] == rows
     told = [line for line in done.err.splitlines() if "--fail-if holds" in line]
     assert len(told) == bool(found)
@@ -333,10 +336,147 @@ def test_conditions_on_several_groups():
     assert run("compare - -g billing -s fair --fail-if 'members==3'", TWO).code == 0
 
 
-def test_what_is_not_known_holds_nothing_and_is_said():
-    text = json.dumps({"name": "quiet", "topics": {"t": 2}, "members": [{"id": "a", "topics": ["t"]}]})
-    done = run("compare - -s fair -s range --fail-if 'lag_max!=0'", text)
-    assert (done.code, done.err) == (0, "quiet: lag_max is not known, so lag_max!=0 does not hold\n")
+QUIET = {"name": "quiet", "topics": {"t": 2}, "members": [{"id": "a", "topics": ["t"]}]}
+EMPTY = {"name": "empty", "topics": {"t": 1}, "members": [], "lag": {"t": [568_990]}}
+
+
+def test_a_figure_that_is_not_known_does_not_pass():
+    done = run("compare - -s fair -s range --fail-if 'lag_max!=0'", json.dumps(QUIET))
+    assert (done.code, done.err) == (3, "quiet: lag_max!=0 cannot be judged: lag_max is not known\n")
+    done = run("compare - -s fair --fail-if 'lag_max!=0' --fail-if 'placed==2'", json.dumps(QUIET))
+    assert done.code == 3 and "quiet under fair: placed is 2 (placed==2)" in done.err           # 3 wins over 1
+    both = json.dumps(QUIET) + "\n" + json.dumps(QUIET | {"name": "known", "lag": {"t": [1, 2]}})
+    done = run("compare - -s fair --fail-if 'lag_max>9'", both)
+    assert (done.code, done.err) == (3, "quiet: lag_max>9 cannot be judged: lag_max is not known\n")
+
+
+@pytest.mark.parametrize("rule", ["max_load<1", "min_load==0", "balanced==no", "moved<9", "lag_max>=0", "kept==0"])
+def test_a_figure_that_does_not_apply_does_not_hold(rule):
+    for options in ([], ["-s", "fair"]):
+        done = run(["compare", "-", "--fail-if", rule, *options], json.dumps(EMPTY))
+        assert (done.code, done.err) == (0, ""), rule
+
+
+def test_what_is_known_of_a_group_without_members_is_judged():
+    done = run("compare - --fail-if 'lag_total>0' --fail-if 'unassigned>0'", json.dumps(EMPTY))
+    assert done.code == 1 and "lag_total is 568,990" in done.err and "unassigned is 1" in done.err
+
+
+def test_conditions_without_a_strategy_concern_the_one_that_the_group_runs():
+    done = run("compare --demo --leave billing-2 --fail-if 'moved>1'")
+    assert done.code == 0                                   # sticky and others move more, range moves none
+    done = run("compare --demo --leave newsletter --fail-if 'moved>1'")
+    assert done.code == 1 and done.err.count(" under ") == 1 and "demo under range: moved is 2" in done.err
+    assert run("compare --demo --leave newsletter -s sticky --fail-if 'moved>1'").code == 0
+
+
+@pytest.mark.parametrize("runs", ["", "sticky", "cooperative-sticky", "com.acme.TheirAssignor"])
+def test_conditions_on_a_strategy_that_cannot_be_computed(runs):
+    one = QUIET | {"strategy": runs}
+    done = run("compare - --fail-if 'moved>1'", json.dumps(one))
+    assert (done.code, done.out) == (2, "") and one_line(done.err) and "--fail-if without --strategy: " in done.err
+    assert run("compare - -s fair --fail-if 'moved>1'", json.dumps(one)).code == 0
+    two = "\n".join(map(json.dumps, [one, QUIET | {"name": "known", "strategy": "range"}, EMPTY]))
+    done = run("compare - --fail-if 'placed>1'", two)
+    assert done.code == 3 and "quiet: --fail-if cannot be judged: " in done.err and "known under range" in done.err
+    assert "empty" not in done.err
+
+
+def test_headings_as_shown_are_figures():
+    assert run("compare --demo -s fair --fail-if 'lag max>1'").code == 1
+    assert run("compare --demo -s fair --fail-if 'balance  score > 0'").code == 0
+    assert run("compare --demo -s fair --fail-if 'lag mix>1'").code == 2
+
+
+# --- members as people name them ---------------------------------------------------------------------------------
+
+THREE = [Member("web-1-5c76aa", ["t"], client_id="web-1"), Member("web-1-77aa00", ["t"], client_id="web-1"),
+         Member("etl-a-3d1400", ["t"], client_id="java", instance_id="etl-a"), Member("web", ["t"], client_id="x")]
+NAMED = Group({"t": 4}, THREE, name="orders")
+
+
+@pytest.mark.parametrize("text, found", {
+    "web-1-5c76aa": 0, "web-1-5": 0, "etl-a": 2, "java": 2, "e": 2, "web": 3, "x": 3}.items())
+def test_a_member_by_any_of_its_names(text, found):
+    assert find_members(NAMED, text, "a member") == [THREE[found].id]
+    group = shown_by(["-", "--leave", text, "--subscribe", f"{THREE[1].id}:"], write_document(NAMED))
+    assert [change["member"] for change in group["changes"]] == [THREE[found].id, THREE[1].id]
+
+
+def test_ambiguous_names_name_the_candidates():
+    for text in ("web-1", "w"):
+        done = run(["compare", "-", "--leave", text], write_document(NAMED))
+        assert done.code == 2 and "web-1-5c76aa, web-1-77aa00" in done.err and one_line(done.err)
+    many = Group({"t": 1}, {f"m{number:02}": ["t"] for number in range(40)})
+    assert "m00, m01, m02, m03, m04 and 35 more)" in run("compare - --leave m", write_document(many)).err
+
+
+@given(st.lists(st.sampled_from(["a", "b", "ab", "*", "ba*", "[a]"]), unique=True, min_size=1, max_size=5),
+       st.text("ab*", min_size=1, max_size=3).filter(lambda text: "*" in text))
+def test_patterns(names, text):
+    group = Group({"t": 1}, dict.fromkeys(names, ["t"]))
+    fits = [name for name in group.members if fits_pattern(name, text)]
+    if text in names:
+        fits = [text]                                                   # a member may have such a name
+    done = run(["compare", "-", "--leave", text, "-s", "range", "--format", "json"], write_document(group))
+    assert done.code == (0 if fits else 2), done.err
+    if fits:
+        [shown] = json.loads(done.out)
+        assert [change["member"] for change in shown["changes"]] == fits
+        assert shown["rows"][1]["members"] == len(names) - len(fits)
+
+
+def fits_pattern(name, pattern):
+    """Whether a name fits a pattern, letter by letter."""
+    if not pattern:
+        return not name
+    if pattern[0] == "*":
+        return any(fits_pattern(name[cut:], pattern[1:]) for cut in range(len(name) + 1))
+    return name[:1] == pattern[0] and fits_pattern(name[1:], pattern[1:])
+
+
+def test_members_that_are_counted():
+    two = shown_by(["-", "--join", "2"], write_document(NAMED))
+    ids = [change["member"] for change in two["changes"]]
+    assert [re.fullmatch(r"consumer-orders-(\d)-[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}", name)[1] for name in ids] == [
+        "1", "2"]
+    assert {tuple(change["topics"]) for change in two["changes"]} == {("t",)}
+    assert {row["members"] for row in two["rows"]} == {4, 6}
+    again = shown_by(["-", "--join", "1", "--join", "1"], write_document(NAMED))
+    assert again["rows"] == two["rows"] and again["changes"] == two["changes"]
+    [note] = [line for line in two["notes"] if "made up" in line]
+    assert "10 orders" in note                       # two of five dynamic members; the static one comes first
+
+
+def test_the_answers_that_made_up_ids_hold():
+    """As many orders as the line says, and the answer is that of one of them."""
+    members = {f"m{number}": ["t", "u"] for number in (1, 3, 5)}
+    group = Group({"t": 4, "u": 3}, members, name="g")
+    shown = shown_by(["-", "--join", "2"], write_document(group))
+    answers = {places: compare(group.join(f"m{places[0]}x", ["t", "u"]).join(f"m{places[1]}y", ["t", "u"]), CHOSEN).rows
+               for places in combinations_with_replacement((0, 1, 3, 5), 2)}
+    assert f"{len(answers)} orders are possible" in " ".join(shown["notes"])
+    assert shown["rows"][1:4] in list(answers.values())
+
+
+def test_like_another_member():
+    mixed = NAMED.with_partitions(u=2).subscribe("web", ["u"])
+    done = run("compare - --join 1", write_document(mixed))
+    assert done.code == 2 and "(got members that differ in their topics)" in done.err
+    [change] = shown_by(["-", "--join", "1", "--like", "x"], write_document(mixed))["changes"]
+    assert change["topics"] == ["u"]
+
+
+def test_what_ifs_on_assign():
+    line = "assign - -s range --leave web-1* --join 1 --partitions t=6 --format json"
+    done = run(line, write_document(NAMED))
+    answer = json.loads(done.out)
+    made = [change["member"] for change in answer["changes"] if change["change"] == "join"]
+    after = NAMED.leave("web-1-5c76aa", "web-1-77aa00").join(made[0], ["t"]).with_partitions(t=6)
+    expected = {name: [list(one) for one in owned] for name, owned in assign(after, "range").items()}
+    assert answer["assignment"] == expected and len(answer["changes"]) == 4 and "made up" in answer["notes"][0]
+    assert "made up" in run(line.replace("json", "table"), write_document(NAMED)).out
+    assert run("assign - -s range --partitions t=3", write_document(NAMED)).code == 2
 
 
 def test_what_is_said_of_changes():

@@ -80,9 +80,10 @@ def send(lines: Iterable[str], style: str = "") -> None:
 
 # %% ../../nbs/73_cli_output.ipynb #7a0c0302
 def wrapped(text: str, width: int) -> list[str]:
-    "The lines of a text; a single word may be wider than `width`."
-    lines = [""]
-    for piece in re.findall(r"[^ ]+ *" if " " in text else r"[^,;]+[,;]*", text):
+    "The lines of a text, none of them wider than `width`; a longer word is broken."
+    lines, most = [""], max(width, 2)
+    word = rf"[^ ]{{1,{most}}} *" if " " in text else rf"[^,;]{{1,{most - 1}}}[,;]*"
+    for piece in re.findall(word, text):
         if lines[-1] and display_width(lines[-1] + piece.rstrip()) > width:
             lines.append("")
         lines[-1] += piece

@@ -18,25 +18,14 @@ from typer.core import TyperGroup
 
 from .. import __version__
 from .arguments import (
-    NAME, Cluster, Demo, Everything, FailIf, Files, FleetInputs, Format, FormOfFile, GroupName, GroupNames, InOrder,
-    Inputs, Join, Joins, Leave, Like, ListMoves, Master, Moment, OneStrategy, OutputFile, OutputFolder,
-    PartitionCounts, Prove, Reset, Strategies, Subscribe, Time, Wide, changed, crash_place, demo_group, each_group,
-    group_label, parsed_joins, picked_groups, place_of, remark_on_groups, remark_on_ignored, remark_on_input,
-    remark_on_moments, resolved, sources_of, typed_changes, write_remark, write_remarks)
+    NAME, Cluster, Demo, Everything, FailIf, Files, FleetInputs, FormOfFile, Format, GroupName,
+    GroupNames, InOrder, Inputs, Join, Joins, Leave, Like, ListMoves, Master, Moment, OneStrategy,
+    OutputFile, OutputFolder, PartitionCounts, Prove, Reset, Strategies, Subscribe, Time, Wide,
+    changed, demo_group, each_group, error_line, group_label, parsed_joins, picked_groups, place_of,
+    remark_on_groups, remark_on_ignored, remark_on_input, remark_on_moments, resolved, sources_of,
+    typed_changes, write_remark, write_remarks)
 from .changes import usage_errors
 from ..names import quoted
-
-# %% ../../nbs/74_cli.ipynb #edf0dae8
-def _in_a_line(error):
-    "The text of an error, in one line."
-    if isinstance(error, OSError) and error.strerror:
-        return ": ".join(filter(None, [error.filename, error.strerror]))
-    if isinstance(error, typer.TyperException):
-        text = error.format_message().replace("Value error, ", "").rstrip(".")
-        command = getattr(error, "ctx", None)
-        hint = f" - try '{command.command_path} --help'" if command else ""
-        return text if text.endswith("?") else text + hint
-    return f"{error}{crash_place(error)}"
 
 # %% ../../nbs/74_cli.ipynb #8c992877
 DONE, HOLDS, UNUSABLE = 0, 1, 3                  # 2 = used wrongly: Typer's own
@@ -57,7 +46,7 @@ class Commands(TyperGroup):
             write_remark(f"{NAME}: interrupted")
             raise typer.Exit(INTERRUPTED) from None
         except (ValueError, OSError) as error:
-            write_remark(f"{NAME}: {_in_a_line(error)}")
+            write_remark(f"{NAME}: {error_line(error)}")
             raise typer.Exit(UNUSABLE) from None
 
     def main(self, args: list[str] | None = None, prog_name: str = NAME, **settings):
@@ -67,7 +56,7 @@ class Commands(TyperGroup):
         try:
             code = super().main(args or ["--help"], NAME, **settings)
         except typer.TyperException as error:
-            write_remark(f"{NAME}: {_in_a_line(error)}")
+            write_remark(f"{NAME}: {error_line(error)}")
             code = error.exit_code
         sys.exit(code or DONE)
 
@@ -257,15 +246,10 @@ def strategies_command(form: Format = "table"):
     --strategy also takes Kafka's class names (RangeAssignor) and
     package.module:function.
     """
+    from kafka_assign.cli.output import show_rows
     from kafka_assign.registry import strategies
-    from kafka_assign.cli.output import csv_lines, json_list, send, send_table
-    from kafka_assign.tables import Table
     rows = [{"strategy": name, "about": line} for name, line in strategies().items()]
-    keys = ["strategy", "about"]
-    if form == "table":
-        send_table(Table(keys, rows))
-    else:
-        send(json_list(rows) if form == "json" else csv_lines(keys, rows))
+    show_rows(("strategy", "about"), rows, form)
 
 # %% ../../nbs/74_cli.ipynb #628c1fb0
 fleet_program = typer.Typer(help="Many groups at once, on Spark.")

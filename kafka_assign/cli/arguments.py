@@ -7,9 +7,9 @@ __all__ = ['NAME', 'MOST_REMARKS', 'FILE', 'Form', 'ResetRule', 'One', 'Several'
            'OneStrategy', 'GroupNames', 'GroupName', 'Cluster', 'Time', 'Moment', 'Reset', 'Demo', 'ListMoves', 'Prove',
            'Format', 'FormOfFile', 'OutputFile', 'OutputFolder', 'Joins', 'Everything', 'Wide', 'Master', 'Leave',
            'Join', 'Like', 'Subscribe', 'PartitionCounts', 'FailIf', 'TYPED', 'write_remark', 'write_remarks',
-           'complete_strategy', 'InOrder', 'typed_changes', 'parsed_joins', 'crash_place', 'resolved', 'sources_of',
-           'demo_group', 'picked_groups', 'group_label', 'changed', 'each_group', 'place_of', 'remark_on_ignored',
-           'remark_on_input', 'remark_on_groups', 'remark_on_moments']
+           'complete_strategy', 'InOrder', 'typed_changes', 'parsed_joins', 'crash_place', 'error_line', 'resolved',
+           'sources_of', 'demo_group', 'picked_groups', 'group_label', 'changed', 'each_group', 'place_of',
+           'remark_on_ignored', 'remark_on_input', 'remark_on_groups', 'remark_on_moments']
 
 # %% ../../nbs/71_cli_arguments.ipynb #2a1356b1
 import re
@@ -17,7 +17,7 @@ import sys
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from pathlib import Path
-from types import TracebackType
+from traceback import extract_tb
 from typing import Annotated, Literal
 
 import typer
@@ -153,26 +153,30 @@ def parsed_joins(texts: Sequence[str] | None) -> list[list[str]]:
     return joins
 
 # %% ../../nbs/71_cli_arguments.ipynb #7a0c0103
-def _frames(trace: TracebackType | None):
-    "File, line and function of each frame of a traceback."
-    while trace is not None:
-        code = trace.tb_frame.f_code
-        yield code.co_filename, trace.tb_lineno, code.co_name
-        trace = trace.tb_next
-
-
 def crash_place(error: Exception) -> str:
     "Where other people's strategy raised an error, as ` at FILE, line N`; else nothing."
     from kafka_assign import registry
-    frames = list(_frames((error.__cause__ or error).__traceback__))
-    calls = [i for i, (file, _, name) in enumerate(frames)
-             if file == registry.__file__ and name in ("ask", "_load")]
-    outside = [(file, line) for file, line, _ in frames[max(calls, default=len(frames)) + 1:]
-               if "importlib" not in file]
-    if not outside or Path(outside[0][0]).is_relative_to(Path(registry.__file__).parent):
+    frames = extract_tb((error.__cause__ or error).__traceback__)
+    calls = [i for i, frame in enumerate(frames)
+             if frame.filename == registry.__file__ and frame.name in ("ask", "_load")]
+    theirs = [frame for frame in frames[max(calls, default=len(frames)) + 1:]
+              if "importlib" not in frame.filename]
+    if not theirs or Path(theirs[0].filename).is_relative_to(Path(registry.__file__).parent):
         return ""
-    own = outside[0][0]
-    return f" at {own}, line {[line for file, line in outside if file == own][-1]}"
+    last = [frame for frame in theirs if frame.filename == theirs[0].filename][-1]
+    return f" at {last.filename}, line {last.lineno}"
+
+# %% ../../nbs/71_cli_arguments.ipynb #7a0c0107
+def error_line(error: Exception) -> str:
+    "The text of an error, in one line."
+    if isinstance(error, OSError) and error.strerror:
+        return ": ".join(filter(None, [error.filename, error.strerror]))
+    if isinstance(error, typer.TyperException):
+        text = error.format_message().replace("Value error, ", "").rstrip(".")
+        command = getattr(error, "ctx", None)
+        hint = f" - try '{command.command_path} --help'" if command else ""
+        return text if text.endswith("?") else text + hint
+    return f"{error}{crash_place(error)}"
 
 # %% ../../nbs/71_cli_arguments.ipynb #659ad8f2
 def resolved(names: Sequence[str] | None) -> list:

@@ -9,8 +9,8 @@ __all__ = ['READABLE', 'LEAST_NAME', 'LEAST_TEXT', 'SENTENCES', 'ONLY_IF_KNOWN',
            'send_table', 'send_facts', 'facts', 'figures', 'owner_changes', 'notes', 'send_notes', 'proofs',
            'false_proofs', 'print_proof', 'print_proofs', 'proof_rows', 'all_owner_changes', 'figure_table',
            'print_comparison', 'group_lines', 'comparison_document', 'key_of', 'show_comparisons',
-           'partitions_by_topic', 'member_rows', 'partition_rows', 'show_assignment', 'print_ranking', 'show_ranking',
-           'show_run']
+           'partitions_by_topic', 'member_rows', 'partition_rows', 'show_assignment', 'print_ranking', 'show_rows',
+           'show_ranking', 'show_run']
 
 # %% ../../nbs/73_cli_output.ipynb #a9a13f46
 import csv
@@ -197,7 +197,7 @@ def notes(comparison: Comparison, changed: Sequence[Change] = ()) -> list[str]:
     line = order_line(comparison.group, changed)
     return [*comparison.notes, *[line] * (line is not None)]
 
-
+# %% ../../nbs/73_cli_output.ipynb #7a0c0320
 def send_notes(lines: Iterable[str], inferred: str) -> None:
     "Write notes, and what was inferred, below a table."
     lines = [*lines, *[f"inferred: {inferred}"] * bool(inferred)]
@@ -334,7 +334,7 @@ def key_of(group: Group) -> dict:
     moment = group.moment or None
     return dict(zip(GROUP_KEYS, (group.cluster, group.name, group.time, moment)))
 
-
+# %% ../../nbs/73_cli_output.ipynb #7a0c0321
 def show_comparisons(comparisons: Sequence[Comparison], form: str, moves: bool = False,
                      changed: Sequence[Change] = (), prove: bool = False,
                      wide: bool = False) -> None:
@@ -444,14 +444,20 @@ def print_ranking(ranking: Sequence[Mapping], rest: str) -> None:
         send([f"and {len(ranking) - len(first):,} more, {rest}"])
 
 # %% ../../nbs/73_cli_output.ipynb #7a0c030e
+def show_rows(keys: Sequence[str], rows: Sequence[Mapping], form: str) -> None:
+    "Write rows as `table`, `json` or `csv`."
+    if form == "table":
+        send_table(Table(keys, rows))
+    else:
+        send(json_list(rows) if form == "json" else csv_lines(keys, rows))
+
+# %% ../../nbs/73_cli_output.ipynb #7a0c0322
 def show_ranking(ranking: Sequence[Mapping], form: str) -> None:
     "Write a ranking as `table`, `json` or `csv`."
-    if form == "json":
-        send(json_list(ranking))
-    elif form == "csv":
-        send(csv_lines(RANKING, ranking))
-    else:
+    if form == "table":
         print_ranking(ranking, "with --format csv or json")
+    else:
+        show_rows(RANKING, ranking, form)
 
 # %% ../../nbs/73_cli_output.ipynb #7c996935
 def show_run(run, form: str, out: str = "") -> None:
@@ -460,7 +466,7 @@ def show_run(run, form: str, out: str = "") -> None:
     if form == "json":
         send([as_json({"run": path, "counts": run.counts, "ranking": ranking})])
     elif form == "csv":
-        send(csv_lines(RANKING, ranking))
+        show_rows(RANKING, ranking, form)
     else:
         print_ranking(ranking, "in table attention of the run")
         counts = [{"": what, **run.counts[what]} for what in ("rows", "groups")]

@@ -21,7 +21,7 @@ from .inputs import (
     columns_from_arrays, places_of, resized)
 from .members import (
     Member, TopicPartition, checked_name, known_name, listed_members,
-    members_from_columns, ordered_members, valid_claims)
+    members_from_columns, ordered_names, valid_claims)
 from .names import counted, quoted
 from .tables import Table
 from .ragged import row_of
@@ -64,12 +64,14 @@ class Group:
             partition_racks: Mapping | None = None, topic_ids: Mapping | None = None,
             name: str = "", type: str = "", state: str = "", generation: int = -1,
             strategy: str = "", time: str = "", cluster: str = "", inferred: str = ""):
-        details, listed = ordered_members(listed_members(members, owned))
+        given = listed_members(members, owned)
+        ids, order, listed = ordered_names([member.id for member in given], "member ids")
+        details = tuple(given[i] for i in order.tolist())
         names, columns, offsets = columns_by_name(
             topics, details, listed, lag=lag, committed=committed, begin=begin, end=end,
             reset=reset, partition_racks=partition_racks)
         self._store(
-            columns, names, [member.id for member in details], offsets, details=details,
+            columns, names, ids, offsets, details=details,
             partition_racks=partition_racks, topic_ids=topic_ids, name=name, type=type,
             state=state, strategy=strategy, generation=generation, time=time,
             cluster=cluster, inferred=inferred)

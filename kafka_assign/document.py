@@ -139,10 +139,7 @@ def read_document(text: str) -> Group:
     "The group in a JSON text; raises `GroupError`."
     try:
         document = json.loads(text)
-    except json.JSONDecodeError as error:
-        where = f"line {error.lineno}, column {error.colno}"
-        raise GroupError(f"a group must be JSON (got {error.msg} at {where})") from None
-    except ValueError as error:                        # a number of thousands of digits
+    except ValueError as error:                        # it says in which line and column
         raise GroupError(f"a group must be JSON (got {shown(error)})") from None
     except RecursionError:
         raise GroupError("a group must be JSON (got brackets nested too deeply)") from None

@@ -6,9 +6,8 @@
 __all__ = ['SHOWN_MEMBERS', 'Group']
 
 # %% ../nbs/13_group.ipynb #8e6931d1
-import dataclasses
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from functools import cached_property
 from types import MappingProxyType
 
@@ -178,8 +177,8 @@ class Group:
         if isinstance(members := changes.get("members"), Mapping):
             former = {member.id: member for member in self.details}
             changes["members"] = [
-                dataclasses.replace(former[name], topics=topics) if name in former
-                else (name, topics) for name, topics in members.items()]
+                replace(former[name], topics=topics) if name in former else (name, topics)
+                for name, topics in members.items()]
         return Group(**self._arguments(changes) | changes)
 
     def _arguments(self, changes):
@@ -221,7 +220,7 @@ class Group:
         known_name(
             member_id, self.members, "a member that subscribes", "belong to the group")
         return self.replace(members=[
-            self._with_known_topics(dataclasses.replace(member, topics=topics))
+            self._with_known_topics(replace(member, topics=topics))
             if member.id == member_id else member for member in self._settled()])
 
     def with_partitions(self, partitions: Mapping[str, int] | None = None, /,
@@ -241,7 +240,7 @@ class Group:
         claims = sum(len(member.owned) for member in members)
         if claims != np.count_nonzero(self.previous >= 0):
             claims = valid_claims(self.columns, self.topics)
-            members = [dataclasses.replace(member, owned=owned)
+            members = [replace(member, owned=owned)
                        for member, owned in zip(members, claims)]
         return [members[i] for i in self.listed]
 

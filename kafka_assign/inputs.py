@@ -152,11 +152,10 @@ def resized(by_topic: Mapping[str, np.ndarray], counts: Mapping[str, int]) -> di
 # %% ../nbs/12_inputs.ipynb #6aa53c7a
 def _lag_and_offsets(lag, offsets, reset, index, start):
     "The lag column and the `Offsets` for `build_columns`; `offsets` are mappings by name, or None."
-    given = any(values is not None for values in offsets.values())
-    if lag is not None and given:
-        raise GroupError("lag must be given either as lag or as offsets (got both)")
-    if not given:
+    if all(values is None for values in offsets.values()):
         return None if lag is None else _per_partition(lag, "lag", index, start), None
+    if lag is not None:
+        raise GroupError("lag must be given either as lag or as offsets (got both)")
     columns = {name: _per_partition(values or {}, name, index, start)
                for name, values in offsets.items()}
     return None, Offsets(**columns, reset=checked_name(reset, "reset"))

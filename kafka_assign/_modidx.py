@@ -2,8 +2,6 @@
 
 d = { 'settings': {'branch': 'main', 'doc_baseurl': '', 'doc_host': '', 'git_url': '', 'lib_path': 'kafka_assign'},
   'syms': { 'kafka_assign.assignment': { 'kafka_assign.assignment.Assignment': ('assignment.html#assignment', 'kafka_assign/assignment.py'),
-                                         'kafka_assign.assignment.Assignment.__contains__': ( 'assignment.html#assignment.__contains__',
-                                                                                              'kafka_assign/assignment.py'),
                                          'kafka_assign.assignment.Assignment.__eq__': ( 'assignment.html#assignment.__eq__',
                                                                                         'kafka_assign/assignment.py'),
                                          'kafka_assign.assignment.Assignment.__getitem__': ( 'assignment.html#assignment.__getitem__',

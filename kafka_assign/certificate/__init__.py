@@ -23,8 +23,7 @@ class Certificate(NamedTuple):
     "Why an owner column is optimal: two whole numbers for each member."
 
     level: np.ndarray  # the member carries that many partitions, or one less
-    price: np.ndarray
-    "what one more partition on this member costs, in partitions kept"
+    price: np.ndarray  # what one more partition costs here, in partitions kept
 
 # %% ../../nbs/16_certificate.ipynb #bb40afcd
 LARGEST = 1 << 40  # of a level or price: no sum here overflows int64
@@ -82,7 +81,7 @@ def _least_offer(columns, level, price):
     offers = np.where(may, price[columns.subscribers], LARGEST)
     least = row_minima(offers, columns.subscriber_offsets)
     strangers = np.repeat(least + 1, columns.partitions)
-    own_level = np.append(level, LARGEST + 1)[previous]      # no previous owner: no level
+    own_level = np.append(level, LARGEST + 1)[previous]  # none, if nobody owned it
     may_stay = own_level == np.repeat(lowest, columns.partitions)
     own_offer = np.minimum(np.append(price, 0)[previous], strangers)
     return np.where(may_stay, own_offer, strangers)
@@ -135,9 +134,6 @@ def check_columns(columns: Columns, owner: np.ndarray, certificate: Certificate,
 # %% ../../nbs/16_certificate.ipynb #73d54417
 def check(group: Group, assignment: Assignment, certificate: Certificate) -> None:
     "Raise `CertificateError` unless the certificate proves the assignment optimal."
-
-    def partition(place):
-        topic, number = group.at(place)
-        return f"{shown(topic)}-{number}"
-    check_columns(group.columns, assignment.owner, certificate, partition,
+    check_columns(group.columns, assignment.owner, certificate,
+                  lambda place: "-".join(map(shown, group.at(place))),
                   lambda place: shown(group.members[place]))

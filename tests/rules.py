@@ -1,4 +1,4 @@
-"""Independent answers for tests: the rules of the greedy strategies word for word, one partition at a time."""
+"""Independent answers for tests: the rules of range and round robin word for word."""
 
 import numpy as np
 
@@ -28,32 +28,4 @@ def roundrobin_rule(columns):
                 pointer += 1
             owner[place] = members[pointer % len(members)]
             pointer += 1
-    return owner
-
-
-def fair_rule(columns):
-    """KIP-49: topics with the fewest subscribers first, each partition to the smallest load."""
-    owner, load = np.full(columns.size, -1, np.int32), [0] * columns.member_count
-    subscribers = [columns.subscribers_of(topic) for topic in range(columns.topic_count)]
-    topics = range(columns.topic_count)
-    for topic in sorted(topics, key=lambda topic: (len(subscribers[topic]), -len(columns.places(topic)), topic)):
-        for place in columns.places(topic) if subscribers[topic] else []:
-            owner[place] = min(subscribers[topic], key=lambda member: (load[member], member))
-            load[owner[place]] += 1
-    return owner
-
-
-def lag_rule(columns):
-    """KAFKA-5337: most lag first, each partition to the fewest of its topic, then to the least lag."""
-    owner = np.full(columns.size, -1, np.int32)
-    lag = [0] * columns.size if columns.lag is None else [max(known, 0) for known in columns.lag.tolist()]
-    for topic in range(columns.topic_count):
-        consumers = columns.subscribers_of(topic)
-        number, total = dict.fromkeys(consumers, 0), dict.fromkeys(consumers, 0)
-        decreasing = sorted(columns.places(topic), key=lambda place: -lag[place])
-        for place in decreasing if consumers else []:
-            consumer = min(consumers, key=lambda member: (number[member], total[member], member))
-            owner[place] = consumer
-            number[consumer] += 1
-            total[consumer] += lag[place]
     return owner

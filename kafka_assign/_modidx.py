@@ -882,6 +882,7 @@ d = { 'settings': {'branch': 'main', 'doc_baseurl': '', 'doc_host': '', 'git_url
                                     'kafka_assign.moves.Moves.unnecessary': ('moves.html#moves.unnecessary', 'kafka_assign/moves.py'),
                                     'kafka_assign.moves.Verdict': ('moves.html#verdict', 'kafka_assign/moves.py'),
                                     'kafka_assign.moves.explain': ('moves.html#explain', 'kafka_assign/moves.py'),
+                                    'kafka_assign.moves.in_bits': ('moves.html#in_bits', 'kafka_assign/moves.py'),
                                     'kafka_assign.moves.latest_claims': ('moves.html#latest_claims', 'kafka_assign/moves.py'),
                                     'kafka_assign.moves.least_moves': ('moves.html#least_moves', 'kafka_assign/moves.py'),
                                     'kafka_assign.moves.path_back': ('moves.html#path_back', 'kafka_assign/moves.py'),

@@ -237,8 +237,7 @@ def test_remedies_say_where_a_strategy_comes_from():
         return assign(group, "fair").owner
     origins = {"range": "range (ships with Kafka): ", "roundrobin": "roundrobin (ships with Kafka): ",
                "fair": "fair (of this package): ", "lag": "lag (of this package): ",
-               "sticky": "sticky (of this package): ", "lag:scope=group": "lag:scope=group (of this package): ",
-               own: "own: "}
+               "sticky": "sticky (of this package): ", own: "own: "}
     for name, words in origins.items():
         assert rank(lagging(), [name])[0]["remedy"].startswith(words)
 

@@ -325,7 +325,7 @@ ROW_WITHOUT_HEADER = re.compile(r"\S.*\s(?:\d+|-)\s+(?:\d+|-)\s+(?:\d+|-)\s+(?:-
 # %% ../../nbs/40_snapshot_formats.ipynb #03a1f0fe
 FOREIGN_TEXTS = (
     ("what kafka-topics.sh prints", re.compile(r"\s*Topic:\s")),
-    ("metrics of Prometheus", re.compile(r"# (?:HELP|TYPE) |[a-zA-Z_:][\w:]*\{.*\}\s")),
+    ("metrics of Prometheus", re.compile(r"[a-zA-Z_:][\w:]*\{.*\}\s")),
     ("HTML or XML", re.compile(r"\s*<[!?/a-zA-Z]")),
     ("YAML", re.compile(r"---\s*$|\s*(?:- )?[\w.-]+:(?:\s|$)")),
     ("CSV", re.compile(r"[^,]*(?:,[^,]*){3}")),

@@ -226,7 +226,7 @@ class Ignored(NamedTuple):
 
 # %% ../../nbs/41_snapshot_sources.ipynb #13a1e0ad
 IGNORED_KINDS = (
-    "error", "share", "list", "other", "json", "parquet", "binary", "unreadable", "notice", "header", "prompt", "text",
+    "error", "share", "list", "other", "json", "parquet", "binary", "unreadable", "notice", "header", "text", "prompt",
     "log", "empty")
 
 
@@ -275,8 +275,10 @@ class Account:
         if kind not in IGNORED_KINDS:
             raise ValueError(f"kind must be one of {', '.join(IGNORED_KINDS)} (got {kind})")
         line = (self.position if position is None else position) - self._starts[-1]
-        entry = self._ignored[-1].get(kind, Ignored(self._sources[-1], line, kind, reason, 0))
-        self._ignored[-1][kind] = entry._replace(lines=entry.lines + 1)
+        new = Ignored(self._sources[-1], line, kind, reason, 0)
+        entry = self._ignored[-1].get(kind, new)
+        first = new if line < entry.position else entry
+        self._ignored[-1][kind] = first._replace(lines=entry.lines + 1)
 
     def end_text(self) -> None:
         "The current source ends, a text. Its only header may have no rows."

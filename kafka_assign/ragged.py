@@ -4,8 +4,8 @@
 
 # %% auto #0
 __all__ = ['LONG_ROW', 'FEW_DEALT', 'LONG_DEAL', 'row_offsets', 'row_lengths', 'row_of', 'row_sums', 'row_minima', 'row_maxima',
-           'row_ranges', 'take_rows', 'total_by_key', 'rank_in_run', 'stable_order', 'argsort_rows', 'deal_one_by_one',
-           'fill_in_order', 'water_fill', 'deal_shares', 'deal']
+           'highest_sources', 'row_ranges', 'take_rows', 'total_by_key', 'rank_in_run', 'stable_order', 'argsort_rows',
+           'deal_one_by_one', 'fill_in_order', 'water_fill', 'deal_shares', 'deal']
 
 # %% ../nbs/01_ragged.ipynb #cd72aa04
 from heapq import heapify, heapreplace
@@ -59,6 +59,22 @@ def row_minima(values: np.ndarray, offsets: np.ndarray, empty: int = 0) -> np.nd
 def row_maxima(values: np.ndarray, offsets: np.ndarray, empty: int = 0) -> np.ndarray:
     "The largest value of each row; `empty` for an empty row."
     return _row_reduce(np.maximum, values, offsets, empty)
+
+# %% ../nbs/01_ragged.ipynb #01c0de01
+def highest_sources(load: np.ndarray, owner: np.ndarray, owner_offsets: np.ndarray,
+                    subscriber: np.ndarray, offsets: np.ndarray) -> np.ndarray:
+    """For each member the highest load, its own or one from which a path leads to it.
+
+    In each row, an arc leads from every `owner` to every `subscriber`.
+    """
+    source, length = load, row_lengths(offsets)
+    while True:
+        highest = row_maxima(source[owner], owner_offsets).repeat(length)
+        raised = source.copy()
+        np.maximum.at(raised, subscriber, highest)
+        if np.array_equal(raised, source):
+            return source
+        source = raised
 
 # %% ../nbs/01_ragged.ipynb #cd72aa13
 def row_ranges(first: np.ndarray, lengths: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

@@ -42,7 +42,8 @@ def released_partitions(columns: Columns, compressed: Compressed,
     share = np.ones(rows)
     if partitions.sum() >= Tuning.released_share:
         leave, had = (np.bincount(row, units, rows) for units in (gone, owned[over]))
-        share = (2 * leave + 8 * owners) / np.maximum(had, 1)
+        share = Tuning.released_factor * leave + Tuning.released_reserve * owners
+        share /= np.maximum(had, 1)
     while True:
         first = columns.start[topics] + first_numbers(partitions, of, share)[of]
         first = np.minimum(first, columns.start[topics + 1])

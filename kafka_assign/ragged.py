@@ -169,7 +169,7 @@ def fill_in_order(room: np.ndarray, offsets: np.ndarray, count: np.ndarray) -> n
     "What each taker gets of its row's `count` if all are served in order, each up to its `room`."
     before = row_offsets(room)
     end = before[offsets[:-1]] + count
-    left = (end if len(end) == 1 else end[row_of(offsets)]) - before[:-1]
+    left = end.repeat(row_lengths(offsets)) - before[:-1]
     return np.minimum(np.maximum(left, 0), room)
 
 # %% ../nbs/01_ragged.ipynb #cd72aa28
@@ -185,11 +185,11 @@ def _fill_sorted(load, count):
 
 
 def _fill_rows(load, offsets, count):
-    row, length = row_of(offsets), row_lengths(offsets)
+    length = row_lengths(offsets)
     wet_load, wet, dry_before = load, length, 0
     while True:
         level, rest = np.divmod(count + np.add.reduceat(wet_load, offsets[:-1]), wet)
-        height = level[row]
+        height = level.repeat(length)
         dry = load > height
         dry_now = np.count_nonzero(dry)
         if dry_now == dry_before:

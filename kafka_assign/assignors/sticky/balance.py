@@ -90,18 +90,19 @@ def place_free(classes: Classes, load: np.ndarray) -> tuple[np.ndarray, np.ndarr
 # %% ../../../nbs/29_sticky_balance.ipynb #29ba1a02
 def with_slack(classes: Classes, lower: np.ndarray) -> Classes:
     "The classes, and behind them the slack of each component."
-    members, component_of = len(lower), classes.component_of
-    inside = np.zeros(members, bool)
+    component_of, inside = classes.component_of, np.zeros(len(lower), bool)
     inside[classes.member] = True
     member = np.flatnonzero(inside)
     member = member[np.argsort(component_of[member], kind="stable")]
-    component, width = np.unique(component_of[member], return_counts=True)
-    extra = total_by_key(classes.size, classes.component, members) - total_by_key(
-        lower[member], component_of[member], members)
+    width = np.bincount(component_of[member])
+    component = np.flatnonzero(width)
+    most = total_by_key(lower[member] + 1, component_of[member], len(width))
+    size = most - total_by_key(classes.size, classes.component, len(width))
+    ends = classes.offsets[-1] + width[component].cumsum()
     return Classes(
-        np.concatenate([classes.size, width - extra[component]]),
+        np.concatenate([classes.size, size[component]]),
         np.concatenate([classes.component, component]),
-        np.concatenate([classes.offsets, classes.offsets[-1] + row_offsets(width)[1:]]),
+        np.concatenate([classes.offsets, ends]),
         np.concatenate([classes.member, member.astype(np.int32)]),
         np.concatenate([classes.owned, np.ones(len(member), np.int32)]), component_of)
 
@@ -141,10 +142,9 @@ class ComponentFlow:
             open_ = (free > 0).repeat(row_lengths(given.offsets))
             open_ &= ~self.above[given.member]
             part, pair = given._replace(size=free).among(open_)
-            if len(part.size):
-                gain, over = place_free(part, self.load - self.lower)
-                self.count[owned][pair] += gain
-                self.load = self.lower + over
+            gain, over = place_free(part, self.load - self.lower)
+            self.count[owned][pair] += gain
+            self.load = self.lower + over
         placed = row_sums(self.count[owned], given.offsets)
         self.unplaced[:self.real] = given.size - placed
         self._hand_out_slack()
@@ -215,16 +215,19 @@ class ComponentFlow:
 
 # %% ../../../nbs/29_sticky_balance.ipynb #8ac4074b
 def balanced_counts(classes: Classes, lower: np.ndarray,
-                    trial: bool) -> tuple[np.ndarray, np.ndarray]:
-    "The best counts per pair, and a mask of the components that failed."
-    members, length = len(lower), row_lengths(classes.offsets)
-    single = np.bincount(classes.component, minlength=members) == 1
-    alone = single[classes.component].repeat(length)
-    one, pair_of_one = classes.among(alone)
-    several, pair = classes.among(~alone)
-    count, failed = np.zeros(len(alone), np.int32), np.zeros(members, bool)
-    if len(one.size):
-        count[pair_of_one] = single_class_counts(one, lower[one.member])
+                    skip: np.ndarray | None = None) -> tuple[np.ndarray, np.ndarray]:
+    """The best counts per pair, and a mask of the components for which there are none.
+
+    With `skip`, a mask of components, this is a trial of the others.
+    """
+    members, length, trial = len(lower), row_lengths(classes.offsets), skip is not None
+    failed = skip.copy() if trial else np.zeros(members, bool)
+    alone = (np.bincount(classes.component, minlength=members) == 1)[classes.component]
+    tried = ~alone & ~failed[classes.component]
+    one, pair_of_one = classes.among(alone.repeat(length))
+    several, pair = classes.among(tried.repeat(length))
+    count = np.zeros(len(classes.member), np.int32)
+    count[pair_of_one] = single_class_counts(one, lower[one.member])
     if len(several.size):
         flow = ComponentFlow(several, lower)
         flow.start()
@@ -234,7 +237,7 @@ def balanced_counts(classes: Classes, lower: np.ndarray,
             remaining = flow.remaining()
         if trial and remaining.any():
             size = np.bincount(classes.component_of, minlength=members)
-            failed = remaining > np.minimum(size, Tuning.trial_excess)
+            failed |= remaining > np.minimum(size, Tuning.trial_excess)
             raises = Tuning.trial_raises
         failed |= flow.search((remaining > 0) & ~failed, raises)
         count[pair] = flow.count[:flow.pairs]
@@ -257,10 +260,6 @@ def try_balance(classes: Classes) -> tuple[np.ndarray, np.ndarray]:
     members, length = len(classes.component_of), row_lengths(classes.offsets)
     size = np.bincount(classes.component_of, minlength=members)
     mean = total_by_key(classes.size, classes.component, members) // np.maximum(size, 1)
-    uneven = skips_trial(classes, mean)
-    part, pair = classes.among(~uneven[classes.component].repeat(length))
-    count = np.zeros(len(classes.member), np.int32)
-    if len(part.size):
-        count[pair], failed = balanced_counts(part, mean[classes.component_of], trial=True)
-        uneven |= failed
-    return count, uneven[classes.component].repeat(length)
+    count, failed = balanced_counts(
+        classes, mean[classes.component_of], skips_trial(classes, mean))
+    return count, failed[classes.component].repeat(length)

@@ -4,7 +4,7 @@
 
 # %% auto #0
 __all__ = ['bits', 'mask_of', 'Batch', 'batches', 'arc_sets', 'ResidualGraph', 'layers_from', 'augment_from', 'augment_all',
-           'augment_cheapest']
+           'augment_cheapest', 'decompose', 'finishing_order', 'strongly_connected_components']
 
 # %% ../../../nbs/28_sticky_flow.ipynb #114fe451
 from collections.abc import Iterator
@@ -233,3 +233,57 @@ def augment_cheapest(graph: ResidualGraph, raises: int) -> np.ndarray:
             break
         graph.raise_potentials(reached)
     return graph.excess > 0
+
+# %% ../../../nbs/28_sticky_flow.ipynb #fbee1cab
+def decompose(graph: ResidualGraph, load: np.ndarray, level: np.ndarray,
+              parts: list[int]) -> None:
+    "Make the loads of sets of nodes the flattest, in place, and set their levels."
+    nodes, members = (1 << graph.nodes) - 1, (1 << graph.members) - 1
+    while parts:
+        part = parts.pop()
+        inside = np.fromiter(bits(part & members), np.int64)
+        if not len(inside):
+            continue
+        mean = int(load[inside].sum()) // len(inside)
+        for target in mean + 1, mean:
+            units = np.zeros(graph.nodes, np.int64)
+            units[inside] = load[inside] - target
+            graph.supply(units)
+            reached = augment_all(graph, closed=nodes & ~part)
+            load[inside] = target + graph.excess[inside] - graph.deficit[inside]
+            if graph.excess.any() and graph.deficit.any():
+                parts += [reached, part & ~reached]
+                break
+        level[inside] = load[inside].max()
+
+# %% ../../../nbs/28_sticky_flow.ipynb #dd0fbf99
+def finishing_order(forward: list[int]) -> list[int]:
+    "All nodes in the order in which a depth-first search leaves them."
+    unseen, order = (1 << len(forward)) - 1, []
+    for root in range(len(forward)):
+        path = [root] if unseen >> root & 1 else []
+        unseen &= ~(1 << root)
+        while path:
+            heads = forward[path[-1]] & unseen
+            if heads:
+                path.append((heads & -heads).bit_length() - 1)
+                unseen ^= heads & -heads
+            else:
+                order.append(path.pop())
+    return order
+
+# %% ../../../nbs/28_sticky_flow.ipynb #47e12998
+def strongly_connected_components(forward: list[int],
+                                  backward: list[int]) -> np.ndarray:
+    "A number for each node, equal for nodes that are connected in both directions."
+    unseen, component = (1 << len(forward)) - 1, np.zeros(len(forward), np.int64)
+    for root in reversed(finishing_order(forward)):
+        layer = unseen & 1 << root
+        while layer:
+            unseen &= ~layer
+            reached = 0
+            for node in bits(layer):
+                component[node] = root
+                reached |= backward[node]
+            layer = reached & unseen
+    return component

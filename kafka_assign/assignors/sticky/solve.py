@@ -23,15 +23,16 @@ from ...ragged import row_sums, total_by_key
 @strategy("sticky", kafka="StickyAssignor", many=True, claims="sticky", prove=prove)
 def sticky_assign(columns: Columns) -> np.ndarray:
     "The flattest loads, then the most partitions kept, then topics spread evenly."
-    compressed = compress(columns)                                          # step 1
-    count, uneven = try_balance(compressed.classes)                         # step 2
+    compressed = compress(columns)
+    classes = compressed.classes
+    count, uneven = try_balance(classes)
     if uneven.any():
-        classes, pair = compressed.classes.among(uneven)
-        flat = flattest(classes, np.zeros(columns.member_count, np.int64))  # step 3
-        rest = undecided(classes, flat)                                     # step 4
-        flat.count[rest.pair], _ = balanced_counts(rest.classes, rest.lower, trial=False)
+        part, pair = classes.among(uneven)
+        flat = flattest(part, np.zeros(columns.member_count, np.int64))
+        rest, left, lower = undecided(part, flat)
+        flat.count[left], _ = balanced_counts(rest, lower)
         count[pair] = flat.count
-    return owners_from_counts(columns, compressed, count)                   # step 6
+    return owners_from_counts(columns, compressed, count)
 
 # %% ../../../nbs/32_sticky_solve.ipynb #b80c7d6a
 @strategy("fairness-only", many=True, usual=False)

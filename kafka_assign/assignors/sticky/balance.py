@@ -260,6 +260,6 @@ def try_balance(classes: Classes) -> tuple[np.ndarray, np.ndarray]:
     members, length = len(classes.component_of), row_lengths(classes.offsets)
     size = np.bincount(classes.component_of, minlength=members)
     mean = total_by_key(classes.size, classes.component, members) // np.maximum(size, 1)
-    count, failed = balanced_counts(
-        classes, mean[classes.component_of], skips_trial(classes, mean))
+    skip = skips_trial(classes, mean)
+    count, failed = balanced_counts(classes, mean[classes.component_of], skip)
     return count, failed[classes.component].repeat(length)

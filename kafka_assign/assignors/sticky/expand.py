@@ -17,10 +17,8 @@ from ...ragged import (
 def first_numbers(partitions: np.ndarray, row: np.ndarray,
                   share: np.ndarray) -> np.ndarray:
     "For each class the highest number from which on it has that `share` of partitions."
-    low, high = np.zeros(len(share), int), np.zeros(len(share), int)
+    low, high = np.zeros(len(share), int), np.where(share < 0.5, partitions.max(), 0)
     total = np.bincount(row, partitions, len(share))
-    np.maximum.at(high, row, partitions)
-    high[share >= 0.5] = 0
     while (high - low > 1).any():
         middle = (low + high) // 2
         beyond = np.bincount(row, np.maximum(partitions - middle[row], 0), len(share))

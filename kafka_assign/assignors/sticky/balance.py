@@ -53,7 +53,8 @@ def turns(classes: Classes, rows: np.ndarray, priority: np.ndarray) -> list[Turn
     return found
 
 # %% ../../../nbs/29_sticky_balance.ipynb #29ba1a00
-def fill_turn(classes: Classes, turn: Turn, count: np.ndarray, load: np.ndarray) -> None:
+def fill_turn(classes: Classes, turn: Turn, count: np.ndarray,
+              load: np.ndarray) -> None:
     "All partitions of the classes of a turn go to the smallest loads, in place."
     member = classes.member[turn.pairs]
     others = load[member] - count[turn.pairs]
@@ -125,10 +126,10 @@ class ComponentFlow:
     def _set_potentials(self):
         component_of = self.given.component_of
         slack = self.classes.component[self.real:]
-        above = np.bincount(component_of[self.above], minlength=len(self.lower))[slack]
-        extra = row_lengths(self.classes.offsets)[self.real:] - self.classes.size[self.real:]
+        above = np.bincount(component_of[self.above], minlength=len(self.lower))
+        extra = row_lengths(self.classes.offsets) - self.classes.size
         contested = np.zeros(len(self.lower), bool)
-        contested[slack] = above > extra
+        contested[slack] = above[slack] > extra[self.real:]
         must_give = contested[component_of] | (self.load > self.lower + 1)
         self.potential = (self.above & must_give).astype(np.int32)
         self.class_potential = np.ones(len(self.unplaced), np.int32)
@@ -152,7 +153,7 @@ class ComponentFlow:
     def _hand_out_slack(self):
         "Slack goes to members that are not above the bound, the smallest loads first."
         member, slack = self.classes.member[self.pairs:], self.classes.size[self.real:]
-        over, component = self.load[member] - self.lower[member], self.given.component_of
+        over, component = (self.load - self.lower)[member], self.classes.component_of
         order = np.lexsort((over, self.above[member], component[member]))
         units = slack.repeat(row_lengths(self.classes.offsets[self.real:]))
         has = np.zeros(len(member), np.int32)

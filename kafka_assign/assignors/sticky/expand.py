@@ -31,10 +31,10 @@ def released_partitions(columns: Columns, compressed: Compressed,
                         count: np.ndarray) -> np.ndarray:
     "Partitions that leave their owners: the last ones of a pair by (partition, topic)."
     owned, offsets = compressed.classes.owned, compressed.classes.offsets
-    giver = np.flatnonzero(owned > count)                 # pairs that release some
+    giver = np.flatnonzero(owned > count)               # pairs that release some
     gives, classes = (owned - count)[giver], len(compressed.classes.size)
     row = np.searchsorted(offsets, giver, side="right") - 1
-    number = np.full(len(count) + 1, -1, np.int32)        # of each pair among the givers
+    number = np.full(len(count) + 1, -1, np.int32)      # of each pair among the givers
     number[giver] = np.arange(len(giver), dtype=np.int32)
     givers = np.bincount(row, minlength=classes)
     topics = np.flatnonzero(np.append(givers, 0)[compressed.class_of])
@@ -44,8 +44,9 @@ def released_partitions(columns: Columns, compressed: Compressed,
         share = Tuning.released_factor * np.bincount(row, gives, classes)
         share += Tuning.released_reserve * givers
         share /= np.maximum(np.bincount(row, owned[giver], classes), 1)
-    while True:                                           # until all found what they give
-        first = np.minimum(first_numbers(partitions, class_of, share)[class_of], partitions)
+    while True:                                         # until all found what they give
+        first = first_numbers(partitions, class_of, share)[class_of]
+        first = np.minimum(first, partitions)
         rows, places = row_ranges(start + first, partitions - first)
         pair = number.take(compressed.pair.take(places))
         found = np.bincount(pair + 1, minlength=len(giver) + 1)[1:]
@@ -53,7 +54,7 @@ def released_partitions(columns: Columns, compressed: Compressed,
             break
         share[row[found < gives]] *= 2
     mine, keys = np.flatnonzero(pair >= 0), []
-    if np.bincount(class_of).max() > 1:                   # else places are in order
+    if np.bincount(class_of).max() > 1:                 # else places are in order
         keys = [(places - start.repeat(row_lengths(rows)))[mine]]
     order = stable_order(*keys, pair[mine])
     last = row_ranges(row_offsets(found)[1:] - gives, gives)[1]

@@ -14,12 +14,14 @@ from .balance import fill_turn, turns
 from .classes import Classes, Tuning, components
 from .flow import (
     ResidualGraph, arc_sets, batches, decompose, mask_of, strongly_connected_components)
-from ...ragged import (
-    highest_sources, row_lengths, row_maxima, row_minima, row_of, row_sums, total_by_key)
+from kafka_assign.ragged import (
+    highest_sources, row_lengths, row_maxima, row_minima, row_of, row_sums,
+    total_by_key)
 
 # %% ../../../nbs/30_sticky_levels.ipynb #30ba1a00
-def fill_repeatedly(classes: Classes, base: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    "Counts per pair if classes fill the smallest loads until none is uneven, and loads."
+def fill_repeatedly(classes: Classes,
+                    base: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    "Counts per pair if classes fill the smallest loads until all are even, and loads."
     count, load = np.zeros(len(classes.member), np.int32), base.copy()
     length, rows = row_lengths(classes.offsets), np.arange(len(classes.size))
     per_member = classes.size / length
@@ -55,9 +57,9 @@ def flattest(classes: Classes, base: np.ndarray) -> Flattest:
     steep[classes.component_of[level - load > 1]] = True
     for batch in batches(classes, steep[classes.component]):
         component = batch.nodes(classes.component_of, classes.component)
-        mine = count[batch.pairs]
-        graph = ResidualGraph(batch, mine, np.full(len(mine), classes.size.sum() + 1),
-                              np.zeros(len(component), int), np.zeros(len(batch.rows), bool))
+        mine, zeros = count[batch.pairs], np.zeros(len(component), int)
+        graph = ResidualGraph(batch, mine, owned=mine + classes.size.sum() + 1,
+                              potential=zeros, slack=zeros[len(batch.members):])
         loads, levels = load[batch.members], level[batch.members]
         parts = [mask_of(component == one) for one in np.unique(component)]
         decompose(graph, loads, levels, parts)
@@ -68,7 +70,8 @@ def flattest(classes: Classes, base: np.ndarray) -> Flattest:
 # %% ../../../nbs/30_sticky_levels.ipynb #93cf108e
 def on_cycles(classes: Classes, flat: Flattest, lowest: np.ndarray) -> np.ndarray:
     "Of the pairs in `lowest`, a mask, those that a cycle may change."
-    left, pairs = lowest.copy(), np.bincount(classes.component, row_lengths(classes.offsets))
+    pairs = np.bincount(classes.component, row_lengths(classes.offsets))
+    left = lowest.copy()
     for batch in batches(classes, pairs[classes.component] >= Tuning.small_component):
         members, first = len(batch.members), len(batch.members) + len(batch.rows)
         code = lowest[batch.pairs] + np.uint8(2) * (flat.count[batch.pairs] > 0)
@@ -90,7 +93,7 @@ def on_cycles(classes: Classes, flat: Flattest, lowest: np.ndarray) -> np.ndarra
 
 # %% ../../../nbs/30_sticky_levels.ipynb #30ba1a06
 def undecided(classes: Classes, flat: Flattest) -> tuple:
-    "The smaller problem, the positions of its pairs, and the lower bound of each member."
+    "The smaller problem, the positions of its pairs, and each member's lower bound."
     length, level = row_lengths(classes.offsets), flat.level[classes.member]
     left = level == row_minima(level, classes.offsets).repeat(length)
     left &= (row_sums(left, classes.offsets) > 1).repeat(length)

@@ -186,8 +186,6 @@ d = { 'settings': {'branch': 'main', 'doc_baseurl': '', 'doc_host': '', 'git_url
                                                                                                                   'kafka_assign/assignors/sticky/classes.py'),
                                                        'kafka_assign.assignors.sticky.classes.first_equal_topic': ( 'sticky_classes.html#first_equal_topic',
                                                                                                                     'kafka_assign/assignors/sticky/classes.py'),
-                                                       'kafka_assign.assignors.sticky.classes.member_hashes': ( 'sticky_classes.html#member_hashes',
-                                                                                                                'kafka_assign/assignors/sticky/classes.py'),
                                                        'kafka_assign.assignors.sticky.classes.pair_of_partition': ( 'sticky_classes.html#pair_of_partition',
                                                                                                                     'kafka_assign/assignors/sticky/classes.py')},
             'kafka_assign.assignors.sticky.expand': { 'kafka_assign.assignors.sticky.expand.first_numbers': ( 'sticky_expand.html#first_numbers',

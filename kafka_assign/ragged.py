@@ -63,10 +63,7 @@ def row_maxima(values: np.ndarray, offsets: np.ndarray, empty: int = 0) -> np.nd
 # %% ../nbs/01_ragged.ipynb #01c0de01
 def highest_sources(load: np.ndarray, owner: np.ndarray, owner_offsets: np.ndarray,
                     subscriber: np.ndarray, offsets: np.ndarray) -> np.ndarray:
-    """For each member the highest load, its own or one from which a path leads to it.
-
-    In each row, an arc leads from every `owner` to every `subscriber`.
-    """
+    "The highest load from which a path leads to each member; in a row, from owners to subscribers."
     source, length = load, row_lengths(offsets)
     while True:
         highest = row_maxima(source[owner], owner_offsets).repeat(length)

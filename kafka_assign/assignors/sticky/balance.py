@@ -217,7 +217,7 @@ class ComponentFlow:
 # %% ../../../nbs/29_sticky_balance.ipynb #8ac4074b
 def balanced_counts(classes: Classes, lower: np.ndarray,
                     skip: np.ndarray | None = None) -> tuple[np.ndarray, np.ndarray]:
-    "The best counts per pair, and a mask of failed components; `skip` makes it a trial."
+    "Counts per pair, and a mask of components that failed; `skip` makes it a trial."
     members, length, trial = len(lower), row_lengths(classes.offsets), skip is not None
     failed = skip.copy() if trial else np.zeros(members, bool)
     alone = (np.bincount(classes.component, minlength=members) == 1)[classes.component]

@@ -29,7 +29,7 @@ def _member_document(member):
         document["generation"] = member.generation
     if member.user_data is not None:
         document["user_data"] = member.user_data.hex()
-    return document
+    return document if member.counted is None else document | {"counted": member.counted}
 
 # %% ../nbs/15_document.ipynb #0f9a8986
 def _column_document(group, column):
@@ -86,8 +86,8 @@ def _member(document, what):
              for name in MEMBER_TEXT if document.get(name) is not None}
     if document.get("user_data") is not None:
         known["user_data"] = _hex(document["user_data"], f"{what}.user_data")
-    if document.get("generation") is not None:
-        known["generation"] = _expect(document["generation"], int, f"{what}.generation")
+    known |= {name: _expect(document[name], int, f"{what}.{name}")
+              for name in ("generation", "counted") if document.get(name) is not None}
     name = _expect(document.get("id"), str, f"{what}.id")
     topics = _expect(document.get("topics"), list, f"{what}.topics")
     owned = _expect(document.get("owned") or [], list, f"{what}.owned")

@@ -15,13 +15,13 @@ import numpy as np
 
 from .build import ClaimColumns, GroupError, Offsets, build_columns, check_sizes, subscriber_rows
 from .columns import Columns, Racks
-from .members import Member, checked_generation, checked_name
+from .members import Member, checked_name, checked_number
 from .names import counted, did_you_mean, java_order, java_sorted, quoted, shown
 from .ragged import row_of, row_offsets, take_rows
 
 # %% ../nbs/12_inputs.ipynb #9bc6cfdc
 ABOUT = {"name": "", "type": "", "state": "", "strategy": "", "generation": -1, "time": "",
-         "cluster": "", "inferred": ""}
+         "cluster": "", "inferred": "", "moment": 0}
 TYPES = ("", "classic", "consumer", "share")
 
 
@@ -29,7 +29,7 @@ def checked_about(about: Mapping) -> dict:
     "A value for each name in `ABOUT`, the type in lower case; `TypeError` for other names."
     if unknown := about.keys() - ABOUT.keys():
         raise TypeError(f"Group() got an unexpected keyword argument {min(unknown)!r}")
-    about = {name: checked_generation(value) if name == "generation" else checked_name(value, name)
+    about = {name: checked_number(value, name) if isinstance(ABOUT[name], int) else checked_name(value, name)
              for name, value in (ABOUT | about).items()}
     if about["type"].lower() not in TYPES:
         raise GroupError(
@@ -222,6 +222,12 @@ def _instance_codes(members):
     return np.array([code.get(member.instance_id, -1) for member in members]) if code else None
 
 # %% ../nbs/12_inputs.ipynb #b93dc33b
+def _counts(members):
+    "How many partitions the members have that are counted but not named, -1 for others; or None."
+    counts = [-1 if member.counted is None else member.counted for member in members]
+    return np.array(counts, np.int64) if max(counts, default=-1) >= 0 else None
+
+
 def columns_by_name(
         topics: Mapping[str, int], members: Sequence[Member], listed: np.ndarray, *,
         lag: Mapping | None = None, committed: Mapping | None = None,
@@ -243,7 +249,7 @@ def columns_by_name(
         claims=_coded_claims(members, index),
         generation=np.array([member.generation for member in members], np.int64),
         instance=_instance_codes(members), lag=lag, offsets=offsets,
-        racks=_coded_racks(members, partition_racks, index, start))
+        racks=_coded_racks(members, partition_racks, index, start), counted=_counts(members))
     return names, columns, offsets
 
 # %% ../nbs/12_inputs.ipynb #138e9001

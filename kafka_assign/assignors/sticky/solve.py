@@ -66,7 +66,7 @@ def best_counts(classes: Classes, members: int) -> np.ndarray:
     return count
 
 # %% ../../../nbs/32_sticky_solve.ipynb #5e364e99
-@strategy("sticky", kafka="StickyAssignor", many=True, claims="sticky", prove=prove)
+@strategy("sticky", many=True, claims="sticky", prove=prove)
 def sticky_assign(columns: Columns) -> np.ndarray:
     "The flattest loads, then the most partitions kept, then topics spread evenly."
     compressed = compress(columns)

@@ -6,9 +6,8 @@
 __all__ = ['SHOWN_MEMBERS', 'Group']
 
 # %% ../nbs/13_group.ipynb #8e6931d1
-import dataclasses
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from functools import cached_property
 from types import MappingProxyType
 
@@ -21,7 +20,7 @@ from .inputs import (
     columns_from_arrays, places_of, resized)
 from .members import (
     Member, TopicPartition, checked_name, known_name, listed_members,
-    members_from_columns, ordered_members, valid_claims)
+    members_from_columns, ordered_names, valid_claims)
 from .names import counted, quoted
 from .tables import Table
 from .ragged import row_of
@@ -55,7 +54,7 @@ class Group:
     time: str
     cluster: str
     inferred: str
-    moment: int  # number of this moment of the group; 0 = the only one, or it has a time
+    moment: int  # number among its moments without a time; 0 = not needed
 
     def __init__(
             self, topics: Mapping[str, int], members: Mapping | Iterable[Member],
@@ -66,12 +65,14 @@ class Group:
             name: str = "", type: str = "", state: str = "", generation: int = -1,
             strategy: str = "", time: str = "", cluster: str = "", inferred: str = "",
             moment: int = 0):
-        details, listed = ordered_members(listed_members(members, owned))
+        given = listed_members(members, owned)
+        ids, order, listed = ordered_names([member.id for member in given], "member ids")
+        details = tuple(given[i] for i in order.tolist())
         names, columns, offsets = columns_by_name(
             topics, details, listed, lag=lag, committed=committed, begin=begin, end=end,
             reset=reset, partition_racks=partition_racks)
         self._store(
-            columns, names, [member.id for member in details], offsets, details=details,
+            columns, names, ids, offsets, details=details,
             partition_racks=partition_racks, topic_ids=topic_ids, name=name, type=type,
             state=state, strategy=strategy, generation=generation, time=time,
             cluster=cluster, inferred=inferred, moment=moment)
@@ -181,8 +182,8 @@ class Group:
         if isinstance(members := changes.get("members"), Mapping):
             former = {member.id: member for member in self.details}
             changes["members"] = [
-                dataclasses.replace(former[name], topics=topics) if name in former
-                else (name, topics) for name, topics in members.items()]
+                replace(former[name], topics=topics) if name in former else (name, topics)
+                for name, topics in members.items()]
         return Group(**self._arguments(changes) | changes)
 
     def _arguments(self, changes):
@@ -224,7 +225,7 @@ class Group:
         known_name(
             member_id, self.members, "a member that subscribes", "belong to the group")
         return self.replace(members=[
-            self._with_known_topics(dataclasses.replace(member, topics=topics))
+            self._with_known_topics(replace(member, topics=topics))
             if member.id == member_id else member for member in self._settled()])
 
     def with_partitions(self, partitions: Mapping[str, int] | None = None, /,
@@ -244,7 +245,7 @@ class Group:
         claims = sum(len(member.owned) for member in members)
         if claims != np.count_nonzero(self.previous >= 0):
             claims = valid_claims(self.columns, self.topics)
-            members = [dataclasses.replace(member, owned=owned)
+            members = [replace(member, owned=owned)
                        for member, owned in zip(members, claims)]
         return [members[i] for i in self.listed]
 

@@ -17,7 +17,7 @@ from importlib.metadata import entry_points
 
 import numpy as np
 
-from .assignment import Assignment, AssignmentError
+from .assignment import Assignment, AssignmentError, checked_owners
 from .columns import Columns, side_by_side
 from .group import Group
 from .names import did_you_mean, foreign_code, quoted, shown
@@ -101,16 +101,12 @@ class Strategy:
 
     def run_many(self, columns: Columns) -> np.ndarray:
         "Its owner column for all groups of `columns`, int32, checked; only for one with `many`."
-        owner = np.asarray(self.ask(columns))
-        if owner.dtype.kind not in "iu" and owner.size or owner.shape != (columns.size,):
-            raise AssignmentError(
-                f"owner must be whole numbers, one for each of {columns.size} partitions "
-                f"(got {owner.dtype} of shape {owner.shape})")
+        owner = checked_owners(columns, self.ask(columns))
         wrong = (owner != -1) & ~columns.owners_subscribed(owner)
         if wrong.any():
             found = f"member {owner[wrong][0]} at partition {np.argmax(wrong)}"
             raise AssignmentError(f"an owner must subscribe to the topic (got {found})")
-        return owner.astype(np.int32)
+        return owner
 
     def check_user_data(self, group: Group) -> None:
         "Raise `StrategyError` if it would have to decode claims from a member's `user_data`."

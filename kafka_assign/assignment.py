@@ -30,7 +30,7 @@ CURRENT = "current"         # what the group as it is has in place of a strategy
 class AssignmentError(ValueError):
     "An assignment that cannot exist; the message names the partition and the member."
 
-# %% ../nbs/14_assignment.ipynb #49491267
+# %% ../nbs/14_assignment.ipynb #390e0034
 def checked_owners(columns: Columns, owner: Sequence[int]) -> np.ndarray:
     "`owner` as int32, with a member's number or -1 for each partition."
     column, members = np.asarray(owner), columns.member_count
@@ -104,9 +104,6 @@ class Assignment(Mapping):
         i, (offsets, positions) = self._member_index[member], self._rows
         pairs = zip(*self._named(positions[offsets[i]:offsets[i + 1]]))
         return list(map(tuple.__new__, repeat(TopicPartition), pairs))  # twice as fast
-
-    def __contains__(self, member: object) -> bool:     # that of `Mapping` makes a list
-        return member in self._member_index
 
     def __iter__(self) -> Iterator[str]:
         return iter(self.group.members)

@@ -17,9 +17,11 @@ import numpy as np
 from .ragged import row_lengths, row_of, row_offsets, stable_order
 
 # %% ../nbs/02_columns.ipynb #f405ff6e
-def read_only(array: np.ndarray) -> np.ndarray:
-    "A view of an array that cannot be written to; the array itself stays as it is."
-    view = array.view()
+def read_only(value):
+    "A view that cannot be written to of an array, or of each array in a named tuple."
+    if not isinstance(value, np.ndarray):
+        return type(value)(*map(read_only, value)) if hasattr(value, "_fields") else value
+    view = value.view()
     view.flags.writeable = False
     return view
 
@@ -75,11 +77,7 @@ class Columns:
         if self.listed is None:
             object.__setattr__(self, "listed", np.arange(self.member_count, dtype=np.int32))
         for column in fields(self):
-            value = getattr(self, column.name)
-            if isinstance(value, np.ndarray):
-                object.__setattr__(self, column.name, read_only(value))
-            elif isinstance(value, Racks):
-                object.__setattr__(self, column.name, Racks(*map(read_only, value)))
+            object.__setattr__(self, column.name, read_only(getattr(self, column.name)))
 
     def __eq__(self, other) -> bool:
         return isinstance(other, Columns) and all(

@@ -13,8 +13,8 @@ from collections.abc import Mapping
 from .build import GroupError
 from .group import Group
 from .inputs import ABOUT, column_by_topic
-from .members import Member
-from .names import shown
+from .members import Member, checked_name
+from .names import brief, shown
 
 # %% ../nbs/15_document.ipynb #8283859f
 MEMBER_TEXT = ("instance_id", "client_id", "host", "rack")
@@ -60,7 +60,7 @@ def group_to_document(group: Group, offsets: bool = True) -> dict:
     return document | ({"topic_ids": dict(group.topic_ids)} if group.topic_ids else {})
 
 # %% ../nbs/15_document.ipynb #a5a05d81
-JSON_KINDS = {dict: "an object", list: "a list", str: "text"}
+JSON_KINDS = {dict: "an object", list: "a list"}
 
 
 def _expect(value, kind, what):
@@ -72,11 +72,10 @@ def _expect(value, kind, what):
 
 
 def _hex(text, what):
-    _expect(text, str, what)
     try:
         return bytes.fromhex(text)
-    except ValueError:
-        raise GroupError(f"{what} must be bytes in hex (got {text[:40]!r})") from None
+    except (TypeError, ValueError):
+        raise GroupError(f"{what} must be bytes in hex (got {brief(text)})") from None
 
 # %% ../nbs/15_document.ipynb #5f0fb6aa
 def _given(document, names):
@@ -90,11 +89,8 @@ def _member(document, what):
     known = _given(document, (*MEMBER_TEXT, "generation", "counted", "owned", "user_data"))
     if "user_data" in known:
         known["user_data"] = _hex(known["user_data"], f"{what}.user_data")
-    topics = _expect(document.get("topics"), list, f"{what}.topics")
-    try:
-        return Member(document.get("id"), topics, **known)
-    except GroupError as error:
-        raise GroupError(f"{what}: {error}") from None
+    name = checked_name(document.get("id"), f"{what}.id")
+    return Member(name, _expect(document.get("topics"), list, f"{what}.topics"), **known)
 
 # %% ../nbs/15_document.ipynb #9029a568
 def _lag_arguments(document):

@@ -66,7 +66,8 @@ class Group:
             strategy: str = "", time: str = "", cluster: str = "", inferred: str = "",
             moment: int = 0):
         given = listed_members(members, owned)
-        ids, order, listed = ordered_names([member.id for member in given], "member ids")
+        ids = [member.id for member in given]
+        ids, order, listed = ordered_names(ids, "member ids")
         details = tuple(given[i] for i in order.tolist())
         names, columns, offsets = columns_by_name(
             topics, details, listed, lag=lag, committed=committed, begin=begin, end=end,
@@ -80,10 +81,8 @@ class Group:
     def _store(self, columns, topics, members, offsets=None, *, known={}, details=None,
                partition_racks=None, topic_ids=None, **about):
         "Set all fields; the way around `__setattr__`, which raises."
-        if offsets is not None:
-            offsets = Offsets(*map(read_only, offsets[:3]), offsets.reset)
         vars(self).update(
-            checked_about(about), columns=columns, offsets=offsets,
+            checked_about(about), columns=columns, offsets=read_only(offsets),
             topics=tuple(topics), members=tuple(members),
             topic_ids=MappingProxyType(checked_ids(topic_ids)),
             partition_racks=MappingProxyType({
@@ -182,8 +181,8 @@ class Group:
         if isinstance(members := changes.get("members"), Mapping):
             former = {member.id: member for member in self.details}
             changes["members"] = [
-                replace(former[name], topics=topics) if name in former else (name, topics)
-                for name, topics in members.items()]
+                replace(former[name], topics=topics) if name in former
+                else (name, topics) for name, topics in members.items()]
         return Group(**self._arguments(changes) | changes)
 
     def _arguments(self, changes):

@@ -29,12 +29,12 @@ def checked_name(name: str, what: str) -> str:
         raise GroupError(f"{what} must be text that UTF-8 can encode (got {shown(name)})")
     return name if type(name) is str else str.__str__(name)
 
-
+# %% ../nbs/11_members.ipynb #8c44b526
 def is_number(value: object) -> bool:
     "Whether it is a whole number, Python's or NumPy's."
     return isinstance(value, (int, np.integer)) and not isinstance(value, bool)
 
-
+# %% ../nbs/11_members.ipynb #d69d89c8
 def checked_mapping(values: Mapping, what: str, must: str) -> Mapping:
     "`values`, if they are a mapping; otherwise `GroupError` with what it `must` be a mapping of."
     if not isinstance(values, Mapping):

@@ -198,7 +198,7 @@ def test_equal_numbers_of_each_topic_at_every_step(lives):
 
 
 def test_as_it_is_registered():
-    assert resolve("StickyAssignor").name == "sticky" and resolve("sticky").prove is prove
+    assert resolve("sticky").prove is prove
     assert {"sticky"} == {"sticky", "sticky-yet-fair", "fairness-only"} & set(usual_strategies())
 
 

@@ -17,7 +17,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from ..comparison import CURRENT
+from ..assignment import CURRENT
 from ..registry import BUILT_IN, Strategy, StrategyError, resolve
 from ..attention import Need, needs, outcome
 from .codec import (

@@ -20,7 +20,7 @@ from ...columns import Columns
 from ...ragged import row_sums, total_by_key
 
 # %% ../../../nbs/32_sticky_solve.ipynb #5e364e99
-@strategy("sticky", kafka="StickyAssignor", many=True, claims="sticky", prove=prove)
+@strategy("sticky", many=True, claims="sticky", prove=prove)
 def sticky_assign(columns: Columns) -> np.ndarray:
     "The flattest loads, then the most partitions kept, then topics spread evenly."
     compressed = compress(columns)

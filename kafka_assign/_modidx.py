@@ -385,6 +385,8 @@ d = { 'settings': {'branch': 'main', 'doc_baseurl': '', 'doc_host': '', 'git_url
                                                                                     'kafka_assign/cli/arguments.py'),
                                             'kafka_assign.cli.arguments.InOrder.parse_args': ( 'cli_arguments.html#inorder.parse_args',
                                                                                                'kafka_assign/cli/arguments.py'),
+                                            'kafka_assign.cli.arguments._checked_moment': ( 'cli_arguments.html#_checked_moment',
+                                                                                            'kafka_assign/cli/arguments.py'),
                                             'kafka_assign.cli.arguments._option': ( 'cli_arguments.html#_option',
                                                                                     'kafka_assign/cli/arguments.py'),
                                             'kafka_assign.cli.arguments._write_once': ( 'cli_arguments.html#_write_once',

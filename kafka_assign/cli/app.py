@@ -128,7 +128,7 @@ def compare_command(
         partitions: PartitionCounts = None, fail_if: FailIf = None,
         moves: ListMoves = False, prove: Prove = False, wide: Wide = False,
         form: Format = "table", cluster: Cluster = None, time: Time = "",
-        at: Moment = "latest", reset: Reset = "latest", demo: Demo = False):
+        at: Moment = "latest", reset: Reset = None, demo: Demo = False):
     "Compare; the what-ifs are in `ctx`, in the order in which they were typed."
     from kafka_assign.cli.conditions import check_judgeable, judge, parsed_conditions
     from kafka_assign.cli.output import false_proofs, show_comparisons
@@ -176,7 +176,7 @@ def assign_command(
         like: Like = None, subscribe: Subscribe = None,
         partitions: PartitionCounts = None, output: OutputFile = None,
         form: FormOfFile = None, cluster: Cluster = None, time: Time = "",
-        at: Moment = "latest", reset: Reset = "latest"):
+        at: Moment = "latest", reset: Reset = None):
     """Which member gets which partitions under a strategy.
 
     The answer is computed as the leader of the group would compute it: from the
@@ -213,7 +213,7 @@ def rank_command(
         inputs: Inputs, strategy: Strategies = None, joins: Joins = None,
         everything: Everything = False, form: Format = "table",
         cluster: Cluster = None, time: Time = "", at: Moment = "latest",
-        reset: Reset = "latest"):
+        reset: Reset = None):
     """Which groups need attention, and what strategies would do for them.
 
     Every group is compared under every strategy. The groups that need attention are

@@ -55,6 +55,15 @@ def _option(kind, names, form, words, **more):
         *names.split(), metavar=form, show_default=False, help=words, **more)]
 
 
+def _checked_moment(at: str) -> str:
+    "The value of `--at`, before anything is read."
+    if at not in ("latest", "all"):
+        from kafka_assign.snapshot.sources import end_of
+        if end_of(at) is None:
+            raise typer.BadParameter(f"must be latest, all, or a time in ISO 8601 (got {quoted(at)})")
+    return at
+
+
 FILE = ("Output of kafka-consumer-groups.sh (--describe, --members --verbose, --state; one group "
         "or --all-groups), or groups as JSON: files, folders, or - for standard input. "
         "The format is detected from the content.")
@@ -76,11 +85,11 @@ Cluster = _option(One, "--cluster", "C", "Name of the cluster. [default: the fol
 Time = _option(One, "--time", "T", "When the input was captured, as 2026-11-20T06:30:00Z. "
                "[default: what the JSON, or the name of the file or folder, says]")
 Moment = Annotated[str, typer.Option(
-    "--at", metavar="latest|all|TIME", help="Which moment of a group that the input holds "
+    "--at", callback=_checked_moment, metavar="latest|all|TIME", help="Which moment of a group that the input holds "
     "several times; TIME means the last one up to then.")]
-Reset = Annotated[ResetRule, typer.Option(
-    "--reset", help="auto.offset.reset of the members: from where a partition without a commit "
-    "is read, and so how far the group lags on it.")]
+Reset = _option(ResetRule | None, "--reset", None, "auto.offset.reset of the members: from where a "
+                "partition without a commit is read, and so how far the group lags on it. "
+                "[default: what JSON says, else latest]")
 Demo = _option(bool, "--demo", None, "Take a small group that comes with the program.")
 ListMoves = _option(bool, "--moves", None, "Also list the moves: partition, from, to.")
 Prove = _option(bool, "--prove", None, "Prove, where a strategy can, that no assignment is more "

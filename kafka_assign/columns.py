@@ -71,6 +71,7 @@ class Columns:
     lag: np.ndarray | None = None  # records of each partition, int64; -1 = unknown; None = all unknown
     racks: Racks | None = None  # racks of members and replicas, where they are known
     listed: np.ndarray | None = None  # members of each group in the order listed, int32; None = by id
+    counted: np.ndarray | None = None  # of members whose partitions are counted but not named, int64; -1 = named
 
     def __post_init__(self):
         if self.listed is None:
@@ -190,11 +191,12 @@ def _joined_offsets(parts):
     return row_offsets(np.concatenate([np.zeros(0, np.int64), *map(np.diff, parts)]))
 
 # %% ../nbs/02_columns.ipynb #a5fcf717
-def _joined_lag(parts):
-    if all(part.lag is None for part in parts):
+def _joined_optional(columns, sizes):
+    "Optional columns back to back, -1 where there is none; None if there is none at all."
+    if all(column is None for column in columns):
         return None
-    return np.concatenate([
-        np.full(part.size, -1, np.int64) if part.lag is None else part.lag for part in parts])
+    return np.concatenate([np.full(size, -1, np.int64) if column is None else column
+                           for column, size in zip(columns, sizes)])
 
 
 def _joined_racks(parts):
@@ -222,7 +224,8 @@ def side_by_side(parts: Sequence[Columns]) -> Columns:
            for name in ("subscribers", "turn", "previous", "listed")},
         partitions=np.concatenate([np.zeros(0, np.int64), *each("partitions")]),
         missing=np.concatenate([np.zeros(0, bool), *each("missing")]),
-        lag=_joined_lag(parts), racks=_joined_racks(parts))
+        lag=_joined_optional(each("lag"), each("size")), racks=_joined_racks(parts),
+        counted=_joined_optional(each("counted"), each("member_count")))
 
 # %% ../nbs/02_columns.ipynb #4c48544e
 def _racks_alone(racks, members, partitions):
@@ -231,6 +234,12 @@ def _racks_alone(racks, members, partitions):
     offsets = racks.replica_offsets[partitions.start:partitions.stop + 1]
     first, end = offsets[[0, -1]]
     return Racks(racks.member[members], offsets - first, racks.replicas[first:end])
+
+
+def _counted_alone(counted, members):
+    "The counts of one group, or None if its owners are known."
+    alone = None if counted is None else counted[members]
+    return None if alone is None or (alone < 0).all() else alone
 
 
 def one_group(columns: Columns, group: int) -> Columns:
@@ -252,4 +261,5 @@ def one_group(columns: Columns, group: int) -> Columns:
         previous=np.where(previous < 0, previous, previous - members.start),
         lag=None if columns.lag is None else columns.lag[partitions],
         racks=_racks_alone(columns.racks, members, partitions),
-        listed=columns.listed[members] - members.start)
+        listed=columns.listed[members] - members.start,
+        counted=_counted_alone(columns.counted, members))

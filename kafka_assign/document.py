@@ -29,7 +29,7 @@ def _member_document(member):
         document["generation"] = member.generation
     if member.user_data is not None:
         document["user_data"] = member.user_data.hex()
-    return document
+    return document if member.counted is None else document | {"counted": member.counted}
 
 # %% ../nbs/15_document.ipynb #0f9a8986
 def _column_document(group, column):
@@ -86,7 +86,7 @@ def _given(document, names):
 def _member(document, what):
     "A member; `what` is its place in the document."
     _expect(document, dict, what)
-    known = _given(document, (*MEMBER_TEXT, "generation", "owned", "user_data"))
+    known = _given(document, (*MEMBER_TEXT, "generation", "counted", "owned", "user_data"))
     if "user_data" in known:
         known["user_data"] = _hex(known["user_data"], f"{what}.user_data")
     name = checked_name(document.get("id"), f"{what}.id")

@@ -54,6 +54,7 @@ class Group:
     time: str
     cluster: str
     inferred: str
+    moment: int  # number among its moments without a time; 0 = not needed
 
     def __init__(
             self, topics: Mapping[str, int], members: Mapping | Iterable[Member],
@@ -62,7 +63,8 @@ class Group:
             end: Mapping | None = None, reset: str = "latest",
             partition_racks: Mapping | None = None, topic_ids: Mapping | None = None,
             name: str = "", type: str = "", state: str = "", generation: int = -1,
-            strategy: str = "", time: str = "", cluster: str = "", inferred: str = ""):
+            strategy: str = "", time: str = "", cluster: str = "", inferred: str = "",
+            moment: int = 0):
         given = listed_members(members, owned)
         ids = [member.id for member in given]
         ids, order, listed = ordered_names(ids, "member ids")
@@ -74,7 +76,7 @@ class Group:
             columns, names, ids, offsets, details=details,
             partition_racks=partition_racks, topic_ids=topic_ids, name=name, type=type,
             state=state, strategy=strategy, generation=generation, time=time,
-            cluster=cluster, inferred=inferred)
+            cluster=cluster, inferred=inferred, moment=moment)
 
     def _store(self, columns, topics, members, offsets=None, *, known={}, details=None,
                partition_racks=None, topic_ids=None, **about):
@@ -123,6 +125,9 @@ class Group:
     listed = property(
         lambda self: self.columns.listed,
         doc="The members in the order in which they were listed, as indices.")
+    counted = property(
+        lambda self: self.columns.counted,
+        doc="Number of partitions of each member if owners are unknown; else None.")
 
     @cached_property
     def subscribed(self) -> np.ndarray:

@@ -16,13 +16,13 @@ import numpy as np
 from .build import ClaimColumns, GroupError, Offsets, build_columns, check_sizes, subscriber_rows
 from .columns import Columns, Racks
 from .members import (
-    Member, checked_generation, checked_mapping, checked_name, is_number, ordered_names)
+    Member, checked_mapping, checked_name, checked_number, is_number, ordered_names)
 from .names import counted, did_you_mean, java_sorted, quoted, shown
 from .ragged import row_of, row_offsets, take_rows
 
 # %% ../nbs/12_inputs.ipynb #9bc6cfdc
 ABOUT = {"name": "", "type": "", "state": "", "strategy": "", "generation": -1, "time": "",
-         "cluster": "", "inferred": ""}
+         "cluster": "", "inferred": "", "moment": 0}
 TYPES = ("", "classic", "consumer", "share")
 
 
@@ -30,7 +30,7 @@ def checked_about(about: Mapping) -> dict:
     "A value for each name in `ABOUT`, the type in lower case; `TypeError` for other names."
     if unknown := about.keys() - ABOUT.keys():
         raise TypeError(f"Group() got an unexpected keyword argument {min(unknown)!r}")
-    about = {name: checked_generation(value) if name == "generation" else checked_name(value, name)
+    about = {name: checked_number(value, name) if isinstance(ABOUT[name], int) else checked_name(value, name)
              for name, value in (ABOUT | about).items()}
     if about["type"].lower() not in TYPES:
         raise GroupError(
@@ -208,6 +208,12 @@ def checked_counts(topics: Mapping[str, int]) -> dict[str, int]:
     return counts
 
 # %% ../nbs/12_inputs.ipynb #b93dc33b
+def _counts(members):
+    "How many partitions the members have that are counted but not named, -1 for others; or None."
+    counts = [-1 if member.counted is None else member.counted for member in members]
+    return np.array(counts, np.int64) if max(counts, default=-1) >= 0 else None
+
+
 def columns_by_name(
         topics: Mapping[str, int], members: Sequence[Member], listed: np.ndarray, *,
         lag: Mapping | None = None, committed: Mapping | None = None,
@@ -229,7 +235,7 @@ def columns_by_name(
         claims=_coded_claims(members, index),
         generation=np.array([member.generation for member in members], np.int64),
         instance=_ranks([member.instance_id for member in members]), lag=lag, offsets=offsets,
-        racks=_coded_racks(members, partition_racks, index, start))
+        racks=_coded_racks(members, partition_racks, index, start), counted=_counts(members))
     return names, columns, offsets
 
 # %% ../nbs/12_inputs.ipynb #138e9001

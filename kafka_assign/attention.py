@@ -28,7 +28,7 @@ class Outcome(NamedTuple):
 
 # %% ../nbs/51_attention.ipynb #983dfe03
 def _outcome(columns, owner, join, figures):
-    "The outcome of these figures."
+    "An owner column with its `figures` and those that only attention needs."
     split = (np.zeros(columns.groups, np.int64) if join is None
              else split_numbers(columns, owner, join))
     superfluous = figures["idle"] - figures["could_take"]

@@ -4,8 +4,8 @@
 
 # %% auto #0
 __all__ = ['UNATTAINABLE', 'LOWERED', 'LEAST_HOT_LAG', 'REBALANCING', 'WITHOUT_MEMBERS', 'BROKER_ASSIGNS', 'Outcome', 'outcome',
-           'attainable', 'Shortfall', 'shortfalls', 'Need', 'incurable', 'rebalancing', 'interrupted', 'abandoned',
-           'needs']
+           'current_outcome', 'attainable', 'Shortfall', 'shortfalls', 'Need', 'incurable', 'rebalancing',
+           'interrupted', 'abandoned', 'needs']
 
 # %% ../nbs/51_attention.ipynb #21dce1cd
 from collections.abc import Iterator, Mapping, Sequence
@@ -14,7 +14,8 @@ from typing import NamedTuple
 import numpy as np
 
 from .columns import Columns
-from .metrics import lag_per_member, loads, measure, split_numbers
+from .metrics import (
+    lag_per_member, loads, measure, measure_current, split_numbers)
 from .names import counted, shown
 from .ragged import row_lengths, row_maxima, row_of, row_sums
 
@@ -26,14 +27,23 @@ class Outcome(NamedTuple):
     "per group: `metrics.measure`, `split_joins` of declared joins, and `superfluous`"
 
 # %% ../nbs/51_attention.ipynb #983dfe03
+def _outcome(columns, owner, join, figures):
+    "An owner column with its `figures` and those that only attention needs."
+    split = (np.zeros(columns.groups, np.int64) if join is None
+             else split_numbers(columns, owner, join))
+    superfluous = figures["idle"] - figures["could_take"]
+    return Outcome(owner, figures | {"split_joins": split, "superfluous": superfluous})
+
+
 def outcome(columns: Columns, owner: np.ndarray,
             join: np.ndarray | None = None) -> Outcome:
     "Measure an owner column; `join` numbers the join of each topic, -1 = in none."
-    split = (np.zeros(columns.groups, np.int64) if join is None
-             else split_numbers(columns, owner, join))
-    figures = measure(columns, owner)
-    superfluous = figures["idle"] - figures["could_take"]
-    return Outcome(owner, figures | {"split_joins": split, "superfluous": superfluous})
+    return _outcome(columns, owner, join, measure(columns, owner))
+
+# %% ../nbs/51_attention.ipynb #a0e10002
+def current_outcome(columns: Columns, join: np.ndarray | None = None) -> Outcome:
+    "The groups as they are; where owners are unknown, as far as counts say."
+    return _outcome(columns, columns.previous, join, measure_current(columns))
 
 # %% ../nbs/51_attention.ipynb #b6d51ebf
 UNATTAINABLE = np.iinfo(np.int64).max
@@ -47,11 +57,10 @@ def _least(results, figure):
 
 def attainable(current: Outcome, results: Mapping[str, Outcome]) -> dict[str, Outcome]:
     "The outcomes, without the figures of groups of which more can be assigned."
-    unowned, found = current.figures["unowned"], {}
-    least = _least(results, "unowned")
-    least = np.where(unowned < 0, least, np.minimum(least, unowned))     # -1 = unknown
+    found, outcomes = {}, [current, *results.values()]
+    most = np.maximum.reduce([one.figures["assigned"] for one in outcomes])
     for name, (owner, figures) in results.items():
-        short = figures["unowned"] > least
+        short = figures["assigned"] < most
         replaced = {figure: np.where(short, UNATTAINABLE, figures[figure])
                     for figure in LOWERED}
         found[name] = Outcome(owner, {**figures, **replaced})
@@ -77,9 +86,11 @@ def _shortfall(figure, current, results, possible=None):
 def _overload(columns, current, results, everything=False):
     "The shortfall of the largest load; one partition too many is left out by default."
     short = _shortfall("max_load", current, results)
+    load = loads(columns, current.owner)
+    if columns.counted is not None:
+        load = np.where(columns.counted >= 0, columns.counted, load)
     least = short.possible[row_of(columns.member_offsets)]
-    above = row_sums(np.maximum(loads(columns, current.owner) - least, 0),
-                     columns.member_offsets)
+    above = row_sums(np.maximum(load - least, 0), columns.member_offsets)
     return short._replace(affected=above * (short.affected > (0 if everything else 1)))
 
 # %% ../nbs/51_attention.ipynb #42180b74
@@ -211,8 +222,9 @@ def _remedy(group, cured, results, clients):
     best = min(able, key=lambda name: able[name][:2])
     idle, moves, placed = able[best]
     origin = f" ({clients[best]})" if clients[best] else ""
-    words = f"{shown(best)}{origin}: {counted(moves, 'move')}"
-    if placed:
+    words = f"{shown(best)}{origin}: "
+    words += "moves unknown" if moves < 0 else counted(moves, "move")
+    if placed > 0:
         words += f", {placed:,} placed"
     if idle:
         words += f"; leaves {counted(idle, 'idle member')} that could take partitions"

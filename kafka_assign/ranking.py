@@ -16,10 +16,10 @@ from typing import NamedTuple
 
 import numpy as np
 
-from .attention import Need, Outcome, needs, outcome
+from .assignment import CURRENT
+from .attention import Need, Outcome, current_outcome, needs, outcome
 from .build import GroupError
 from .columns import Columns, side_by_side
-from .comparison import CURRENT
 from .group import Group
 from .names import brief, did_you_mean, quoted, shown
 from .registry import Strategy, StrategyError, resolve, usual_strategies
@@ -132,7 +132,7 @@ def join_numbers(topics: Iterable[str],
 # %% ../nbs/56_ranking.ipynb #b2c374a6
 def origin(strategy: Strategy) -> str:
     "Where a strategy comes from, in words; empty if it was registered by others."
-    if strategy.kafka:
+    if strategy.ships_with_kafka:
         return "ships with Kafka"
     module = getattr(strategy.function, "__module__", None) or ""
     return "of this package" if module.startswith("kafka_assign.") else ""
@@ -157,7 +157,7 @@ def judge(batch: GroupBatch, strategies: Sequence[Strategy],
     answers = {strategy.label: answer(batch, strategy) for strategy in strategies}
     results = {label: outcome(columns, one.owner, join)
                for label, one in answers.items()}
-    current = outcome(columns, columns.previous, join)
+    current = current_outcome(columns, join)
     clients = {strategy.label: origin(strategy) for strategy in strategies
                if strategy.protocol != "broker"}
     found = needs(columns, current, results, clients, batch.types, batch.states,
@@ -168,7 +168,7 @@ def judge(batch: GroupBatch, strategies: Sequence[Strategy],
 def _urgency(found):
     "The key that sorts groups with their needs."
     group, its_needs = found
-    key = group.cluster, group.name, group.time, getattr(group, "moment", 0)
+    key = group.cluster, group.name, group.time, group.moment
     rows = [need[1:] for need in its_needs]
     return its_needs[0].kind, -its_needs[0].affected, *key, rows
 
@@ -177,9 +177,8 @@ def ranked_rows(found: Iterable[tuple[Group, Sequence[Need]]]) -> list[dict]:
     "The rows of groups with their needs, each group's with the most urgent first."
     rows = []
     for place, (group, its_needs) in enumerate(sorted(found, key=_urgency), 1):
-        moment = getattr(group, "moment", 0)
         about = {"rank": place, "cluster": group.cluster or None, "group": group.name,
-                 "time": group.time or None, "moment": moment or None}
+                 "time": group.time or None, "moment": group.moment or None}
         for _, kind, affected, reason, strategy, remedy in its_needs:
             rows.append(about | {"kind": kind, "affected": affected, "reason": reason,
                                  "strategy": strategy or None, "remedy": remedy})

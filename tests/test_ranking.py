@@ -242,6 +242,32 @@ def test_remedies_say_where_a_strategy_comes_from():
         assert rank(lagging(), [name])[0]["remedy"].startswith(words)
 
 
+def counted(topics, counts, **about):
+    """Only how many partitions members have is known, as `--members` shows it."""
+    return Group(topics, [Member(name, topics, counted=count) for name, count in zip("abc", counts)], **about)
+
+
+@pytest.mark.parametrize("topics, counts, expected", [
+    ({"t": 6}, [4, 2], []), ({"t": 6}, [5, 1], [3]), ({"t": 6}, [6, 0], [3]), ({"t": 1}, [1, 0, 0], [7]),
+    ({"t": 6}, [4, 0], []), ({"t": 7}, [6, 0], [3]), ({}, [5, 0], []), ({"t": 3}, [5, 0], [])])
+def test_groups_of_unknown_owners_are_judged_on_what_is_known(topics, counts, expected):
+    """Loads are; owners, moves and the topics that are not shown are not."""
+    rows = rank([counted(topics, counts, name="g", lag={name: [9000] * count for name, count in topics.items()}),
+                 lagging(name="h")])
+    mine = [row for row in rows if row["group"] == "g"]
+    assert kinds(mine) == expected and [row for row in rows if row["group"] == "h"][0]["kind"] == 2
+    if expected == [3]:
+        assert mine[0]["remedy"].endswith(": moves unknown") and mine[0]["affected"] == counts[0] - -(-topics["t"] // 2)
+    assert kinds(rank(counted(topics, counts, state="Assigning"))) == [8]
+
+
+def test_moments_are_kept_apart():
+    """Two moments of one group are ranked as two, and each row says which it is."""
+    rows = rank([lagging(name="g", moment=2), lagging(name="g", moment=1), lagging(name="g", time="2026-11-20")])
+    assert [(row["rank"], row["time"], row["moment"]) for row in rows[::3]] == [
+        (1, None, 1), (2, None, 2), (3, "2026-11-20", None)]
+
+
 def test_a_strategy_of_the_broker_is_no_remedy():
     server = Strategy("server", lambda columns: assign(lagging(), "fair").owner, protocol="broker", many=True)
     rows = rank(lagging(), [server])

@@ -85,6 +85,7 @@ def completeness_words(partitions: int, owned: int, members: int, state: StateRo
     """Words for what may be missing in a group: `owned` of the `partitions` that are shown have an owner; `records`:
     rows that count the partitions of a member, and how many of them some table names."""
     words = ["partitions: highest number seen + 1"] if owned < partitions else []
+    words += [] if partitions else ["topics: none shown"]
     if state is not None and state.members != members:
         words.append(f"members: {members} of {state.members} shown")
     elif state is None and not records and members:

@@ -1132,6 +1132,8 @@ d = { 'settings': {'branch': 'main', 'doc_baseurl': '', 'doc_host': '', 'git_url
                                                                                                        'kafka_assign/snapshot/assemble.py'),
                                                 'kafka_assign.snapshot.assemble.Assembler._columns': ( 'snapshot_assemble.html#assembler._columns',
                                                                                                        'kafka_assign/snapshot/assemble.py'),
+                                                'kafka_assign.snapshot.assemble.Assembler._counted': ( 'snapshot_assemble.html#assembler._counted',
+                                                                                                       'kafka_assign/snapshot/assemble.py'),
                                                 'kafka_assign.snapshot.assemble.Assembler._group': ( 'snapshot_assemble.html#assembler._group',
                                                                                                      'kafka_assign/snapshot/assemble.py'),
                                                 'kafka_assign.snapshot.assemble.Assembler._member_words': ( 'snapshot_assemble.html#assembler._member_words',

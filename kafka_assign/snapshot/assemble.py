@@ -85,6 +85,7 @@ def completeness_words(partitions: int, owned: int, members: int, state: StateRo
     """Words for what may be missing in a group: `owned` of the `partitions` that are shown have an owner; `records`:
     rows that count the partitions of a member, and how many of them some table names."""
     words = ["partitions: highest number seen + 1"] if owned < partitions else []
+    words += [] if partitions else ["topics: none shown"]
     if state is not None and state.members != members:
         words.append(f"members: {members} of {state.members} shown")
     elif state is None and not records and members:
@@ -104,6 +105,13 @@ class Assembler:
         self.shown = [record.instance_id if record else None for record in self.records]
         self.instances = [(infer_instance_id(id, client) if shown is None else shown) or None
                           for (_, id, _, client), shown in zip(facts.members, self.shown)]
+
+    def _counted(self):
+        "By member how many partitions it has, in groups of which no table names any; -1 in other groups."
+        group = np.array([key[0] for key in self.facts.members], np.int64)
+        counts = [record.count if record and record.target is None else 0 for record in self.records]
+        named, count = (np.bincount(group, number, len(self.facts.groups)) for number in (self.named, counts))
+        return np.where(((named == 0) & (count > 0))[group], counts, -1)
 
     def _take_offsets(self):
         "The offsets of all partitions, and by topic how many rows show them. The rows are dropped: columns need room."
@@ -126,7 +134,8 @@ class Assembler:
         rank = {instance: i for i, instance in enumerate(java_sorted({*self.instances} - {None}))}
         instance = np.array([rank.get(instance, -1) for instance in self.instances], np.int64)
         return build_columns(topic_offsets, member_offsets, facts.partitions, subscriptions, listed=facts.listed,
-                             claims=facts.owned, instance=instance if rank else None, offsets=self.offsets), shared
+                             claims=facts.owned, instance=instance if rank else None, offsets=self.offsets,
+                             counted=self._counted()), shared
 
     def groups(self) -> list[Group]:
         "All groups; uses up the facts."

@@ -23,7 +23,7 @@ from kafka_assign.registry import Strategy, assign, usual_strategies
 from kafka_assign.cli.app import program as commands
 from kafka_assign.snapshot import SnapshotError, read_groups
 from kafka_assign.cli.arguments import demo_group
-from kafka_assign.cli.output import fitted
+from kafka_assign.cli.output import fit_table
 from kafka_assign.ranking import rank
 from kafka_assign.tables import Table
 
@@ -252,9 +252,9 @@ def test_nothing_is_wider_than_the_terminal(line, width, monkeypatch):
 
 def test_names_that_would_look_the_same_are_not_shortened():
     table = Table(["member", "load"], [[f"{'x' * 60}{letter}{'y' * 60}", 1] for letter in "ab"])
-    assert fitted(table, 60).rows == table.rows
+    assert fit_table(table, 60).rows == table.rows
     table = Table(["member", "load"], [[f"{letter}{'y' * 99}", 1] for letter in "ab"])
-    assert {len(row[0]) for row in fitted(table, 60).rows} == {60 - len("load") - 2}
+    assert {len(row[0]) for row in fit_table(table, 60).rows} == {60 - len("load") - 2}
 
 
 def test_interrupted_in_a_line():
@@ -284,7 +284,8 @@ def test_rank_says_what_python_says():
     expected = rank(groups, ["range", "sticky"], [["orders", "payments"]], everything=True)
     assert [{key: value or None for key, value in row.items()} for row in rows_of(done.out)] == [
         {key: None if value in (None, "") else str(value) for key, value in row.items()} for row in expected]
-    assert run(f"rank {SAMPLES}/kafka-4.3.1 --joins orders,payments --all -s range -s sticky --format csv").out == done.out
+    comma = run(f"rank {SAMPLES}/kafka-4.3.1 --joins orders,payments --all -s range -s sticky --format csv")
+    assert comma.out == done.out
 
 
 def test_rank_names_a_group_once():
@@ -297,9 +298,11 @@ def test_rank_names_a_group_once():
 
 
 def test_rank_with_nothing_to_say_and_what_it_refuses(tmp_path):
-    fine = json.dumps({"name": "fine", "topics": {"t": 1}, "members": [{"id": "a", "topics": ["t"], "owned": [["t", 0]]}]})
+    member = {"id": "a", "topics": ["t"], "owned": [["t", 0]]}
+    fine = json.dumps({"name": "fine", "topics": {"t": 1}, "members": [member]})
     assert run("rank -", fine).out == "no group needs attention\n"
-    assert run("rank - --format csv", fine).out.count("\n") == 1 and json.loads(run("rank - --format json", fine).out) == []
+    assert run("rank - --format csv", fine).out.count("\n") == 1
+    assert json.loads(run("rank - --format json", fine).out) == []
     done = run("rank - --joins t+clciks", fine.replace('"t": 1', '"t": 1, "clicks": 1'))
     assert done.code == 2 and "did you mean 'clicks'?" in done.err and one_line(done.err)
     (tmp_path / "groups.parquet").write_bytes(b"PAR1" + bytes(20))
@@ -308,8 +311,15 @@ def test_rank_with_nothing_to_say_and_what_it_refuses(tmp_path):
 
 
 def test_rank_needs_the_base_install_only():
-    code = f"import sys; sys.argv = ['kafka-assign', 'rank', {str(SAMPLES)!r}, '--format', 'csv']\nfrom kafka_assign.cli.app import main\n"
-    code += "try:\n    main()\nfinally:\n    print(*{name.split('.')[0] for name in sys.modules}, file=sys.stderr)"
+    code = f"""
+import sys
+from kafka_assign.cli.app import main
+sys.argv = ["kafka-assign", "rank", {str(SAMPLES)!r}, "--format", "csv"]
+try:
+    main()
+finally:
+    print(*{{name.split(".")[0] for name in sys.modules}}, file=sys.stderr)
+"""
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, cwd=ROOT)
     assert done.returncode == 0 and not {"pandas", "pyspark", "pyarrow", "matplotlib"} & set(done.stderr.split())
 
@@ -519,8 +529,10 @@ def test_ignored_files_of_a_folder_are_one_line():
     "compare --demo --format csv --wide --format json": "--format: must be given once", "rank": "INPUT",
     "assign x -s range -g a -g b": "--group: must be given once", "assign x -s range -s fair": "--strategy: must be",
     "assign x -s range -o no/such/folder/y": "--output: its folder must exist (got 'no/such/folder/y')",
-    "rank x --joins a": "--joins: a join must have the form TOPIC+TOPIC (got 'a')", "rank x --at a --at b": "--at: must",
-    "fleet compare x -o y --joins a+b,c+d": "(got 'a+b,c+d')", "strategies --format json --format csv": "--format: must",
+    "rank x --joins a": "--joins: a join must have the form TOPIC+TOPIC (got 'a')",
+    "rank x --at all --at all": "--at: must be given once",
+    "fleet compare x -o y --joins a+b,c+d": "(got 'a+b,c+d')",
+    "strategies --format json --format csv": "--format: must be given once",
     "fleet compare x -o y -o z": "--output: must be given once", "compare --demo --reset never": "'earliest'",
     "fleet": "fleet --help", "fleet compare x": "--output", "fleet compare x -o y -s rnage": "did you mean 'range'?",
     "fleet comprae": "compare", "comprae --demo": "compare", "--nonsense": "--help"}.items())
@@ -594,7 +606,8 @@ def test_names_that_the_locale_cannot_encode():
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="pseudo terminals are POSIX's")
-@pytest.mark.parametrize("line", ["compare --demo --moves --prove --wide", f"rank {SAMPLES} --all", f"compare {SAMPLES}",
+@pytest.mark.parametrize("line", ["compare --demo --moves --prove --wide", f"rank {SAMPLES} --all",
+                                  f"compare {SAMPLES} -s range",
                                   f"compare {SAMPLES}/kafka-4.3.1 -g orders-billing --moves --prove --join new:orders",
                                   f"assign {SAMPLES}/kafka-4.3.1 -g wide -s fair", "strategies"])
 @pytest.mark.parametrize("columns", [80, 200])

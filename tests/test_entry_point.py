@@ -50,12 +50,14 @@ def test_it_is_compared_on_the_command_line(installed):
 
 
 def test_a_module_in_the_current_folder_is_found(tmp_path):
-    body = "def deal(group):\n    return [0] * group.columns.size\n\n\ndef crash(group):\n    return [][group.columns.size]\n"
-    (tmp_path / "mine.py").write_text(body)
+    crash = "def crash(group):\n    return [][group.columns.size]\n"
+    (tmp_path / "mine.py").write_text(f"def deal(group):\n    return [0] * group.columns.size\n\n\n{crash}")
     (tmp_path / "json.py").write_text("raise SystemExit('a module of the user hides one of Python')\n")
     command = [sys.executable, "-P", "-c", "from kafka_assign.cli.app import main; main()", "compare", "--demo", "-s"]
+
     def asked(name):
         return subprocess.run([*command, name, "--format", "csv"], capture_output=True, text=True, cwd=tmp_path)
+
     done = asked("mine:deal")
     assert done.returncode == 0 and "mine:deal,4,12" in done.stdout, done.stderr
     done = asked("mine:crash")

@@ -150,7 +150,8 @@ def test_changes_as_text(name, topics, count):
 
 
 @pytest.mark.parametrize("kind, text", [
-    ("leave", ""), ("join", "C3"), ("join", "0"), ("join", "-1"), ("join", "12345"), ("join", "²"), ("join", "1.5"), ("join", ":t"), ("join", "C3:,t"), ("join", "C3:t,"), ("subscribe", ""),
+    ("leave", ""), ("join", "C3"), ("join", "0"), ("join", "-1"), ("join", "12345"), ("join", "²"), ("join", "1.5"),
+    ("join", ":t"), ("join", "C3:,t"), ("join", "C3:t,"), ("subscribe", ""),
     ("partitions", "t"), ("partitions", "t="), ("partitions", "=4"), ("partitions", "t=4.5"), ("partitions", "t=٤"),
     ("partitions", "t=1e3")])
 def test_text_that_is_no_change(kind, text):
@@ -231,7 +232,8 @@ def test_moves_count_from_who_is_still_there():
 
 @pytest.mark.parametrize("line, hint", {
     "--leave billing-4": "--leave: a member that leaves must belong to the group (got 'billing-4'); did you mean",
-    "--leave bill": "must be one member (got 'bill', which may be billing-1, billing-2, billing-3)", "--leave ''": "must have the form MEMBER (got '')",
+    "--leave bill": "must be one member (got 'bill', which may be billing-1, billing-2, billing-3)",
+    "--leave ''": "must have the form MEMBER (got '')",
     "--join billing-1:orders": "must not be in the group already (got 'billing-1')",
     "--join billing-4:order": "--join: a topic must be known to the group (got 'order'); did you mean 'orders'?",
     "--join billing-4": "MEMBER:TOPIC,TOPIC or NUMBER (got 'billing-4')",
@@ -438,8 +440,8 @@ def fits_pattern(name, pattern):
 def test_members_that_are_counted():
     two = shown_by(["-", "--join", "2"], write_document(NAMED))
     ids = [change["member"] for change in two["changes"]]
-    assert [re.fullmatch(r"consumer-orders-(\d)-[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}", name)[1] for name in ids] == [
-        "1", "2"]
+    form = r"consumer-orders-(\d)-[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}"
+    assert [re.fullmatch(form, name)[1] for name in ids] == ["1", "2"]
     assert {tuple(change["topics"]) for change in two["changes"]} == {("t",)}
     assert {row["members"] for row in two["rows"]} == {4, 6}
     again = shown_by(["-", "--join", "1", "--join", "1"], write_document(NAMED))

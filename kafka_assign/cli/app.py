@@ -18,12 +18,13 @@ from typer.core import TyperGroup
 
 from .. import __version__
 from .arguments import (
-    NAME, Cluster, Demo, Everything, FailIf, Files, FleetInputs, FormOfFile, Format, GroupName,
-    GroupNames, InOrder, Inputs, Join, Joins, Leave, Like, ListMoves, Master, Moment, OneStrategy,
-    OutputFile, OutputFolder, PartitionCounts, Prove, Reset, Strategies, Subscribe, Time, Wide,
-    changed, demo_group, each_group, error_line, group_label, parsed_joins, picked_groups, place_of,
-    remark_on_groups, remark_on_ignored, remark_on_input, remark_on_moments, resolved, sources_of,
-    typed_changes, write_remark, write_remarks)
+    NAME, Cluster, Demo, Everything, FailIf, Files, FleetInputs, FormOfFile, Format,
+    GroupName, GroupNames, InOrder, Join, Joins, Leave, Like, ListMoves, Master,
+    MomentUsed, OneStrategy, OutputFile, OutputFolder, PartitionCounts, Prove, Reset,
+    SomeFiles, Strategies, Subscribe, Time, Wide, changed, demo_group, each_group,
+    group_label, line_of_error, parsed_joins, picked_groups, place_shown,
+    remark_on_groups, remark_on_ignored, remark_on_input, remark_on_moments, resolved,
+    sources_of, typed_changes, write_remark, write_remarks)
 from .changes import usage_errors
 from ..names import quoted
 
@@ -46,7 +47,7 @@ class Commands(TyperGroup):
             write_remark(f"{NAME}: interrupted")
             raise typer.Exit(INTERRUPTED) from None
         except (ValueError, OSError) as error:
-            write_remark(f"{NAME}: {error_line(error)}")
+            write_remark(f"{NAME}: {line_of_error(error)}")
             raise typer.Exit(UNUSABLE) from None
 
     def main(self, args: list[str] | None = None, prog_name: str = NAME, **settings):
@@ -56,7 +57,7 @@ class Commands(TyperGroup):
         try:
             code = super().main(args or ["--help"], NAME, **settings)
         except typer.TyperException as error:
-            write_remark(f"{NAME}: {error_line(error)}")
+            write_remark(f"{NAME}: {line_of_error(error)}")
             code = error.exit_code
         sys.exit(code or DONE)
 
@@ -100,9 +101,9 @@ if it is known. Loads are partitions per member. The balance score is the sum of
 differences of loads over all pairs of members; 0 is perfect. Kept, moved and placed
 count the partitions that keep their owner, change it, or had none (or one that left).
 Lag is records per member. With --wide: topic spread adds up the squares of partitions
-per topic and member, topic gap is the largest difference between two subscribers of a
-topic, and split numbers are the partition numbers that several members share: the lower,
-the better. `-` = does not apply or is not known.
+per topic and member, topic gap is the largest difference between two subscribers of
+a topic, and split numbers are the partition numbers that several members share: the
+lower, the better. `-` = does not apply or is not known.
 
 \b
   kafka-assign compare --demo
@@ -128,20 +129,20 @@ def compare_command(
         partitions: PartitionCounts = None, fail_if: FailIf = None,
         moves: ListMoves = False, prove: Prove = False, wide: Wide = False,
         form: Format = "table", cluster: Cluster = None, time: Time = "",
-        at: Moment = "latest", reset: Reset = None, demo: Demo = False):
+        at: MomentUsed = "latest", reset: Reset = None, demo: Demo = False):
     "Compare; the what-ifs are in `ctx`, in the order in which they were typed."
-    from kafka_assign.cli.conditions import check_judgeable, judge, parsed_conditions
+    from kafka_assign.cli.conditions import check_judgeable, judge_conditions, parsed_conditions
     from kafka_assign.cli.output import false_proofs, show_comparisons
     from kafka_assign.comparison import compare
     from kafka_assign.snapshot import Groups, read_groups
-    if demo == bool(files):
-        words = "give files, - for standard input, or --demo"
-        raise typer.BadParameter(words, param_hint="FILE")
-    if form == "csv" and moves and prove:
-        words = "CSV is one table: give --moves or --prove"
-        raise typer.BadParameter(words, param_hint="--format")
+    with usage_errors("FILE" if demo == bool(files) else "--format"):
+        if demo == bool(files):
+            raise ValueError("give files, - for standard input, or --demo")
+        if form == "csv" and moves and prove:
+            raise ValueError("CSV is one table: give --moves or --prove")
     changes, chosen, made = typed_changes(ctx), resolved(strategy), []
-    conditions, named = parsed_conditions(fail_if), strategy and [one.label for one in chosen]
+    conditions = parsed_conditions(fail_if)
+    named = [one.label for one in chosen] if strategy else []
     groups = (Groups({"demo": demo_group()}) if demo else
               read_groups(sources_of(files), cluster, time, reset=reset, at=at))
     picked = picked_groups(groups, group, one=bool(changes))
@@ -158,7 +159,7 @@ def compare_command(
     failed += false_proofs(comparisons) if prove else []
     write_remarks(failed, "groups without an answer")
     rejected = remark_on_input(groups)
-    holds, judged = judge(comparisons, conditions, named or [])
+    holds, judged = judge_conditions(comparisons, conditions, named)
     raise typer.Exit(_code(holds, rejected or failed or not judged))
 
 # %% ../../nbs/74_cli.ipynb #fde7f3ee
@@ -171,31 +172,30 @@ def _form(form, output):
 
 @program.command("assign", cls=InOrder)
 def assign_command(
-        ctx: typer.Context, file: Inputs, strategy: OneStrategy,
+        ctx: typer.Context, file: SomeFiles, strategy: OneStrategy,
         group: GroupName = None, leave: Leave = None, join: Join = None,
         like: Like = None, subscribe: Subscribe = None,
         partitions: PartitionCounts = None, output: OutputFile = None,
         form: FormOfFile = None, cluster: Cluster = None, time: Time = "",
-        at: Moment = "latest", reset: Reset = None):
+        at: MomentUsed = "latest", reset: Reset = None):
     """Which member gets which partitions under a strategy.
 
-    The answer is computed as the leader of the group would compute it: from the
-    members, their topics, and the partitions that each of them owns now, after the
-    changes if there are any. The table has a row for each member; JSON maps each member
-    to its partitions; CSV has a row for each partition, with its owner and its previous
-    owner.
+    The answer is computed as the leader of the group would compute it, from the members,
+    their topics, and the partitions that each owns now; after the changes, if there are
+    any. The table has a row for each member; JSON maps each member to its partitions;
+    CSV has a row for each partition, with its owner and its previous owner.
 
     \b
       kafka-assign assign describe.txt --strategy roundrobin
       kafka-assign assign all-groups.txt -s fair --group billing -o billing.csv
-      kafka-assign assign describe.txt -s sticky --leave billing-2
     """
     from kafka_assign.cli.output import show_assignment
     from kafka_assign.snapshot import read_groups
-    if output and not Path(output).absolute().parent.is_dir():
-        words = f"its folder must exist (got {quoted(output)})"
-        raise typer.BadParameter(words, param_hint="--output")
-    [chosen], changes, form = resolved([strategy]), typed_changes(ctx), _form(form, output)
+    with usage_errors("--output"):
+        if output and not Path(output).absolute().parent.is_dir():
+            raise ValueError(f"its folder must exist (got {quoted(output)})")
+    [chosen], changes = resolved([strategy]), typed_changes(ctx)
+    form = _form(form, output)
     groups = read_groups(sources_of(file), cluster, time, reset=reset, at=at)
     [one] = picked_groups(groups, group and [group], one=True)
     after, made = changed(one, changes, like)
@@ -210,9 +210,9 @@ def assign_command(
 # %% ../../nbs/74_cli.ipynb #7a0c0406
 @program.command("rank", cls=InOrder)
 def rank_command(
-        inputs: Inputs, strategy: Strategies = None, joins: Joins = None,
+        inputs: SomeFiles, strategy: Strategies = None, joins: Joins = None,
         everything: Everything = False, form: Format = "table",
-        cluster: Cluster = None, time: Time = "", at: Moment = "latest",
+        cluster: Cluster = None, time: Time = "", at: MomentUsed = "latest",
         reset: Reset = None):
     """Which groups need attention, and what strategies would do for them.
 
@@ -230,10 +230,11 @@ def rank_command(
     chosen, pairs, failed = resolved(strategy), parsed_joins(joins), []
     groups = read_groups(sources_of(inputs), cluster, time, reset=reset, at=at)
     with usage_errors("--joins"):
-        checked_joins(pairs, [topic for group in groups.values() for topic in group.topics])
-    rows = rank(groups, chosen, pairs, everything,
-                on_failure=lambda group, why: failed.append(f"{group_label(group)}: {why}"))
-    show_ranking(rows, form)
+        checked_joins(pairs, {topic for one in groups.values() for topic in one.topics})
+
+    def fail(group, why):
+        failed.append(f"{group_label(group)}: {why}")
+    show_ranking(rank(groups, chosen, pairs, everything, on_failure=fail), form)
     remark_on_moments(groups, groups.values(), at)
     write_remarks(failed, "groups without an answer")
     raise typer.Exit(_code(False, remark_on_input(groups) or failed))
@@ -269,7 +270,7 @@ def _fleet_job():
 def fleet_compare_command(
         inputs: FleetInputs, output: OutputFolder, strategy: Strategies = None,
         joins: Joins = None, everything: Everything = False,
-        at: Moment = "latest", master: Master = None, form: Format = "table"):
+        at: MomentUsed = "latest", master: Master = None, form: Format = "table"):
     """Which groups need attention, and what strategies would do for them.
 
     Every group of every input is compared under every strategy. The output lists the
@@ -290,7 +291,7 @@ def fleet_compare_command(
                         progress=write_remark, at=at, everything=everything)
     show_run(run, form, output)
     rejects = run.table("rejects").to_pylist() if run.rejected else []
-    places = [place_of(row["source"], row["position"]) for row in rejects]
+    places = [place_shown(row["source"], row["position"]) for row in rejects]
     write_remarks([f"{place}: {row['reason']}" for place, row in zip(places, rejects)],
                   "in table rejects")
     remark_on_ignored(run.counts["ignored"])

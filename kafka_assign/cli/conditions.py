@@ -5,7 +5,7 @@
 # %% auto #0
 __all__ = ['FIGURES', 'TRUTH', 'OPERATORS', 'NUMBER', 'CONDITION', 'APPLIES_WITHOUT_MEMBERS', 'NAMED_CONDITIONS',
            'ConditionError', 'Condition', 'parse_condition', 'parsed_conditions', 'check_judgeable', 'judged_rows',
-           'checked_conditions', 'judge']
+           'checked_conditions', 'judge_conditions']
 
 # %% ../../nbs/72_cli_conditions.ipynb #9a6bbebb
 import operator
@@ -123,7 +123,7 @@ def checked_conditions(comparisons: Sequence[Comparison], conditions: Sequence[C
 NAMED_CONDITIONS = 5
 
 
-def judge(comparisons: Sequence[Comparison], conditions: Sequence[Condition],
+def judge_conditions(comparisons: Sequence[Comparison], conditions: Sequence[Condition],
           named: Collection[str] = ()) -> tuple[bool, bool]:
     "Whether some condition holds, and whether all could be judged; lines say which not."
     if not conditions:

@@ -5,7 +5,7 @@
 # %% auto #0
 __all__ = ['READABLE', 'LEAST_NAME', 'LEAST_TEXT', 'SENTENCES', 'ONLY_IF_KNOWN', 'OWNER_CHANGE', 'PROOF_KEYS',
            'GROUPS_WITHOUT_LIST', 'GROUP_LINE', 'GROUP_KEYS', 'PARTITION_KEYS', 'RANKING', 'FOR_PEOPLE', 'SHOWN_NEEDS',
-           'as_json', 'json_list', 'csv_lines', 'terminal_width', 'send', 'wrapped', 'send_prose', 'fitted',
+           'as_json', 'json_list', 'csv_lines', 'terminal_width', 'send', 'wrapped', 'send_prose', 'fit_table',
            'send_table', 'send_facts', 'facts', 'figures', 'owner_changes', 'notes', 'send_notes', 'proofs',
            'false_proofs', 'print_proof', 'print_proofs', 'proof_rows', 'all_owner_changes', 'figure_table',
            'print_comparison', 'group_lines', 'comparison_document', 'key_of', 'show_comparisons',
@@ -120,7 +120,7 @@ def _shortened(names, cap):
     return short if len(set(short)) == len(set(names)) else names
 
 # %% ../../nbs/73_cli_output.ipynb #7a0c0305
-def fitted(table: Table, width: int) -> Table:
+def fit_table(table: Table, width: int) -> Table:
     "A table for people that is `width` wide, if that is possible."
     columns = [list(column) for column in zip(*table.rows)]
     widths = [display_width(lines[0]) for lines in table.columns()]
@@ -148,7 +148,7 @@ def fitted(table: Table, width: int) -> Table:
 def send_table(table: Table, heads: bool = True) -> None:
     "Write a table."
     width = terminal_width()
-    table = fitted(table, width or READABLE)
+    table = fit_table(table, width or READABLE)
     parts = [table] if "left" in table.sides[1:] else table.fitting(width or READABLE)
     for number, part in enumerate(parts):
         send([""] * bool(number))
@@ -169,11 +169,14 @@ def send_facts(about: Mapping[str, object]) -> None:
 def facts(group: Group) -> dict:
     "What is known of a group; None = not known. `lag_known`: for how many partitions."
     known = 0 if group.lag is None else int((group.lag >= 0).sum())
+    size, counted = group.columns.size, group.counted
+    if counted is not None and not size:              # how many each member has is all that is known
+        size = int(counted.sum())
     names = ("cluster", "time", "moment", "type", "state", "strategy")
     about = {"group": group.name, **{name: getattr(group, name) or None for name in names}}
     return about | {"generation": None if group.generation < 0 else group.generation,
                     "members": len(group.members), "topics": len(group.topics),
-                    "partitions": group.columns.size, "lag_known": known,
+                    "partitions": size, "lag_known": known,
                     "inferred": group.inferred or None}
 
 # %% ../../nbs/73_cli_output.ipynb #e9fff4f9
@@ -302,8 +305,9 @@ def group_lines(comparisons: Iterable[Comparison]) -> Table:
     "A line for each group as it is."
     found = [one.current.summary() | facts(one.before) | {"runs": one.before.strategy}
              for one in comparisons]
+    alike = {"cluster"} if len({row["cluster"] for row in found}) == 1 else set()
     nothing = {"unassigned": (None, 0)}
-    return Table([key for key in GROUP_LINE if any(
+    return Table([key for key in GROUP_LINE if key not in alike and any(
         row[key] not in nothing.get(key, (None, "")) for row in found)], found)
 
 # %% ../../nbs/73_cli_output.ipynb #d7971cae

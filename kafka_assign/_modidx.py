@@ -501,6 +501,8 @@ d = { 'settings': {'branch': 'main', 'doc_baseurl': '', 'doc_host': '', 'git_url
                                          'kafka_assign.cli.output.member_rows': ( 'cli_output.html#member_rows',
                                                                                   'kafka_assign/cli/output.py'),
                                          'kafka_assign.cli.output.notes': ('cli_output.html#notes', 'kafka_assign/cli/output.py'),
+                                         'kafka_assign.cli.output.order_notes': ( 'cli_output.html#order_notes',
+                                                                                  'kafka_assign/cli/output.py'),
                                          'kafka_assign.cli.output.owner_changes': ( 'cli_output.html#owner_changes',
                                                                                     'kafka_assign/cli/output.py'),
                                          'kafka_assign.cli.output.partition_rows': ( 'cli_output.html#partition_rows',

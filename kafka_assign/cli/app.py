@@ -131,7 +131,8 @@ def compare_command(
         form: Format = "table", cluster: Cluster = None, time: Time = "",
         at: MomentUsed = "latest", reset: Reset = None, demo: Demo = False):
     "Compare; the what-ifs are in `ctx`, in the order in which they were typed."
-    from kafka_assign.cli.conditions import check_judgeable, judge_conditions, parsed_conditions
+    from kafka_assign.cli.conditions import (
+        check_judgeable, judge_conditions, parsed_conditions)
     from kafka_assign.cli.output import false_proofs, show_comparisons
     from kafka_assign.comparison import compare
     from kafka_assign.snapshot import Groups, read_groups
@@ -180,10 +181,10 @@ def assign_command(
         at: MomentUsed = "latest", reset: Reset = None):
     """Which member gets which partitions under a strategy.
 
-    The answer is computed as the leader of the group would compute it, from the members,
-    their topics, and the partitions that each owns now; after the changes, if there are
-    any. The table has a row for each member; JSON maps each member to its partitions;
-    CSV has a row for each partition, with its owner and its previous owner.
+    The answer is computed as the leader of the group would compute it, from the
+    members, their topics, and the partitions that each owns now; after the changes, if
+    there are any. The table has a row for each member; JSON maps each member to its
+    partitions; CSV has a row for each partition, with its owner and its previous owner.
 
     \b
       kafka-assign assign describe.txt --strategy roundrobin

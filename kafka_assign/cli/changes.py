@@ -183,4 +183,4 @@ def order_line(group, changes: Sequence[Change]) -> str | None:
     dynamic = sum(member.instance_id is None for member in group.details)
     ids = "the id of a joining member is" if len(new) == 1 else f"{len(new)} ids of members are"
     return (f"{ids} made up, as a client would: the answers of range and round robin depend on "
-            f"the order of members, and {comb(dynamic, len(new)):,} orders are possible")
+            f"the order of members, and are those of 1 of {comb(dynamic, len(new)):,} orders")

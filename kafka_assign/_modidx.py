@@ -640,6 +640,7 @@ d = { 'settings': {'branch': 'main', 'doc_baseurl': '', 'doc_host': '', 'git_url
                                                                                             'kafka_assign/fleet/codec.py'),
                                           'kafka_assign.fleet.codec._is_int32': ( 'fleet_codec.html#_is_int32',
                                                                                   'kafka_assign/fleet/codec.py'),
+                                          'kafka_assign.fleet.codec._known': ('fleet_codec.html#_known', 'kafka_assign/fleet/codec.py'),
                                           'kafka_assign.fleet.codec._lag_and_offsets': ( 'fleet_codec.html#_lag_and_offsets',
                                                                                          'kafka_assign/fleet/codec.py'),
                                           'kafka_assign.fleet.codec._lag_document': ( 'fleet_codec.html#_lag_document',

@@ -8,6 +8,8 @@ __all__ = ['ROWS_PER_BATCH', 'PARTITIONS_PER_BATCH', 'KEY_FIELDS', 'ABOUT_FIELDS
            'RESULT_FIELDS', 'NEED_FIELDS', 'COMPARE_TABLES', 'COMPARED_SCHEMA', 'FleetError', 'spark_schema']
 
 # %% ../../nbs/60_fleet_schemas.ipynb #7317a73b
+import json
+
 import pyarrow as pa
 
 # %% ../../nbs/60_fleet_schemas.ipynb #ac1bec2a
@@ -21,8 +23,9 @@ PARTITIONS_PER_BATCH = 2_000_000     # a million partitions take half a gigabyte
 
 # %% ../../nbs/60_fleet_schemas.ipynb #ffe89c6d
 def _field(name, kind, meaning):
-    "A column with its meaning, units included."
-    return pa.field(name, kind, metadata={"meaning": meaning})
+    "A column with its meaning, units included; Spark reads metadata under a key of its own."
+    metadata = {"comment": meaning}
+    return pa.field(name, kind, metadata=metadata | {"SPARK::metadata::json": json.dumps(metadata)})
 
 
 def _rows_of(*fields):
@@ -30,11 +33,12 @@ def _rows_of(*fields):
     return pa.list_(pa.struct(fields))
 
 
-# What identifies a row: a group, in a cluster, at a time.
+# What identifies a row: a group, in a cluster, at a moment.
 KEY_FIELDS = (
     _field("cluster", pa.string(), "the cluster"),
     _field("group", pa.string(), "name of the group"),
-    _field("time", pa.string(), "when the group was observed, ISO 8601"))
+    _field("time", pa.string(), "when the group was observed, ISO 8601"),
+    _field("moment", pa.int64(), "which of several moments of unknown time, from 1"))
 
 # What is known about a group as a whole.
 ABOUT_FIELDS = (
@@ -58,7 +62,8 @@ MEMBER_FIELDS = (
     _field("topics", pa.list_(pa.string()), "its subscription"),
     _field("owned", _rows_of(*CLAIM_FIELDS), "the partitions it claims to own"),
     _field("generation", pa.int64(), "the generation of that claim"),
-    _field("user_data", pa.binary(), "bytes of its assignor, as sent"))
+    _field("user_data", pa.binary(), "bytes of its assignor, as sent"),
+    _field("counted", pa.int64(), "number of its partitions, where the owners are unknown"))
 
 # %% ../../nbs/60_fleet_schemas.ipynb #dd1fe20b
 # Every list of a topic has one entry per partition, or is empty.
@@ -108,11 +113,11 @@ FIGURE_FIELDS = (
     _field("topic_gap", pa.int64(),
            "largest difference in partitions of one topic between two of its subscribers"),
     _field("split_numbers", pa.int64(), "partition numbers with several owners over all topics"),
-    _field("in_rack", pa.int64(), "partitions whose owner's rack holds a replica; -1 = not known"),
-    _field("lag_max", pa.int64(), "largest lag of a member in records; -1 = not known"),
-    _field("lag_min", pa.int64(), "smallest lag of a member in records; -1 = not known"),
-    _field("lag_total", pa.int64(), "lag of all partitions in records; -1 = not known"),
-    _field("lag_unknown", pa.int64(), "partitions whose lag is not known; -1 = none is known"))
+    _field("in_rack", pa.int64(), "partitions whose owner's rack holds a replica"),
+    _field("lag_max", pa.int64(), "largest lag of a member in records"),
+    _field("lag_min", pa.int64(), "smallest lag of a member in records"),
+    _field("lag_total", pa.int64(), "lag of all partitions in records"),
+    _field("lag_unknown", pa.int64(), "partitions whose lag is not known"))
 
 OWNER_FIELDS = (
     _field("topic", pa.string(), "name of the topic"),
@@ -126,10 +131,10 @@ RESULT_FIELDS = (
 
 # Why a group needs attention.
 NEED_FIELDS = (
-    _field("kind", pa.int32(), "1 to 6; 1 is the most urgent"),
-    _field("affected", pa.int64(), "partitions affected; for kinds 2 and 6 members"),
+    _field("kind", pa.int32(), "1 to 8; 1 is the most urgent"),
+    _field("affected", pa.int64(), "how many are affected: partitions, or what the reason counts"),
     _field("reason", pa.string(), "what is wrong, in words"),
-    _field("strategy", pa.string(), "strategy that cures it with the fewest moves; empty = none"),
+    _field("strategy", pa.string(), "strategy that cures it with the fewest moves; null = none"),
     _field("remedy", pa.string(), "what would help, in words"))
 
 # %% ../../nbs/60_fleet_schemas.ipynb #861dbd69
@@ -140,7 +145,8 @@ COMPARE_TABLES = {
     "groups": pa.schema([*KEY_FIELDS, *ABOUT_FIELDS, _MEMBER_IDS]),
     "results": pa.schema([*KEY_FIELDS, *RESULT_FIELDS, ABOUT_FIELDS[-1]]),
     "attention": pa.schema([
-        _field("rank", pa.int64(), "place in the ranking, from 1"), *KEY_FIELDS, *NEED_FIELDS]),
+        _field("rank", pa.int64(), "place of the group in the ranking, from 1"),
+        *KEY_FIELDS, *NEED_FIELDS]),
     "rejects": pa.schema([
         *ORIGIN_FIELDS, _field("reason", pa.string(), "why it could not be used")]),
     "ignored": pa.schema([
@@ -155,8 +161,8 @@ COMPARED_SCHEMA = pa.schema([
     *ORIGIN_FIELDS, *KEY_FIELDS, *ABOUT_FIELDS, _MEMBER_IDS,
     _field("results", _rows_of(*RESULT_FIELDS), "the result of each strategy"),
     _field("needs", _rows_of(*NEED_FIELDS), "why it needs attention"),
-    _field("reject", pa.string(), "why it could not be used; empty = it was used"),
-    _field("ignored", pa.string(), "why it was ignored; empty = it was not"),
+    _field("reject", pa.string(), "why it could not be used; null = it was used"),
+    _field("ignored", pa.string(), "why it was ignored; null = it was not"),
     _field("retried", pa.list_(pa.string()),
            "strategies that raised for the batch that begins with this row, as a whole")])
 

@@ -21,6 +21,7 @@ _HOMES = {
     "compare": "comparison",
     "Comparison": "comparison",
     "explain": "moves",
+    "rank": "ranking",
     "plot": "pictures",
     "describe": "pictures.words",
 }
@@ -34,11 +35,12 @@ if TYPE_CHECKING:  # the same table for editors, which do not run `__getattr__`
     from .members import Member, TopicPartition
     from .moves import explain
     from .pictures import plot
+    from .ranking import rank
     from .registry import StrategyError, assign, assign_many, strategies, strategy
 
 __all__ = ["Assignment", "AssignmentError", "Comparison", "Group", "GroupError", "Member", "StrategyError",
-           "TopicPartition", "assign", "assign_many", "compare", "describe", "explain", "plot", "strategies",
-           "strategy"]
+           "TopicPartition", "assign", "assign_many", "compare", "describe", "explain", "plot", "rank",
+           "strategies", "strategy"]
 
 
 def __getattr__(name):

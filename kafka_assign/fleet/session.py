@@ -27,8 +27,9 @@ from shlex import quote
 from unittest.mock import patch
 from urllib.parse import urlsplit
 
-from .schemas import ROWS_PER_BATCH, FleetError
+from .schemas import FleetError
 from ..names import shown
+from ..ranking import GROUPS_AT_ONCE
 
 # %% ../../nbs/63_fleet_session.ipynb #50367f10
 OLDEST_JAVA = 17
@@ -102,7 +103,7 @@ LOOPBACK = "127.0.0.1"
 def settings(master: str) -> dict[str, str]:
     "Settings for a session on `master`, as far as the user has none."
     chosen = {
-        "spark.sql.execution.arrow.maxRecordsPerBatch": str(ROWS_PER_BATCH),
+        "spark.sql.execution.arrow.maxRecordsPerBatch": str(GROUPS_AT_ONCE),
         # groups of thousands of partitions: 4,096 rows at a time do not fit into 5 GB, 512 into 2 GB
         "spark.sql.parquet.columnarReaderBatchSize": "512",
         "spark.ui.enabled": "false",                                    # no open port
@@ -119,7 +120,7 @@ def environment(folder: Path, local: bool) -> dict[str, str]:
     kept = {name: os.environ[name] for name in chosen if name in os.environ}
     return chosen | kept | {"JAVA_HOME": str(folder)}
 
-# %% ../../nbs/63_fleet_session.ipynb #a3cd7544
+# %% ../../nbs/63_fleet_session.ipynb #38eb7367
 def check_master(master: str) -> None:
     "Raise `FleetError` if `master` is on another machine, or is an address that does not answer."
     kind, _, addresses = master.partition("://")
@@ -144,7 +145,7 @@ def error_line(error: Exception) -> str:
     words = named[-1] if named else (str(error) or type(error).__name__).splitlines()[0]
     return shown(words.strip())[:300]
 
-# %% ../../nbs/63_fleet_session.ipynb #1a4b7955
+# %% ../../nbs/63_fleet_session.ipynb #94ca0577
 @contextmanager
 def on_interrupt(handler) -> Iterator[None]:
     "Call `handler` on Ctrl-C; only the main thread may say so."
@@ -217,7 +218,7 @@ def spark_session(master: str | None = None) -> Iterator:
         if active is None:
             spark.stop()
 
-# %% ../../nbs/63_fleet_session.ipynb #d6f2b392
+# %% ../../nbs/63_fleet_session.ipynb #3134d122
 @contextmanager
 def interruptible(spark) -> Iterator[None]:
     "On Ctrl-C, end the jobs of the session `spark` and raise `KeyboardInterrupt`, without a word."

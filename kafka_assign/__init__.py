@@ -24,23 +24,29 @@ _HOMES = {
     "rank": "ranking",
     "plot": "pictures",
     "describe": "pictures.words",
+    "proof_of": "certificate.words",
+    "check_strategy": "conformance",
+    "read_groups": "snapshot",
 }
 
 if TYPE_CHECKING:  # the same table for editors, which do not run `__getattr__`
     from .assignment import Assignment, AssignmentError
     from .build import GroupError
+    from .certificate.words import proof_of
     from .comparison import Comparison, compare
-    from .pictures.words import describe
+    from .conformance import check_strategy
     from .group import Group
     from .members import Member, TopicPartition
     from .moves import explain
     from .pictures import plot
+    from .pictures.words import describe
     from .ranking import rank
     from .registry import StrategyError, assign, assign_many, strategies, strategy
+    from .snapshot import read_groups
 
 __all__ = ["Assignment", "AssignmentError", "Comparison", "Group", "GroupError", "Member", "StrategyError",
-           "TopicPartition", "assign", "assign_many", "compare", "describe", "explain", "plot", "rank",
-           "strategies", "strategy"]
+           "TopicPartition", "assign", "assign_many", "check_strategy", "compare", "describe", "explain", "plot",
+           "proof_of", "rank", "read_groups", "strategies", "strategy"]
 
 
 def __getattr__(name):

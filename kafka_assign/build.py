@@ -128,7 +128,7 @@ def build_columns(
         listed: np.ndarray | None = None, claims: ClaimColumns | np.ndarray | None = None,
         generation: np.ndarray | None = None, instance: np.ndarray | None = None,
         lag: np.ndarray | None = None, offsets: Offsets | None = None,
-        racks: Racks | None = None) -> Columns:
+        racks: Racks | None = None, counted: np.ndarray | None = None) -> Columns:
     """The columns of one group, or of many side by side; raises `GroupError`.
 
     Topics are numbered by (group, name), members by (group, id). `subscriptions` are ragged rows,
@@ -137,7 +137,8 @@ def build_columns(
     `claims` are `ClaimColumns`, or a column of previous owners (-1 = none). `generation` (default
     -1) and `instance` have an entry per member; `instance` is the rank of its instance id in Java's
     order, -1 = dynamic member. `lag` and `offsets` are columns over partitions. The codes in
-    `racks` are in the order of the racks' names within each group.
+    `racks` are in the order of the racks' names within each group. `counted` has the number of
+    partitions of each member whose partitions are not named, -1 of others (default).
     """
     check_sizes(partitions, topic_offsets)
     group_offsets = row_offsets(partitions)[topic_offsets]
@@ -151,7 +152,8 @@ def build_columns(
         subscriptions[0].astype(np.int64), subscriptions[1].astype(np.int32, copy=False),
         _turns(instance, member_offsets), previous, _lag_column(lag, offsets, group_offsets),
         _dense_racks(racks, member_offsets, group_offsets),
-        None if listed is None else listed.astype(np.int32))
+        None if listed is None else listed.astype(np.int32),
+        None if counted is None or (counted < 0).all() else counted.astype(np.int64))
     if known:                               # whether an owner counts depends on the other columns
         previous[~columns.owners_subscribed(previous)] = -1
     elif claimed:

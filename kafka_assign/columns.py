@@ -17,9 +17,11 @@ import numpy as np
 from .ragged import row_lengths, row_of, row_offsets, stable_order
 
 # %% ../nbs/02_columns.ipynb #f405ff6e
-def read_only(array: np.ndarray) -> np.ndarray:
-    "A view of an array that cannot be written to; the array itself stays as it is."
-    view = array.view()
+def read_only(value):
+    "A view that cannot be written to of an array, or of each array in a named tuple."
+    if not isinstance(value, np.ndarray):
+        return type(value)(*map(read_only, value)) if hasattr(value, "_fields") else value
+    view = value.view()
     view.flags.writeable = False
     return view
 
@@ -69,16 +71,13 @@ class Columns:
     lag: np.ndarray | None = None  # records of each partition, int64; -1 = unknown; None = all unknown
     racks: Racks | None = None  # racks of members and replicas, where they are known
     listed: np.ndarray | None = None  # members of each group in the order listed, int32; None = by id
+    counted: np.ndarray | None = None  # of members whose partitions are counted but not named, int64; -1 = named
 
     def __post_init__(self):
         if self.listed is None:
             object.__setattr__(self, "listed", np.arange(self.member_count, dtype=np.int32))
         for column in fields(self):
-            value = getattr(self, column.name)
-            if isinstance(value, np.ndarray):
-                object.__setattr__(self, column.name, read_only(value))
-            elif isinstance(value, Racks):
-                object.__setattr__(self, column.name, Racks(*map(read_only, value)))
+            object.__setattr__(self, column.name, read_only(getattr(self, column.name)))
 
     def __eq__(self, other) -> bool:
         return isinstance(other, Columns) and all(
@@ -192,11 +191,12 @@ def _joined_offsets(parts):
     return row_offsets(np.concatenate([np.zeros(0, np.int64), *map(np.diff, parts)]))
 
 # %% ../nbs/02_columns.ipynb #a5fcf717
-def _joined_lag(parts):
-    if all(part.lag is None for part in parts):
+def _joined_optional(columns, sizes):
+    "Optional columns back to back, -1 where there is none; None if there is none at all."
+    if all(column is None for column in columns):
         return None
-    return np.concatenate([
-        np.full(part.size, -1, np.int64) if part.lag is None else part.lag for part in parts])
+    return np.concatenate([np.full(size, -1, np.int64) if column is None else column
+                           for column, size in zip(columns, sizes)])
 
 
 def _joined_racks(parts):
@@ -224,7 +224,8 @@ def side_by_side(parts: Sequence[Columns]) -> Columns:
            for name in ("subscribers", "turn", "previous", "listed")},
         partitions=np.concatenate([np.zeros(0, np.int64), *each("partitions")]),
         missing=np.concatenate([np.zeros(0, bool), *each("missing")]),
-        lag=_joined_lag(parts), racks=_joined_racks(parts))
+        lag=_joined_optional(each("lag"), each("size")), racks=_joined_racks(parts),
+        counted=_joined_optional(each("counted"), each("member_count")))
 
 # %% ../nbs/02_columns.ipynb #4c48544e
 def _racks_alone(racks, members, partitions):
@@ -233,6 +234,12 @@ def _racks_alone(racks, members, partitions):
     offsets = racks.replica_offsets[partitions.start:partitions.stop + 1]
     first, end = offsets[[0, -1]]
     return Racks(racks.member[members], offsets - first, racks.replicas[first:end])
+
+
+def _counted_alone(counted, members):
+    "The counts of one group, or None if its owners are known."
+    alone = None if counted is None else counted[members]
+    return None if alone is None or (alone < 0).all() else alone
 
 
 def one_group(columns: Columns, group: int) -> Columns:
@@ -254,4 +261,5 @@ def one_group(columns: Columns, group: int) -> Columns:
         previous=np.where(previous < 0, previous, previous - members.start),
         lag=None if columns.lag is None else columns.lag[partitions],
         racks=_racks_alone(columns.racks, members, partitions),
-        listed=columns.listed[members] - members.start)
+        listed=columns.listed[members] - members.start,
+        counted=_counted_alone(columns.counted, members))

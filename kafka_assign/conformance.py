@@ -111,7 +111,11 @@ def _answers(strategy, groups=None):
 
 
 def _column(answer):
-    return np.asarray(answer.owner if isinstance(answer, Assignment) else answer)
+    owner = answer.owner if isinstance(answer, Assignment) else answer
+    try:
+        return np.asarray(owner)
+    except ValueError:                          # lists of different lengths
+        return np.asarray(owner, object)
 
 
 def _fits(owner, group):

@@ -13,8 +13,8 @@ from collections.abc import Mapping
 from .build import GroupError
 from .group import Group
 from .inputs import ABOUT, column_by_topic
-from .members import Member
-from .names import shown
+from .members import Member, checked_name
+from .names import brief, shown
 
 # %% ../nbs/15_document.ipynb #8283859f
 MEMBER_TEXT = ("instance_id", "client_id", "host", "rack")
@@ -29,7 +29,7 @@ def _member_document(member):
         document["generation"] = member.generation
     if member.user_data is not None:
         document["user_data"] = member.user_data.hex()
-    return document
+    return document if member.counted is None else document | {"counted": member.counted}
 
 # %% ../nbs/15_document.ipynb #0f9a8986
 def _column_document(group, column):
@@ -60,39 +60,37 @@ def group_to_document(group: Group, offsets: bool = True) -> dict:
     return document | ({"topic_ids": dict(group.topic_ids)} if group.topic_ids else {})
 
 # %% ../nbs/15_document.ipynb #a5a05d81
-JSON_KINDS = {dict: "an object", list: "a list", str: "text", int: "a whole number"}
+JSON_KINDS = {dict: "an object", list: "a list"}
 
 
 def _expect(value, kind, what):
     "`value`, if it is of this kind of `JSON_KINDS`."
-    if not isinstance(value, kind) or isinstance(value, bool):
+    if not isinstance(value, kind):
         found = json.dumps(value, default=repr)[:60]
         raise GroupError(f"{what} must be {JSON_KINDS[kind]} (got {found})")
     return value
 
 
 def _hex(text, what):
-    _expect(text, str, what)
     try:
         return bytes.fromhex(text)
-    except ValueError:
-        raise GroupError(f"{what} must be bytes in hex (got {text[:40]!r})") from None
+    except (TypeError, ValueError):
+        raise GroupError(f"{what} must be bytes in hex (got {brief(text)})") from None
 
 # %% ../nbs/15_document.ipynb #5f0fb6aa
+def _given(document, names):
+    "The values under these names, as far as they are given."
+    return {name: document[name] for name in names if document.get(name) is not None}
+
+
 def _member(document, what):
     "A member; `what` is its place in the document."
     _expect(document, dict, what)
-    known = {name: _expect(document[name], str, f"{what}.{name}")
-             for name in MEMBER_TEXT if document.get(name) is not None}
-    if document.get("user_data") is not None:
-        known["user_data"] = _hex(document["user_data"], f"{what}.user_data")
-    if document.get("generation") is not None:
-        known["generation"] = _expect(document["generation"], int, f"{what}.generation")
-    name = _expect(document.get("id"), str, f"{what}.id")
-    topics = _expect(document.get("topics"), list, f"{what}.topics")
-    owned = _expect(document.get("owned") or [], list, f"{what}.owned")
-    return Member(name, [_expect(topic, str, f"{what}.topics") for topic in topics],
-                  owned=[tuple(_expect(claim, list, f"{what}.owned")) for claim in owned], **known)
+    known = _given(document, (*MEMBER_TEXT, "generation", "counted", "owned", "user_data"))
+    if "user_data" in known:
+        known["user_data"] = _hex(known["user_data"], f"{what}.user_data")
+    name = checked_name(document.get("id"), f"{what}.id")
+    return Member(name, _expect(document.get("topics"), list, f"{what}.topics"), **known)
 
 # %% ../nbs/15_document.ipynb #9029a568
 def _lag_arguments(document):
@@ -107,7 +105,7 @@ def _lag_arguments(document):
         for name, column in columns.items():
             if name in _expect(parts, dict, f"offsets.{topic}"):
                 column[topic] = _known(_expect(parts[name], list, f"offsets.{topic}.{name}"))
-    return columns | {"reset": _expect(document.get("reset", "latest"), str, "reset")}
+    return columns | {"reset": document.get("reset", "latest")}
 
 
 def _known(values):
@@ -129,10 +127,7 @@ def group_from_document(document: Mapping) -> Group:
     topics = _expect(document.get("topics"), dict, "topics")
     members = _expect(document.get("members"), list, "members")
     members = [_member(member, f"members[{at}]") for at, member in enumerate(members)]
-    kinds = {name: type(value) for name, value in ABOUT.items()}
-    kinds |= {"partition_racks": dict, "topic_ids": dict}
-    known = {name: _expect(document[name], kind, name)
-             for name, kind in kinds.items() if document.get(name) is not None}
+    known = _given(document, (*ABOUT, "partition_racks", "topic_ids"))
     return Group(topics, members, **_lag_arguments(document), **known)
 
 # %% ../nbs/15_document.ipynb #2ecc8d30
@@ -140,10 +135,7 @@ def read_document(text: str) -> Group:
     "The group in a JSON text; raises `GroupError`."
     try:
         document = json.loads(text)
-    except json.JSONDecodeError as error:
-        where = f"line {error.lineno}, column {error.colno}"
-        raise GroupError(f"a group must be JSON (got {error.msg} at {where})") from None
-    except ValueError as error:                        # a number of thousands of digits
+    except ValueError as error:                        # it says in which line and column
         raise GroupError(f"a group must be JSON (got {shown(error)})") from None
     except RecursionError:
         raise GroupError("a group must be JSON (got brackets nested too deeply)") from None

@@ -6,9 +6,8 @@
 __all__ = ['SHOWN_MEMBERS', 'Group']
 
 # %% ../nbs/13_group.ipynb #8e6931d1
-import dataclasses
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from functools import cached_property
 from types import MappingProxyType
 
@@ -21,7 +20,7 @@ from .inputs import (
     columns_from_arrays, places_of, resized)
 from .members import (
     Member, TopicPartition, checked_name, known_name, listed_members,
-    members_from_columns, ordered_members, valid_claims)
+    members_from_columns, ordered_names, valid_claims)
 from .names import counted, quoted
 from .tables import Table
 from .ragged import row_of
@@ -55,6 +54,7 @@ class Group:
     time: str
     cluster: str
     inferred: str
+    moment: int  # number among its moments without a time; 0 = not needed
 
     def __init__(
             self, topics: Mapping[str, int], members: Mapping | Iterable[Member],
@@ -63,24 +63,26 @@ class Group:
             end: Mapping | None = None, reset: str = "latest",
             partition_racks: Mapping | None = None, topic_ids: Mapping | None = None,
             name: str = "", type: str = "", state: str = "", generation: int = -1,
-            strategy: str = "", time: str = "", cluster: str = "", inferred: str = ""):
-        details, listed = ordered_members(listed_members(members, owned))
+            strategy: str = "", time: str = "", cluster: str = "", inferred: str = "",
+            moment: int = 0):
+        given = listed_members(members, owned)
+        ids = [member.id for member in given]
+        ids, order, listed = ordered_names(ids, "member ids")
+        details = tuple(given[i] for i in order.tolist())
         names, columns, offsets = columns_by_name(
             topics, details, listed, lag=lag, committed=committed, begin=begin, end=end,
             reset=reset, partition_racks=partition_racks)
         self._store(
-            columns, names, [member.id for member in details], offsets, details=details,
+            columns, names, ids, offsets, details=details,
             partition_racks=partition_racks, topic_ids=topic_ids, name=name, type=type,
             state=state, strategy=strategy, generation=generation, time=time,
-            cluster=cluster, inferred=inferred)
+            cluster=cluster, inferred=inferred, moment=moment)
 
     def _store(self, columns, topics, members, offsets=None, *, known={}, details=None,
                partition_racks=None, topic_ids=None, **about):
         "Set all fields; the way around `__setattr__`, which raises."
-        if offsets is not None:
-            offsets = Offsets(*map(read_only, offsets[:3]), offsets.reset)
         vars(self).update(
-            checked_about(about), columns=columns, offsets=offsets,
+            checked_about(about), columns=columns, offsets=read_only(offsets),
             topics=tuple(topics), members=tuple(members),
             topic_ids=MappingProxyType(checked_ids(topic_ids)),
             partition_racks=MappingProxyType({
@@ -123,6 +125,9 @@ class Group:
     listed = property(
         lambda self: self.columns.listed,
         doc="The members in the order in which they were listed, as indices.")
+    counted = property(
+        lambda self: self.columns.counted,
+        doc="Number of partitions of each member if owners are unknown; else None.")
 
     @cached_property
     def subscribed(self) -> np.ndarray:
@@ -176,7 +181,7 @@ class Group:
         if isinstance(members := changes.get("members"), Mapping):
             former = {member.id: member for member in self.details}
             changes["members"] = [
-                dataclasses.replace(former[name], topics=topics) if name in former
+                replace(former[name], topics=topics) if name in former
                 else (name, topics) for name, topics in members.items()]
         return Group(**self._arguments(changes) | changes)
 
@@ -219,7 +224,7 @@ class Group:
         known_name(
             member_id, self.members, "a member that subscribes", "belong to the group")
         return self.replace(members=[
-            self._with_known_topics(dataclasses.replace(member, topics=topics))
+            self._with_known_topics(replace(member, topics=topics))
             if member.id == member_id else member for member in self._settled()])
 
     def with_partitions(self, partitions: Mapping[str, int] | None = None, /,
@@ -239,7 +244,7 @@ class Group:
         claims = sum(len(member.owned) for member in members)
         if claims != np.count_nonzero(self.previous >= 0):
             claims = valid_claims(self.columns, self.topics)
-            members = [dataclasses.replace(member, owned=owned)
+            members = [replace(member, owned=owned)
                        for member, owned in zip(members, claims)]
         return [members[i] for i in self.listed]
 

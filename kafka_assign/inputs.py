@@ -15,13 +15,14 @@ import numpy as np
 
 from .build import ClaimColumns, GroupError, Offsets, build_columns, check_sizes, subscriber_rows
 from .columns import Columns, Racks
-from .members import Member, checked_generation, checked_name
-from .names import counted, did_you_mean, java_order, java_sorted, quoted, shown
+from .members import (
+    Member, checked_mapping, checked_name, checked_number, is_number, ordered_names)
+from .names import counted, did_you_mean, java_sorted, quoted, shown
 from .ragged import row_of, row_offsets, take_rows
 
 # %% ../nbs/12_inputs.ipynb #9bc6cfdc
 ABOUT = {"name": "", "type": "", "state": "", "strategy": "", "generation": -1, "time": "",
-         "cluster": "", "inferred": ""}
+         "cluster": "", "inferred": "", "moment": 0}
 TYPES = ("", "classic", "consumer", "share")
 
 
@@ -29,7 +30,7 @@ def checked_about(about: Mapping) -> dict:
     "A value for each name in `ABOUT`, the type in lower case; `TypeError` for other names."
     if unknown := about.keys() - ABOUT.keys():
         raise TypeError(f"Group() got an unexpected keyword argument {min(unknown)!r}")
-    about = {name: checked_generation(value) if name == "generation" else checked_name(value, name)
+    about = {name: checked_number(value, name) if isinstance(ABOUT[name], int) else checked_name(value, name)
              for name, value in (ABOUT | about).items()}
     if about["type"].lower() not in TYPES:
         raise GroupError(
@@ -39,18 +40,12 @@ def checked_about(about: Mapping) -> dict:
 # %% ../nbs/12_inputs.ipynb #07d2906d
 def checked_ids(ids: Mapping | None) -> dict:
     "Topic ids by topic."
-    if not isinstance(ids or {}, Mapping):
-        raise GroupError(f"topic_ids must be a mapping of topics to ids (got {ids!r})")
+    ids = checked_mapping({} if ids is None else ids, "topic_ids", "topics to ids")
     return {checked_name(topic, "a topic"): checked_name(value, f"the id of topic {quoted(topic)}")
-            for topic, value in (ids or {}).items()}
+            for topic, value in ids.items()}
 
 # %% ../nbs/12_inputs.ipynb #16a47008
 CLAIMS_AT_ONCE = 1 << 12          # both passes over them find them in the cache
-
-
-def _is_number(value):
-    "Whether it is a whole number, Python's or NumPy's."
-    return isinstance(value, (int, np.integer)) and not isinstance(value, bool)
 
 
 def _check_each_claim(members):
@@ -58,7 +53,7 @@ def _check_each_claim(members):
     for member in members:
         for topic, number in member.owned:
             checked_name(topic, f"the topic of a partition owned by member {shown(member.id)}")
-            if not _is_number(number):
+            if not is_number(number):
                 raise GroupError(f"partition of {shown(topic)} owned by member {shown(member.id)} "
                                  f"must be a whole number (got {number!r})")
 
@@ -103,7 +98,7 @@ def places_of(key: str | tuple[str, int], what: str, index: Mapping[str, int],
               start: np.ndarray) -> slice:
     "The positions of a topic's partitions, or of one partition (topic, number), in a column."
     topic, number = key if isinstance(key, tuple) and len(key) == 2 else (key, None)
-    if not isinstance(topic, str) or not (number is None and topic is key or _is_number(number)):
+    if not isinstance(topic, str) or not (number is None and topic is key or is_number(number)):
         raise GroupError(f"{what} must be named by topic, or by (topic, partition) (got {key!r})")
     at = index.get(topic)
     count = 0 if at is None else int(start[at + 1] - start[at])
@@ -115,8 +110,8 @@ def places_of(key: str | tuple[str, int], what: str, index: Mapping[str, int],
     return slice(first, first + (count if number is None else 1))
 
 # %% ../nbs/12_inputs.ipynb #84758067
-def _whole_numbers(values, what):
-    "An int64 array of one dimension."
+def _whole_numbers(values, what, count=None):
+    "An int64 array of one dimension; where `count` is given, with an entry for each partition."
     try:
         array = np.asarray(values)
     except ValueError:                                 # rows of different length
@@ -126,21 +121,19 @@ def _whole_numbers(values, what):
         raise GroupError(f"{what} must be whole numbers of 64 bits (got {values!r})")
     if array.ndim > 1:
         raise GroupError(f"{what} must be one row of numbers (got {array.ndim} dimensions)")
+    if count not in (None, array.size):
+        raise GroupError(f"{what} must have an entry for each of {counted(count, 'partition')} "
+                         f"(got {array.size})")
     return np.atleast_1d(array.astype(np.int64))
 
 
 def _per_partition(values, what, index, start):
     "A column over partitions, -1 where nothing is given."
-    if not isinstance(values, Mapping):
-        kind = type(values).__name__
-        raise GroupError(f"{what} must be a mapping of topics or partitions (got {kind})")
     column = np.full(start[-1], -1, np.int64)
-    for key, value in values.items():
+    for key, value in checked_mapping(values, what, "topics or partitions").items():
         places = places_of(key, what, index, start)
-        given, count = _whole_numbers(value, f"{what} of {shown(key)}"), places.stop - places.start
-        if len(given) != count:
-            raise GroupError(f"{what} of {shown(key)} must have {count} entries (got {len(given)})")
-        column[places] = given
+        count = places.stop - places.start
+        column[places] = _whole_numbers(value, f"{what} of {shown(key)}", count)
     return column
 
 # %% ../nbs/12_inputs.ipynb #98d481ae
@@ -159,21 +152,24 @@ def resized(by_topic: Mapping[str, np.ndarray], counts: Mapping[str, int]) -> di
 # %% ../nbs/12_inputs.ipynb #6aa53c7a
 def _lag_and_offsets(lag, offsets, reset, index, start):
     "The lag column and the `Offsets` for `build_columns`; `offsets` are mappings by name, or None."
-    given = any(values is not None for values in offsets.values())
-    if lag is not None and given:
-        raise GroupError("lag must be given either as lag or as offsets (got both)")
-    if not given:
+    if all(values is None for values in offsets.values()):
         return None if lag is None else _per_partition(lag, "lag", index, start), None
+    if lag is not None:
+        raise GroupError("lag must be given either as lag or as offsets (got both)")
     columns = {name: _per_partition(values or {}, name, index, start)
                for name, values in offsets.items()}
     return None, Offsets(**columns, reset=checked_name(reset, "reset"))
 
 # %% ../nbs/12_inputs.ipynb #3631ea29
+def _ranks(names):
+    "The place of each name among the distinct ones in order, int32; -1 where there is none."
+    code = {name: i for i, name in enumerate(java_sorted({name for name in names if name}))}
+    return np.array([code.get(name, -1) for name in names], np.int32)
+
+
 def _replica_racks(partition_racks, index, start):
     "The racks of each partition's replicas."
     rows, what = [()] * int(start[-1]), "partition_racks"
-    if not isinstance(partition_racks, Mapping):
-        raise GroupError(f"{what} must be a mapping of topics to lists (got {partition_racks!r})")
     for topic, racks in partition_racks.items():
         places = places_of(topic, what, index, start)
         count = places.stop - places.start
@@ -190,38 +186,34 @@ def _replica_racks(partition_racks, index, start):
 
 def _coded_racks(members, partition_racks, index, start):
     "Racks as numbers in the order of their names; None where none is given."
-    if not partition_racks and all(member.rack is None for member in members):
+    given = {} if partition_racks is None else partition_racks
+    checked_mapping(given, "partition_racks", "topics to lists")
+    if not given and all(member.rack is None for member in members):
         return None
-    rows = _replica_racks(partition_racks or {}, index, start)
-    names = [member.rack for member in members] + list(chain.from_iterable(rows))
-    code = {rack: i for i, rack in enumerate(java_sorted({rack for rack in names if rack}))}
-    codes = np.array([code.get(rack, -1) for rack in names], np.int32)
+    rows = _replica_racks(given, index, start)
+    codes = _ranks([member.rack for member in members] + list(chain.from_iterable(rows)))
     replicas = row_offsets(np.array([len(row) for row in rows], np.int64))
     return Racks(codes[:len(members)], replicas, codes[len(members):])
 
 # %% ../nbs/12_inputs.ipynb #32d0f8d5
 def checked_counts(topics: Mapping[str, int]) -> dict[str, int]:
     "Numbers of partitions by topic, as plain names and numbers."
-    if not isinstance(topics, Mapping):
-        kind = type(topics).__name__
-        raise GroupError(f"topics must be a mapping of names to numbers of partitions (got {kind})")
     counts = {}
-    for name, count in topics.items():
+    for name, count in checked_mapping(topics, "topics", "names to numbers of partitions").items():
         name = checked_name(name, "a topic")
-        if not _is_number(count) or not 0 <= count < 2**31:
+        if not is_number(count) or not 0 <= count < 2**31:
             raise GroupError(
                 f"partitions of topic {shown(name)} must be a number from 0 on (got {count!r})")
         counts[name] = int(count)
     return counts
 
-# %% ../nbs/12_inputs.ipynb #7aadc129
-def _instance_codes(members):
-    "The rank of each member's instance id, -1 = dynamic; None where all members are dynamic."
-    known = java_sorted({member.instance_id for member in members} - {None})
-    code = {instance: i for i, instance in enumerate(known)}
-    return np.array([code.get(member.instance_id, -1) for member in members]) if code else None
-
 # %% ../nbs/12_inputs.ipynb #b93dc33b
+def _counts(members):
+    "How many partitions the members have that are counted but not named, -1 for others; or None."
+    counts = [-1 if member.counted is None else member.counted for member in members]
+    return np.array(counts, np.int64) if max(counts, default=-1) >= 0 else None
+
+
 def columns_by_name(
         topics: Mapping[str, int], members: Sequence[Member], listed: np.ndarray, *,
         lag: Mapping | None = None, committed: Mapping | None = None,
@@ -242,24 +234,18 @@ def columns_by_name(
         missing=np.array([name not in counts for name in names], bool), listed=listed,
         claims=_coded_claims(members, index),
         generation=np.array([member.generation for member in members], np.int64),
-        instance=_instance_codes(members), lag=lag, offsets=offsets,
-        racks=_coded_racks(members, partition_racks, index, start))
+        instance=_ranks([member.instance_id for member in members]), lag=lag, offsets=offsets,
+        racks=_coded_racks(members, partition_racks, index, start), counted=_counts(members))
     return names, columns, offsets
 
 # %% ../nbs/12_inputs.ipynb #138e9001
-def _sorted_names(names, what):
-    "The sorted names, the position each comes from, and the rank of each name as given."
-    kind = f"a {what}"
+def _ordered(names, what):
+    "What `ordered_names` makes of names that may be none."
     try:
-        names = [checked_name(name, kind) for name in names]
+        names = [checked_name(name, f"a {what}") for name in names]
     except TypeError:
         raise GroupError(f"{what}s must be a list of names (got {names!r})") from None
-    order = np.array(java_order(names), np.int64)
-    ordered = tuple(names[i] for i in order.tolist())
-    for one, other in zip(ordered, ordered[1:]):
-        if one == other:
-            raise GroupError(f"{kind} must be unique (got {shown(one)} twice)")
-    return ordered, order, np.argsort(order)
+    return ordered_names(names, f"{what}s")
 
 # %% ../nbs/12_inputs.ipynb #b994ba76
 def take_by_topic(partitions: np.ndarray, order: np.ndarray) -> np.ndarray | slice:
@@ -300,14 +286,6 @@ def _rows_of_matrix(subscriptions, members, topics):
     return row_offsets(counts), cells - np.repeat(first, counts)
 
 # %% ../nbs/12_inputs.ipynb #a1f246d9
-def _column(values, what, size):
-    column = _whole_numbers(values, what)
-    if column.shape != (size,):
-        raise GroupError(
-            f"{what} must have one entry for each of {size} partitions (got {column.shape})")
-    return column
-
-
 def _coded_owners(previous, rank):
     "Previous owners as ranks of the members."
     if previous.size and not -1 <= previous.min() <= previous.max() < len(rank):
@@ -324,8 +302,8 @@ def columns_from_arrays(
         previous: np.ndarray | None = None, lag: np.ndarray | None = None,
 ) -> tuple[Columns, tuple[str, ...], tuple[str, ...]]:
     "Columns, sorted topics and sorted members from the arguments of `Group.from_arrays`."
-    topics, topic_order, topic_rank = _sorted_names(topics, "topic")
-    members, _, member_rank = _sorted_names(members, "member id")
+    topics, topic_order, topic_rank = _ordered(topics, "topic")
+    members, _, member_rank = _ordered(members, "member id")
     counts = _whole_numbers(partitions, "partitions") if topics else np.zeros(0, np.int64)
     if counts.shape != (len(topics),) or counts.min(initial=0) < 0:
         raise GroupError(f"partitions must be numbers from 0 on, one for each of {len(topics)} "
@@ -337,8 +315,9 @@ def columns_from_arrays(
     rows = (_rows_of_pairs(*subscriptions, member_rank, topic_rank) if pairs
             else _rows_of_matrix(subscriptions, member_rank, topic_rank))
     if previous is not None:
-        previous = _coded_owners(_column(previous, "previous", size)[take], member_rank)
+        previous = _whole_numbers(previous, "previous", size)[take]
+        previous = _coded_owners(previous, member_rank)
     columns = build_columns(
         topic_offsets, np.array([0, len(members)]), counts[topic_order], rows, listed=member_rank,
-        claims=previous, lag=None if lag is None else _column(lag, "lag", size)[take])
+        claims=previous, lag=None if lag is None else _whole_numbers(lag, "lag", size)[take])
     return columns, topics, members

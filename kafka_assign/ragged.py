@@ -4,8 +4,8 @@
 
 # %% auto #0
 __all__ = ['LONG_ROW', 'FEW_DEALT', 'LONG_DEAL', 'row_offsets', 'row_lengths', 'row_of', 'row_sums', 'row_minima', 'row_maxima',
-           'row_ranges', 'take_rows', 'total_by_key', 'rank_in_run', 'stable_order', 'argsort_rows', 'deal_one_by_one',
-           'fill_in_order', 'water_fill', 'deal_shares', 'deal']
+           'highest_sources', 'row_ranges', 'take_rows', 'total_by_key', 'rank_in_run', 'stable_order', 'argsort_rows',
+           'deal_one_by_one', 'fill_in_order', 'water_fill', 'deal_shares', 'deal']
 
 # %% ../nbs/01_ragged.ipynb #cd72aa04
 from heapq import heapify, heapreplace
@@ -59,6 +59,19 @@ def row_minima(values: np.ndarray, offsets: np.ndarray, empty: int = 0) -> np.nd
 def row_maxima(values: np.ndarray, offsets: np.ndarray, empty: int = 0) -> np.ndarray:
     "The largest value of each row; `empty` for an empty row."
     return _row_reduce(np.maximum, values, offsets, empty)
+
+# %% ../nbs/01_ragged.ipynb #01c0de01
+def highest_sources(load: np.ndarray, owner: np.ndarray, owner_offsets: np.ndarray,
+                    subscriber: np.ndarray, offsets: np.ndarray) -> np.ndarray:
+    "The highest load from which a path leads to each member; in a row, from owners to subscribers."
+    source, length = load, row_lengths(offsets)
+    while True:
+        highest = row_maxima(source[owner], owner_offsets).repeat(length)
+        raised = source.copy()
+        np.maximum.at(raised, subscriber, highest)
+        if np.array_equal(raised, source):
+            return source
+        source = raised
 
 # %% ../nbs/01_ragged.ipynb #cd72aa13
 def row_ranges(first: np.ndarray, lengths: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -153,7 +166,7 @@ def fill_in_order(room: np.ndarray, offsets: np.ndarray, count: np.ndarray) -> n
     "What each taker gets of its row's `count` if all are served in order, each up to its `room`."
     before = row_offsets(room)
     end = before[offsets[:-1]] + count
-    left = (end if len(end) == 1 else end[row_of(offsets)]) - before[:-1]
+    left = end.repeat(row_lengths(offsets)) - before[:-1]
     return np.minimum(np.maximum(left, 0), room)
 
 # %% ../nbs/01_ragged.ipynb #cd72aa28
@@ -169,11 +182,11 @@ def _fill_sorted(load, count):
 
 
 def _fill_rows(load, offsets, count):
-    row, length = row_of(offsets), row_lengths(offsets)
+    length = row_lengths(offsets)
     wet_load, wet, dry_before = load, length, 0
     while True:
         level, rest = np.divmod(count + np.add.reduceat(wet_load, offsets[:-1]), wet)
-        height = level[row]
+        height = level.repeat(length)
         dry = load > height
         dry_now = np.count_nonzero(dry)
         if dry_now == dry_before:

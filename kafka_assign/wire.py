@@ -59,9 +59,6 @@ class _Fields:
             raise WireError(f"{what} must lie within {len(self.data)} bytes (got {count} of them)")
         return count
 
-    def numbers(self, what):
-        return np.frombuffer(self.take(4 * self.count(what), what), ">i4").astype(np.int32)
-
     def text(self, what, nullable=False):
         "A text. If it is `nullable`, null and the empty text are None."
         size = self.number(what, size=2)
@@ -369,7 +366,8 @@ def encode_stream_join(partitions: Iterable[int], epoch: int) -> bytes:
 def decode_stream_join(data: bytes | None) -> tuple[list[int], int]:
     "The partition numbers and the epoch that a member sent; none and -1 if they cannot be decoded."
     def decode(fields):
-        return fields.numbers("partitions").tolist(), fields.number("the epoch")
+        numbers = [fields.number("partitions") for _ in range(fields.count("partitions"))]
+        return numbers, fields.number("the epoch")
     return _decode_user_data(data, decode, ([], -1))
 
 # %% ../nbs/06_wire.ipynb #07c1a005

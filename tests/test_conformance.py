@@ -39,6 +39,11 @@ def test_a_strategy_broken_on_purpose_fails_exactly_that(promise):
     assert conformance.check_strategy(wrong, sorted(promises)).broken == [promise]
 
 
+@pytest.mark.parametrize("answer", [None, {"a": [("t", 0)]}, [[0], [1, 2]]], ids=repr)
+def test_what_is_no_owner_column_is_reported(answer):
+    assert conformance.check_strategy(Strategy("mine", lambda group: answer)).broken == ["owner-column"]
+
+
 @pytest.mark.parametrize("name", ["range", "roundrobin", "fair", "lag"])
 def test_a_waived_promise_is_one_that_is_broken(name):
     chosen = resolve(name)

@@ -64,8 +64,9 @@ def test_all_steps_are_used(monkeypatch):
         original = getattr(module, name)
         monkeypatch.setattr(module, name, lambda *given, **named: called.add(name) or original(*given, **named))
 
-    steps = [(solve, "balanced_counts"), (solve, "balance_levels"), (solve, "flattest"), (solve, "undecided"),
-             (balance, "push_cheapest"), (balance, "single_class_counts"), (levels, "decompose"), (levels, "on_cycles")]
+    steps = [(solve, "balanced_counts"), (solve, "try_balance"), (solve, "flattest"), (solve, "undecided"),
+             (balance, "augment_cheapest"), (balance, "single_class_counts"), (levels, "decompose"),
+             (levels, "strongly_connected_components")]
     for module, name in steps:
         counted(module, name)
     monkeypatch.setattr(Tuning, "small_component", 30)

@@ -49,6 +49,13 @@ def test_it_is_compared_on_the_command_line(installed):
     assert [row["strategy"] for row in group["rows"]] == ["current", "theirs", "range"]
 
 
+def test_other_processes_find_it_when_it_is_checked(installed):
+    code = "from kafka_assign import check_strategy; print(check_strategy('theirs', ['any-hash-seed', 'no-memory']))"
+    report = run(installed, code)
+    assert [line.split() for line in report.splitlines()] == [
+        ["theirs:", "conforms"], ["any-hash-seed", "kept"], ["no-memory", "kept"]]
+
+
 @pytest.mark.needs("java")
 def test_it_is_found_by_the_workers_of_a_fleet(installed, tmp_path):
     group = {"name": "g", "topics": {"t": 3}, "members": [{"id": "a", "topics": ["t"]}, {"id": "b", "topics": ["t"]}]}

@@ -5,16 +5,17 @@ import pytest
 from groups import groups
 from hypothesis import given
 from hypothesis import strategies as st
+from rules import range_rule, roundrobin_rule
 
 from kafka_assign import Assignment, Group, Member, assign, assign_many, strategies, ragged
-from kafka_assign.assignors import baselines, fair, lag
+from kafka_assign.assignors import lag
+from kafka_assign.assignors.fair import fair_by_rule
 from kafka_assign.registry import resolve
 from kafka_assign.columns import Columns, side_by_side
 from kafka_assign.ragged import row_offsets
 
 NAMES = [name for name in strategies() if resolve(name).many]
-RULES = {"range": baselines.range_by_rule, "roundrobin": baselines.roundrobin_by_rule,
-         "fair": fair.fair_by_rule, "lag": lag.lag_by_rule}
+RULES = {"range": range_rule, "roundrobin": roundrobin_rule, "fair": fair_by_rule, "lag": lag.lag_by_rule}
 
 every_strategy = pytest.mark.parametrize("name", NAMES)
 every_rule = pytest.mark.parametrize("name", RULES)

@@ -10,7 +10,7 @@ from groups import groups, owners
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kafka_assign import metrics
+from kafka_assign import Group, Member, metrics
 from kafka_assign.columns import one_group, side_by_side
 from kafka_assign.ragged import row_of
 
@@ -28,7 +28,7 @@ def by_definition(group, owner):
     lag = {tp: int(value) for tp, value in zip(partitions, group.lag)} if group.lag is not None else {}
     known = {tp: value for tp, value in lag.items() if value >= 0}
     member_lag = [sum(known.get(tp, 0) for tp, m in holder.items() if m == member) for member in group.members]
-    return {
+    found = {
         "members": len(group.members), "partitions": len(partitions), "assigned": len(holder),
         "unassigned": len(partitions) - len(holder), "withheld": 0,
         "min_load": min(load.values(), default=0), "max_load": max(load.values(), default=0),
@@ -48,6 +48,11 @@ def by_definition(group, owner):
         "lag_max": max(member_lag, default=0) if known else -1, "lag_min": min(member_lag, default=0) if known else -1,
         "lag_total": sum(known.values()) if known else -1, "lag_unknown": len(lag) - len(known) if known else -1,
         "in_rack": in_rack_by_definition(group, holder)}
+    moves = ["kept", "moved", "placed"]
+    of_members = ["min_load", "max_load", "balance_score", "balanced", "topic_spread", "topic_gap", "split_numbers",
+                  "lag_max", "lag_min", *moves]
+    not_known = moves if any(member.counted is not None for member in group.details) else []
+    return found | dict.fromkeys(not_known if group.members else of_members, -1)
 
 
 def in_rack_by_definition(group, holder):
@@ -68,6 +73,27 @@ def test_every_figure_is_what_its_definition_says(data):
     group = data.draw(groups())
     owner = np.array(data.draw(owners(group)), np.int32)
     assert figures(group.columns, owner) == by_definition(group, owner.tolist())
+
+
+@given(st.data())
+def test_where_owners_are_unknown_loads_are_as_counted(data):
+    counts = data.draw(st.lists(st.integers(0, 9), min_size=1, max_size=5))
+    members = [Member(f"m{i}", ["t"], counted=count) for i, count in enumerate(counts)]
+    known = data.draw(groups())
+    lag = None if data.draw(st.booleans()) else {"t": [5, -1, 7]}
+    counted = Group({"t": 3}, members, lag=lag)
+    columns = side_by_side([known.columns, counted.columns])
+    both = {name: figure.tolist() for name, figure in metrics.measure_current(columns).items()}
+    alone = figures(known.columns, known.previous)
+    assert {name: figure[0] for name, figure in both.items()} == alone
+    expected = dict.fromkeys(alone, -1) | {
+        "members": len(counts), "partitions": 3, "assigned": sum(counts), "unowned": 0, "could_take": 0,
+        "idle": counts.count(0), "min_load": min(counts), "max_load": max(counts),
+        "balance_score": sum(abs(a - b) for a, b in combinations(counts, 2)),
+        "lag_total": -1 if lag is None else 12, "lag_unknown": -1 if lag is None else 1}
+    assert {name: figure[1] for name, figure in both.items()} == expected
+    owner = np.zeros(3, np.int32)
+    assert figures(counted.columns, owner) == by_definition(counted, owner.tolist())
 
 
 @given(st.data())

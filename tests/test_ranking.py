@@ -237,17 +237,52 @@ def test_remedies_say_where_a_strategy_comes_from():
         return assign(group, "fair").owner
     origins = {"range": "range (ships with Kafka): ", "roundrobin": "roundrobin (ships with Kafka): ",
                "fair": "fair (of this package): ", "lag": "lag (of this package): ",
-               "sticky": "sticky (of this package): ", "lag:scope=group": "lag:scope=group (of this package): ",
-               own: "own: "}
+               "sticky": "sticky (of this package): ", own: "own: "}
     for name, words in origins.items():
         assert rank(lagging(), [name])[0]["remedy"].startswith(words)
+
+
+def counted(topics, counts, **about):
+    """Only how many partitions members have is known, as `--members` shows it."""
+    return Group(topics, [Member(name, topics, counted=count) for name, count in zip("abc", counts)], **about)
+
+
+@pytest.mark.parametrize("topics, counts, expected", [
+    ({"t": 6}, [4, 2], []), ({"t": 6}, [5, 1], [3]), ({"t": 6}, [6, 0], [3]), ({"t": 1}, [1, 0, 0], [7]),
+    ({"t": 6}, [4, 0], []), ({"t": 7}, [6, 0], [3]), ({}, [5, 0], []), ({"t": 3}, [5, 0], [])])
+def test_groups_of_unknown_owners_are_judged_on_what_is_known(topics, counts, expected):
+    """Loads are; owners, moves and the topics that are not shown are not."""
+    rows = rank([counted(topics, counts, name="g", lag={name: [9000] * count for name, count in topics.items()}),
+                 lagging(name="h")])
+    mine = [row for row in rows if row["group"] == "g"]
+    assert kinds(mine) == expected and [row for row in rows if row["group"] == "h"][0]["kind"] == 2
+    if expected == [3]:
+        assert mine[0]["remedy"].endswith(": moves unknown") and mine[0]["affected"] == counts[0] - -(-topics["t"] // 2)
+    assert kinds(rank(counted(topics, counts, state="Assigning"))) == [8]
+
+
+def test_moments_are_kept_apart():
+    """Two moments of one group are ranked as two, and each row says which it is."""
+    rows = rank([lagging(name="g", moment=2), lagging(name="g", moment=1), lagging(name="g", time="2026-11-20")])
+    assert [(row["rank"], row["time"], row["moment"]) for row in rows[::3]] == [
+        (1, None, 1), (2, None, 2), (3, "2026-11-20", None)]
 
 
 def test_a_strategy_of_the_broker_is_no_remedy():
     server = Strategy("server", lambda columns: assign(lagging(), "fair").owner, protocol="broker", many=True)
     rows = rank(lagging(), [server])
     assert kinds(rows) == [2, 3, 4] and {row["strategy"] for row in rows} == {None}
-    assert rows[0]["remedy"] == "no strategy that members can run helps"
+    assert rows[0]["remedy"] == "no compared strategy that members can run helps"
+
+
+def test_members_that_another_strategy_would_employ_are_not_superfluous():
+    """Range gives four topics of one partition to one member; that does not make the others superfluous."""
+    topics = ["t0", "t1", "t2", "t3"]
+    owned = {"a": [(topic, 0) for topic in topics]}
+    group = Group(dict.fromkeys(topics, 1), dict.fromkeys("abcd", topics), owned=owned)
+    [row] = rank(group, ["range"])
+    assert row["kind"] == 2 and row["remedy"] == "no compared strategy that members can run helps"
+    assert kinds(rank(group)) == [2, 3]
 
 
 def test_a_strategy_that_does_less_work_is_no_remedy():
@@ -313,7 +348,8 @@ def test_a_group_that_a_strategy_refuses(caplog):
     failed = []
     rows = rank([sent, fine], ["range", "sticky"], on_failure=lambda *one: failed.append(one))
     assert rows == rank(fine, ["range", "sticky"])
-    assert [(group.name, reason.partition(" must")[0]) for group, reason in failed] == [("sent", "claims of member 'a'")]
+    [(group, reason)] = failed
+    assert group is sent and reason.startswith("claims of member 'a' must be given")
     assert rank([sent, fine], ["range"]) and not caplog.records
 
 

@@ -198,7 +198,7 @@ def test_equal_numbers_of_each_topic_at_every_step(lives):
 
 
 def test_as_it_is_registered():
-    assert resolve("StickyAssignor").name == "sticky" and resolve("sticky").prove is prove
+    assert resolve("sticky").prove is prove
     assert {"sticky"} == {"sticky", "sticky-yet-fair", "fairness-only"} & set(usual_strategies())
 
 
@@ -207,6 +207,7 @@ def test_as_it_is_registered():
 EXTREMES = [(Tuning, "pair_table", 0, 1 << 40), (Tuning, "small_component", 0, 10**9),
             (Tuning, "trial_excess", 0, 10**9), (Tuning, "trial_raises", 0, 10**6), (Tuning, "graph_pairs", 1, 10**9),
             (Tuning, "fill_passes", 1, 50), (Tuning, "released_share", 0, 10**9),
+            (Tuning, "released_factor", 0, 10**9), (Tuning, "released_reserve", 0, 10**9),
             (ragged, "LONG_ROW", 1, 10**9), (ragged, "FEW_DEALT", 0, 10**9), (ragged, "LONG_DEAL", 0, 10**9)]
 
 

@@ -13,7 +13,8 @@ import numpy as np
 
 from ..columns import Columns
 from ..metrics import partition_lag
-from ..ragged import argsort_rows, row_lengths, row_ranges, row_sums, take_rows
+from ..ragged import (
+    argsort_rows, row_lengths, row_of, row_offsets, row_ranges, row_sums, take_rows)
 from ..registry import strategy
 
 # %% ../../nbs/24_lag.ipynb #9a3a15d0
@@ -125,9 +126,11 @@ def remaining_partitions(columns: Columns,
     done = np.minimum(rounds * counts, columns.partitions)
     left = np.where(counts > 0, columns.partitions - done, 0)
     _, place = row_ranges(columns.start[:-1] + done, left)
-    topic = columns.topic_of[place]
-    turn = (columns.number[place] - done[topic]) % counts[topic]
-    return place, columns.subscriber_offsets[topic] + turn
+    laps = row_offsets(-(-left // np.maximum(counts, 1)))  # rounded up
+    topic = row_of(laps)
+    before = (np.arange(len(topic)) - laps[topic]) * counts[topic]
+    served = np.minimum(counts[topic], left[topic] - before)
+    return place, row_ranges(columns.subscriber_offsets[topic], served)[1]
 
 # %% ../../nbs/24_lag.ipynb #b217d29e
 @strategy("lag", kafka="LagBasedAssignor", many=True, without=["nobody-idle"])

@@ -13,17 +13,17 @@ import numpy as np
 
 from ..assignment import Assignment
 from ..columns import Columns
-from ..ragged import row_minima
 from ..group import Group
+from ..metrics import loads
 from ..names import shown
+from ..ragged import row_minima
 
 # %% ../../nbs/16_certificate.ipynb #c8c1743e
 class Certificate(NamedTuple):
     "Why an owner column is optimal: two whole numbers for each member."
 
     level: np.ndarray  # the member carries that many partitions, or one less
-    price: np.ndarray
-    "what one more partition on this member costs, in partitions kept"
+    price: np.ndarray  # what one more partition costs here, in partitions kept
 
 # %% ../../nbs/16_certificate.ipynb #bb40afcd
 LARGEST = 1 << 40  # of a level or price: no sum here overflows int64
@@ -40,18 +40,15 @@ def _numbers(certificate, columns):
     except (TypeError, ValueError) as error:
         raise CertificateError(
             "condition 0: a certificate must be a column of levels and one of prices "
-            f"(got {type(certificate).__name__})"
-        ) from error
+            f"(got {type(certificate).__name__})") from error
     for part in (level, price):
-        whole = part.shape == (columns.member_count,) and (
-            part.dtype.kind == "i" or not part.size
-        )
-        if not whole or ((part > LARGEST) | (part < -LARGEST)).any():
+        whole = part.dtype.kind == "i" or not part.size
+        fits = whole and part.shape == (columns.member_count,)
+        if not fits or ((part > LARGEST) | (part < -LARGEST)).any():
             raise CertificateError(
                 "condition 0: levels and prices must be whole numbers of at most "
                 f"2**40, one for each of {columns.member_count} members "
-                f"(got {part.dtype} of shape {part.shape})"
-            )
+                f"(got {part.dtype} of shape {part.shape})")
     return level.astype(np.int64), price.astype(np.int64)
 
 # %% ../../nbs/16_certificate.ipynb #e370f4fa
@@ -61,11 +58,6 @@ def _owned(columns, owner):
     return np.where(owner == -1, unread, columns.owners_subscribed(owner))
 
 # %% ../../nbs/16_certificate.ipynb #dfda36b0
-def _loads(columns, owner):
-    "Partitions per member."
-    return np.bincount(owner[owner != -1], minlength=columns.member_count)
-
-
 def _at_level(load, level):
     "Condition 2, over members."
     return (load == level) | (load == level - 1)
@@ -78,26 +70,21 @@ def _lowest(columns, level):
 
 def _on_lowest(columns, owner, level):
     "Condition 3, over partitions."
-    return (owner == -1) | (
-        np.append(level, 0)[owner]
-        == np.repeat(_lowest(columns, level), columns.partitions)
-    )
+    lowest = np.repeat(_lowest(columns, level), columns.partitions)
+    return (owner == -1) | (np.append(level, 0)[owner] == lowest)
 
 # %% ../../nbs/16_certificate.ipynb #6d1231e6
 def _least_offer(columns, level, price):
     "The least offer for each partition."
     lowest, previous = _lowest(columns, level), columns.previous
     may = level[columns.subscribers] == np.repeat(lowest, columns.subscriber_counts)
-    least = row_minima(
-        np.where(may, price[columns.subscribers], LARGEST), columns.subscriber_offsets
-    )
+    offers = np.where(may, price[columns.subscribers], LARGEST)
+    least = row_minima(offers, columns.subscriber_offsets)
     strangers = np.repeat(least + 1, columns.partitions)
-    may_stay = (previous >= 0) & (
-        np.append(level, 0)[previous] == np.repeat(lowest, columns.partitions)
-    )
-    return np.where(
-        may_stay, np.minimum(np.append(price, 0)[previous], strangers), strangers
-    )
+    own_level = np.append(level, LARGEST + 1)[previous]  # none, if nobody owned it
+    may_stay = own_level == np.repeat(lowest, columns.partitions)
+    own_offer = np.minimum(np.append(price, 0)[previous], strangers)
+    return np.where(may_stay, own_offer, strangers)
 
 
 def _cheapest(columns, owner, level, price):
@@ -115,8 +102,7 @@ def _require(number, holds, words, where):
     "Raise `CertificateError` if a condition fails anywhere, naming the first place."
     if not holds.all():
         raise CertificateError(
-            f"condition {number}: {words} (not so for {where(int(np.argmin(holds)))})"
-        )
+            f"condition {number}: {words} (not so for {where(int(np.argmin(holds)))})")
 
 # %% ../../nbs/16_certificate.ipynb #6f3edf8c
 def check_columns(columns: Columns, owner: np.ndarray, certificate: Certificate,
@@ -136,7 +122,7 @@ def check_columns(columns: Columns, owner: np.ndarray, certificate: Certificate,
             f"partitions (got {owner.dtype} of shape {owner.shape})")
     _require(1, _owned(columns, owner),
              "a partition must be owned by a subscriber, if there is one", partition)
-    load = _loads(columns, owner)
+    load = loads(columns, owner)
     _require(2, _at_level(load, level), "a load must be the level or one less", member)
     _require(3, _on_lowest(columns, owner, level),
              "an owner must be of the lowest level", partition)
@@ -148,9 +134,6 @@ def check_columns(columns: Columns, owner: np.ndarray, certificate: Certificate,
 # %% ../../nbs/16_certificate.ipynb #73d54417
 def check(group: Group, assignment: Assignment, certificate: Certificate) -> None:
     "Raise `CertificateError` unless the certificate proves the assignment optimal."
-
-    def partition(place):
-        topic, number = group.at(place)
-        return f"{shown(topic)}-{number}"
-    check_columns(group.columns, assignment.owner, certificate, partition,
+    check_columns(group.columns, assignment.owner, certificate,
+                  lambda place: "-".join(map(shown, group.at(place))),
                   lambda place: shown(group.members[place]))

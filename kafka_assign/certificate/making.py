@@ -13,20 +13,14 @@ import numpy as np
 from . import LARGEST, Certificate
 from ..columns import Columns, read_only
 from ..metrics import loads, topic_owner_pairs
-from ..ragged import row_maxima, row_minima, row_of
+from ..ragged import highest_sources, row_minima, row_of
 
 # %% ../../nbs/17_certificate_making.ipynb #2f112381
 def least_levels(columns: Columns, owner: np.ndarray) -> np.ndarray:
     "The least levels, int64, that put each partition on a lowest level of its topic."
-    pairs, level = topic_owner_pairs(columns, owner), loads(columns, owner)
-    while True:
-        raised = level.copy()
-        highest_owner = row_maxima(level[pairs.member], pairs.offsets)
-        np.maximum.at(raised, columns.subscribers,
-                      np.repeat(highest_owner, columns.subscriber_counts))
-        if np.array_equal(raised, level):
-            return level
-        level = raised
+    pairs = topic_owner_pairs(columns, owner)
+    return highest_sources(loads(columns, owner), pairs.member, pairs.offsets,
+                           columns.subscribers, columns.subscriber_offsets)
 
 # %% ../../nbs/17_certificate_making.ipynb #2a58dd3c
 class PriceRules(NamedTuple):

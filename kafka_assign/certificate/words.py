@@ -232,8 +232,7 @@ class Proof(NamedTuple):
         group, high, lines = self.assignment.group, self.too_high, []
         if len(high):
             topics = "its topic" if len(high) == 1 else "their topic"
-            names = [f"{shown(topic)}-{number}"
-                     for topic, number in map(group.at, high[:NAMED].tolist())]
+            names = ["-".join(map(shown, group.at(at))) for at in high[:NAMED].tolist()]
             few = f" ({', '.join(names)})" if len(high) <= NAMED else ""
             many = counted(len(high), "partition")
             lines = [f"{many} that lay above the lowest level of {topics}{few}"]

@@ -36,8 +36,8 @@ def compare_groups(batch: Batch, strategies: Sequence[Strategy], joins: Sequence
     "A row of `COMPARED_SCHEMA` for each group of a batch, and the judgment about all of them."
     types, states = (batch.rows[name].fill_null("").to_pylist() for name in ("type", "state"))
     topics = batch.topics.to_pylist() if joins else ()
-    judgment = judge(GroupBatch(batch.columns, types, states, topics, batch.group, batch.has_user_data),
-                    strategies, joins, everything)
+    given = GroupBatch(batch.columns, types, states, topics, batch.group, batch.has_user_data)
+    judgment = judge(given, strategies, joins, everything)
     owners = {label: one.owner for label, one in judgment.outcomes.items()}
     figures = {label: one.figures for label, one in judgment.outcomes.items()}
     return output_rows(

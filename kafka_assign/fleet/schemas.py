@@ -12,6 +12,8 @@ import json
 
 import pyarrow as pa
 
+from ..metrics import FIGURE_MEANINGS
+
 # %% ../../nbs/60_fleet_schemas.ipynb #ac1bec2a
 class FleetError(ValueError):
     "A fleet job that cannot be run, or a run that cannot be read."
@@ -91,28 +93,9 @@ NARROW_GROUP_SCHEMA = _group_schema(
     [field for field in TOPIC_FIELDS if field.name != "id"])
 
 # %% ../../nbs/60_fleet_schemas.ipynb #95416f58
-FIGURE_FIELDS = (
-    _field("members", pa.int64(), "members of the group"),
-    _field("partitions", pa.int64(), "partitions of its topics"),
-    _field("assigned", pa.int64(), "partitions with an owner"),
-    _field("unassigned", pa.int64(), "partitions without an owner"),
-    _field("withheld", pa.int64(), "partitions withheld by a cooperative strategy"),
-    _field("min_load", pa.int64(), "smallest number of partitions of a member"),
-    _field("max_load", pa.int64(), "largest number of partitions of a member"),
-    _field("balance_score", pa.int64(), "sum of differences in load over all pairs of members"),
-    _field("balanced", pa.bool_(), "no single move would narrow a difference of two or more"),
-    _field("kept", pa.int64(), "partitions that stay with their valid previous owner"),
-    _field("moved", pa.int64(), "partitions that change their owner"),
-    _field("placed", pa.int64(), "partitions with an owner that had no valid previous owner"),
-    _field("topic_spread", pa.int64(), "sum of squared counts of partitions over (topic, member)"),
-    _field("topic_gap", pa.int64(),
-           "largest difference in partitions of one topic between two of its subscribers"),
-    _field("split_numbers", pa.int64(), "partition numbers with several owners over all topics"),
-    _field("in_rack", pa.int64(), "partitions whose owner's rack holds a replica"),
-    _field("lag_max", pa.int64(), "largest lag of a member in records"),
-    _field("lag_min", pa.int64(), "smallest lag of a member in records"),
-    _field("lag_total", pa.int64(), "lag of all partitions in records"),
-    _field("lag_unknown", pa.int64(), "partitions whose lag is not known"))
+FIGURE_FIELDS = tuple([
+    _field(name, pa.bool_() if name == "balanced" else pa.int64(), meaning)
+    for name, meaning in FIGURE_MEANINGS.items()])
 
 OWNER_FIELDS = (
     _field("topic", pa.string(), "name of the topic"),

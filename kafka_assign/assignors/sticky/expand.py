@@ -10,16 +10,15 @@ import numpy as np
 
 from .classes import Compressed, Tuning
 from ...columns import Columns
-from ...ragged import deal_shares, row_offsets, row_ranges, stable_order, take_rows
+from ...ragged import (
+    deal_shares, row_lengths, row_offsets, row_ranges, stable_order, take_rows)
 
 # %% ../../../nbs/31_sticky_expand.ipynb #09687650
 def first_numbers(partitions: np.ndarray, row: np.ndarray,
                   share: np.ndarray) -> np.ndarray:
     "For each class the highest number from which on it has that `share` of partitions."
-    low, high = np.zeros(len(share), int), np.zeros(len(share), int)
+    low, high = np.zeros(len(share), int), np.where(share < 0.5, partitions.max(), 0)
     total = np.bincount(row, partitions, len(share))
-    np.maximum.at(high, row, partitions)
-    high[share >= 0.5] = 0
     while (high - low > 1).any():
         middle = (low + high) // 2
         beyond = np.bincount(row, np.maximum(partitions - middle[row], 0), len(share))
@@ -32,32 +31,33 @@ def released_partitions(columns: Columns, compressed: Compressed,
                         count: np.ndarray) -> np.ndarray:
     "Partitions that leave their owners: the last ones of a pair by (partition, topic)."
     owned, offsets = compressed.classes.owned, compressed.classes.offsets
-    over, rows = np.flatnonzero(owned > count), len(compressed.classes.size)
-    gone, row = (owned - count)[over], np.searchsorted(offsets, over, side="right") - 1
-    number = np.full(len(count) + 1, -1, np.int32)           # of each pair in `over`
-    number[over] = np.arange(len(over), dtype=np.int32)
-    owners = np.bincount(row, minlength=rows)            # how many lose some of a class
-    topics = np.flatnonzero(np.append(owners, 0)[compressed.class_of])
-    of, partitions = compressed.class_of[topics], columns.partitions[topics]
-    share = np.ones(rows)
+    giver = np.flatnonzero(owned > count)               # pairs that release some
+    gives, classes = (owned - count)[giver], len(compressed.classes.size)
+    row = np.searchsorted(offsets, giver, side="right") - 1
+    number = np.full(len(count) + 1, -1, np.int32)      # of each pair among the givers
+    number[giver] = np.arange(len(giver), dtype=np.int32)
+    givers = np.bincount(row, minlength=classes)
+    topics = np.flatnonzero(np.append(givers, 0)[compressed.class_of])
+    class_of, partitions = compressed.class_of[topics], columns.partitions[topics]
+    start, share = columns.start[topics], np.ones(classes)
     if partitions.sum() >= Tuning.released_share:
-        leave, had = (np.bincount(row, units, rows) for units in (gone, owned[over]))
-        share = (2 * leave + 8 * owners) / np.maximum(had, 1)
-    while True:
-        first = columns.start[topics] + first_numbers(partitions, of, share)[of]
-        first = np.minimum(first, columns.start[topics + 1])
-        length = columns.start[topics + 1] - first
-        places = row_ranges(first, length)[1]
+        share = Tuning.released_factor * np.bincount(row, gives, classes)
+        share += Tuning.released_reserve * givers
+        share /= np.maximum(np.bincount(row, owned[giver], classes), 1)
+    while True:                                         # until all found what they give
+        first = first_numbers(partitions, class_of, share)[class_of]
+        first = np.minimum(first, partitions)
+        rows, places = row_ranges(start + first, partitions - first)
         pair = number.take(compressed.pair.take(places))
-        found = np.bincount(pair + 1, minlength=len(over) + 1)[1:]
-        if (found >= gone).all():
+        found = np.bincount(pair + 1, minlength=len(giver) + 1)[1:]
+        if (found >= gives).all():
             break
-        share[row[found < gone]] *= 2
+        share[row[found < gives]] *= 2
     mine, keys = np.flatnonzero(pair >= 0), []
-    if np.bincount(of).max() > 1:              # else places are in order
-        keys = [(places - columns.start[topics].repeat(length))[mine]]
+    if np.bincount(class_of).max() > 1:                 # else places are in order
+        keys = [(places - start.repeat(row_lengths(rows)))[mine]]
     order = stable_order(*keys, pair[mine])
-    last = row_ranges(row_offsets(found)[1:] - gone, gone)[1]
+    last = row_ranges(row_offsets(found)[1:] - gives, gives)[1]
     return places[mine[order[last]]]
 
 # %% ../../../nbs/31_sticky_expand.ipynb #5cee408b
@@ -82,6 +82,6 @@ def owners_from_counts(columns: Columns, compressed: Compressed,
         member, share = classes.member[gets], (count - classes.owned)[gets]
         load = np.bincount(classes.member, count, columns.member_count).astype(np.int64)
         offsets = np.searchsorted(gets, classes.offsets)
-        turn = deal_shares(load[member] - share, share, offsets)
-        owner[free_partitions(columns, compressed.class_of, owner)] = member[turn]
+        served = deal_shares(load[member] - share, share, offsets)
+        owner[free_partitions(columns, compressed.class_of, owner)] = member[served]
     return owner

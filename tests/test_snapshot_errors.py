@@ -39,8 +39,8 @@ LISTED = "GROUP CONSUMER-ID GROUP-INSTANCE-ID HOST CLIENT-ID #PARTITIONS ASSIGNM
      "line 1: no group here (text): no output of kafka-consumer-groups.sh: no header"),
     ("streams.txt", b"\nGROUP  TOPIC  PARTITION  OFFSET-LAG\napp    in     0          7\n",
      "line 3: no group here (other): no table that tells"),
-    ("tail.txt", DESCRIBE.split("\n", 2)[2].encode(),
-     "line 1: no group here (text): a row must follow the header of its table (got orders-billing"),
+    ("tail.txt", ("rows below:\n" + DESCRIBE.split("\n", 2)[2]).encode(),
+     "line 1: no group here (text): no output of kafka-consumer-groups.sh: no header, but 'rows below:'"),
     ("bad.txt", f"{HEADER}\nnonsense\n".encode(),
      "line 2: a row must line up with its header up to CLIENT-ID (got nonsense)"),
     ("other.json", b'{"a": 1}', "line 1: no group here (json): JSON without topics and members of a group"),
@@ -244,7 +244,7 @@ def test_members_and_offsets_of_different_moments():
 
 
 def test_states_that_contradict_and_states_alone():
-    groups = read_groups(DESCRIBE + STATE + STATE.replace("Stable", "Empty "))
+    groups = read_groups(DESCRIBE + STATE + STATE.splitlines()[2].replace("Stable", "Empty "))
     assert [reject.reason for reject in groups.rejects] == [
         "state must be the same in all rows about one member or group (line 23 says otherwise)"]
     with pytest.raises(SnapshotError, match="a state must come with the members it counts"):
@@ -293,7 +293,8 @@ def test_lines_of_documents_that_are_none(tmp_path):
 
 def test_times_keep_groups_apart():
     line = '{"name": "g", "cluster": "c", "time": "09:00", "topics": {}, "members": []}\n'
-    assert list(read_groups(line + line.replace("09:00", "09:30"))) == ["c/g@09:00", "c/g@09:30"]
+    groups = read_groups(line + line.replace("09:00", "09:30"), at="all")
+    assert list(groups) == ["g@09:00", "g@09:30"] and groups.moments == dict.fromkeys(groups, 2)
 
 
 ODD = [None, 1, -1, 2.5, "x", "", [], {}, [[]], [{}], {"a": []}, True, 10**20, ["t"], [["t", "0"]], [["t", 0, 1]],
@@ -379,10 +380,10 @@ def test_mangled_captures_lose_nothing(files, seed, count):
             assert str(error).isprintable()
 
 
-def test_a_file_without_its_header_is_ignored_as_a_whole():
-    text = DESCRIBE.split("\n", 2)[2]
+def test_rows_without_their_header_are_ignored_if_another_line_is_no_row():
+    text = DESCRIBE.split("\n", 2)[2] + "some words\n"
     ignored = [entry for entry in read_groups([io.StringIO(text), DESCRIBE]).ignored if entry.kind == "text"]
-    assert [(entry.source, entry.position, entry.lines) for entry in ignored] == [("<stream>", 1, 18)]
+    assert [(entry.source, entry.position, entry.lines) for entry in ignored] == [("<stream>", 1, 19)]
 
 
 @given(st.binary(max_size=200), st.sampled_from(LINES))

@@ -5,9 +5,10 @@
 # %% auto #0
 __all__ = ['TABLE_KINDS', 'PARSED_KINDS', 'WHY_NOT_PARSED', 'FILLER', 'JOINED_HOST', 'COLUMN_WORD', 'COLUMN_NAME',
            'FIRST_COLUMNS', 'WITH_COMMAS', 'LEAST_TOO_HIGH', 'PARTITION_LIST', 'ASSIGNMENT_DIALECTS', 'TopicNumbers',
-           'ROW_PARSERS', 'REMARKS', 'NAMED_GROUP', 'ROW_WITHOUT_HEADER', 'table_kind', 'excerpt', 'TableLayout',
-           'layout_of', 'parse_assignment', 'OffsetsRow', 'MemberRow', 'StateRow', 'parse_row', 'remark_kind',
-           'group_in_remark']
+           'ROW_PARSERS', 'REMARKS', 'NAMED_GROUP', 'ROW_WITHOUT_HEADER', 'FOREIGN_TEXTS', 'KNOWN_COLUMNS',
+           'KNOWN_LAYOUTS', 'SUMMARY_LINE', 'JSON_TYPES', 'table_kind', 'excerpt', 'TableLayout', 'layout_of',
+           'parse_assignment', 'OffsetsRow', 'MemberRow', 'StateRow', 'parse_row', 'remark_kind', 'group_in_remark',
+           'foreign_text', 'layout_without_header', 'summary_entry', 'summary_row', 'rows_in_json']
 
 # %% ../../nbs/40_snapshot_formats.ipynb #03a1f0c4
 import re
@@ -22,6 +23,7 @@ from ..names import shown
 TABLE_KINDS: Sequence[tuple[str, Sequence[str]]] = (
     ("offsets", ("TOPIC", "PARTITION", "CURRENT-OFFSET", "LOG-END-OFFSET", "LAG", "CONSUMER-ID", "HOST", "CLIENT-ID")),
     ("offsets", ("GROUP", "TOPIC", "PARTITION", "CURRENT-OFFSET", "LOG-END-OFFSET", "LAG", "OWNER")),
+    ("offsets", ("TOPIC", "PARTITION", "CURRENT-OFFSET", "LOG-END-OFFSET", "LAG", "MEMBER-ID", "CLIENT-ID", "HOST")),
     ("share", ("CONSUMER-ID", "HOST", "CLIENT-ID", "#PARTITIONS", "MEMBER-EPOCH")),
     ("members", ("CONSUMER-ID", "HOST", "CLIENT-ID", "#PARTITIONS")),
     ("state", ("COORDINATOR (ID)", "ASSIGNMENT-STRATEGY", "STATE", "#MEMBERS")),
@@ -76,22 +78,30 @@ class TableLayout(NamedTuple):
     "The kind of a table and its columns, as its header shows them."
     kind: str
     columns: tuple[str, ...]  # names
-    starts: tuple[int, ...]  # where each column begins; empty if commas separate the cells
+    starts: tuple[int, ...]  # where each column begins; empty if this is not known
     width: int  # the least number of characters of a row
     group: str = ""  # the group of all rows, if there is no column `GROUP`
+    commas: bool = False  # whether commas separate the cells
+
+    @property
+    def by_rpk(self) -> bool:
+        "Whether `rpk` printed the table. It leaves a cell blank where Kafka's tool prints `-`."
+        return "MEMBER-ID" in self.columns
 
     def aligned(self, line: str) -> Sequence[str] | None:
         "The cells of `line` if each column begins where its header says, after a blank; else None."
-        if len(line) < self.width or line[:self.starts[0]].strip():
+        if not self.starts or len(line) < self.width or line[:self.starts[0]].strip():
             return None
+        line = line.ljust(self.starts[-1] + 1) if self.by_rpk else line
         before_columns, of_columns = _cutters(self.starts)
         before = before_columns(line)
         return [cell.strip() for cell in of_columns(line)] if before.count(" ") == len(before) else None
 
     def squeezed(self, line: str) -> Sequence[str] | None:
         "The words of `line` if they are its cells: blanks were squeezed, or a long name shifted them; else None."
-        words, columns = line.split(), self.columns
-        truncated = all(line[start - 1:start] in ("", " ") for start in self.starts[1:])
+        columns = self.columns
+        words = line.split(maxsplit=len(columns) - 1 if columns[-1] == "ASSIGNMENT" else -1)
+        truncated = self.starts and all(line[start - 1:start] in ("", " ") for start in self.starts[1:])
         if truncated or not {"HOST", "OWNER"} & {*columns}:
             return None
         host = columns.index("HOST" if "HOST" in columns else "OWNER")
@@ -104,7 +114,7 @@ class TableLayout(NamedTuple):
 
     def cut(self, line: str) -> Sequence[str]:
         "The cells of a row in the order of the columns. Raises `ValueError` if the row cannot be cut."
-        if not self.starts:
+        if self.commas:
             cells = line.strip().split(", ")
             if len(cells) != len(self.columns):
                 raise ValueError(f"a row must have {len(self.columns)} cells, as its header (got {excerpt(line)})")
@@ -121,6 +131,8 @@ class TableLayout(NamedTuple):
         if not line.isascii() and any("\ud800" <= c <= "\udfff" for c in line):
             raise ValueError(f"a row must be UTF-8 (got {excerpt(line)})")
         cells = dict(zip(self.columns, self.cut(line)))
+        if self.by_rpk:
+            return cells | {"CONSUMER-ID": cells["MEMBER-ID"] or "-"}
         return cells | _owner_cells(cells["OWNER"]) if "OWNER" in cells else cells
 
 # %% ../../nbs/40_snapshot_formats.ipynb #03a1f0d7
@@ -133,14 +145,15 @@ WITH_COMMAS = "GROUP, TOPIC, PARTITION, CURRENT OFFSET, LOG END OFFSET, LAG, OWN
 def layout_of(line: str) -> TableLayout | None:
     "The layout of the table whose header is `line`, or None if `line` is no header."
     if line.strip() == WITH_COMMAS:
-        return TableLayout("offsets", tuple(WITH_COMMAS.replace(" ", "-").split(",-")), (), 0)
+        return TableLayout("offsets", tuple(WITH_COMMAS.replace(" ", "-").split(",-")), (), 0, commas=True)
     words = list(COLUMN_WORD.finditer(line)) if line.lstrip().startswith(FIRST_COLUMNS) else []
     names = tuple(word[0].removesuffix(",") for word in words)
     if len(words) < 2 or not all(map(COLUMN_NAME.fullmatch, names)):
         return None
-    line = line.rstrip("\r\n")
-    width = len(line) if line.endswith(" ") else words[-1].start() + 1
-    return TableLayout(table_kind(names), names, tuple(word.start() for word in words), width)
+    line, starts = line.rstrip("\r\n"), tuple(word.start() for word in words)
+    width = len(line) if line.endswith(" ") else starts[-1] + 1
+    layout = TableLayout(table_kind(names), names, starts, width)
+    return layout._replace(width=starts[names.index("LAG")] + 1) if layout.by_rpk else layout
 
 # %% ../../nbs/40_snapshot_formats.ipynb #03a1f0dc
 def _number(text, column, missing=None):
@@ -205,7 +218,8 @@ def _offsets_row(cells, layout):
         raise ValueError(f"PARTITION must be below {LEAST_TOO_HIGH:,} (got {partition})")
     group, topic = _group(cells, layout), None if idle else _name(cells, "TOPIC")
     owned = idle or cells["CONSUMER-ID"] != "-"
-    member = (_name(cells, "CONSUMER-ID"), cells["HOST"], cells["CLIENT-ID"]) if owned else None
+    host = _name(cells, "HOST") if owned and layout.by_rpk else cells["HOST"]         # else the row was truncated
+    member = (_name(cells, "CONSUMER-ID"), host, cells["CLIENT-ID"]) if owned else None
     return OffsetsRow(group, topic, partition, committed, end, member)
 
 # %% ../../nbs/40_snapshot_formats.ipynb #03a1f0e4
@@ -213,7 +227,7 @@ class MemberRow(NamedTuple):
     "One row of `--members`; None = this table does not show it."
     group: str
     id: str
-    instance_id: str | None
+    instance_id: str | None  # empty: the member is dynamic
     host: str
     client_id: str
     count: int  # number of partitions that the member owns
@@ -242,8 +256,9 @@ def _type_by_epoch(cells, column):
 def _member_row(cells, layout):
     column = next((c for c in ("ASSIGNMENT", "CURRENT-ASSIGNMENT") if c in cells), None)
     current = None if column is None else parse_assignment(cells[column])
+    instance_id = cells.get("GROUP-INSTANCE-ID", "" if "GROUP" in cells else None)
     row = MemberRow(
-        _group(cells, layout), _name(cells, "CONSUMER-ID"), cells.get("GROUP-INSTANCE-ID"), cells["HOST"],
+        _group(cells, layout), _name(cells, "CONSUMER-ID"), instance_id, cells["HOST"],
         cells["CLIENT-ID"], _number(cells["#PARTITIONS"], "#PARTITIONS"), _named(current), None,
         _type_by_epoch(cells, "CURRENT-EPOCH"))
     if current is not None and sum(len(numbers) for _, numbers in current) != row.count:
@@ -306,3 +321,129 @@ def group_in_remark(line: str) -> str:
 # %% ../../nbs/40_snapshot_formats.ipynb #03a1f0f2
 ROW_WITHOUT_HEADER = re.compile(r"\S.*\s(?:\d+|-)\s+(?:\d+|-)\s+(?:\d+|-)\s+(?:-?\d+|-)\s+\S"
                                 r"|\S+\s.*\s/[\w.:]+\s+\S.*\s\d+(?:\s|$)")
+
+# %% ../../nbs/40_snapshot_formats.ipynb #03a1f0fe
+FOREIGN_TEXTS = (
+    ("what kafka-topics.sh prints", re.compile(r"\s*Topic:\s")),
+    ("metrics of Prometheus", re.compile(r"[a-zA-Z_:][\w:]*\{.*\}\s")),
+    ("HTML or XML", re.compile(r"\s*<[!?/a-zA-Z]")),
+    ("YAML", re.compile(r"---\s*$|\s*(?:- )?[\w.-]+:(?:\s|$)")),
+    ("CSV", re.compile(r"[^,]*(?:,[^,]*){3}")),
+)
+
+
+def foreign_text(line: str) -> str:
+    "Why a text with this line is no output of the tool, and what to do."
+    looks = next((f" (it looks like {kind})" for kind, pattern in FOREIGN_TEXTS if pattern.match(line)), "")
+    return (f"no output of kafka-consumer-groups.sh: no header, but {excerpt(line)!r}{looks}; save what "
+            "kafka-consumer-groups.sh --describe --all-groups prints")
+
+# %% ../../nbs/40_snapshot_formats.ipynb #03a1f0f5
+KNOWN_COLUMNS = (
+    "GROUP TOPIC PARTITION CURRENT-OFFSET LOG-END-OFFSET LAG CONSUMER-ID HOST CLIENT-ID",
+    "TOPIC PARTITION CURRENT-OFFSET LOG-END-OFFSET LAG CONSUMER-ID HOST CLIENT-ID",
+    "GROUP TOPIC PARTITION LEADER-EPOCH CURRENT-OFFSET LOG-END-OFFSET LAG CONSUMER-ID HOST CLIENT-ID",
+    "GROUP TOPIC PARTITION CURRENT-OFFSET LOG-END-OFFSET LAG OWNER",
+    "GROUP CONSUMER-ID HOST CLIENT-ID #PARTITIONS", "CONSUMER-ID HOST CLIENT-ID #PARTITIONS",
+    "GROUP CONSUMER-ID GROUP-INSTANCE-ID HOST CLIENT-ID #PARTITIONS",
+    "GROUP CONSUMER-ID HOST CLIENT-ID #PARTITIONS ASSIGNMENT", "CONSUMER-ID HOST CLIENT-ID #PARTITIONS ASSIGNMENT",
+    "GROUP CONSUMER-ID GROUP-INSTANCE-ID HOST CLIENT-ID #PARTITIONS ASSIGNMENT",
+)
+KNOWN_LAYOUTS = tuple(TableLayout(table_kind(names), names, (), 0) for names in map(
+    tuple, map(str.split, KNOWN_COLUMNS)))
+
+
+def _fits(line, layout):
+    "Whether `line` is a row of this layout."
+    try:
+        return bool(parse_row(line, layout))
+    except ValueError:
+        return False
+
+
+def layout_without_header(lines: Sequence[str]) -> TableLayout | None:
+    "The only known layout that all lines fit; None if there is none, or several."
+    layouts = KNOWN_LAYOUTS
+    for line in lines:
+        layouts = [layout for layout in layouts if _fits(line, layout)]
+    return layouts[0] if len(layouts) == 1 else None
+
+# %% ../../nbs/40_snapshot_formats.ipynb #03a1f0f8
+SUMMARY_LINE = re.compile(
+    r"(GROUP|COORDINATOR|COORDINATOR-NODE|COORDINATOR-PARTITION|STATE|BALANCER|MEMBERS|TOTAL-LAG)[ \t]{2,}(\S*)\s*")
+
+
+def summary_entry(line: str) -> tuple[str, str] | None:
+    "Key and value of a line of the summary that `rpk` prints, or None."
+    match = SUMMARY_LINE.fullmatch(line)
+    layout = match and layout_of(line)
+    return match.groups() if match and (layout is None or layout.kind == "other") else None
+
+# %% ../../nbs/40_snapshot_formats.ipynb #03a1e0f1
+def summary_row(summary: Mapping[str, str]) -> StateRow:
+    "The row that a summary is. Raises `ValueError`."
+    members = _number(summary.get("MEMBERS", ""), "MEMBERS")
+    return StateRow(_name(summary, "GROUP"), summary.get("BALANCER", ""), summary.get("STATE", ""), members, -1, "")
+
+# %% ../../nbs/40_snapshot_formats.ipynb #03a1f0fb
+JSON_TYPES = {str: "text", int: "a number", list: "a list", dict: "an object"}
+
+
+def _entry(document, key, kind, default=None):
+    "The entry of a JSON object, of this type. Raises `ValueError`."
+    value = document.get(key) if isinstance(document, Mapping) else None
+    value = default if value is None else value
+    right = isinstance(value, kind) and not isinstance(value, bool)
+    if not right or kind is int and (value < -1 or len(str(value)) > 18):
+        raise ValueError(f"{key} must be {JSON_TYPES[kind]} (got {excerpt(repr(value))})")
+    return value
+
+
+def _json_offsets(group, entry, committed, end, member):
+    "The row about the partition in `entry`."
+    partition = _entry(entry, "partition", int)
+    if not 0 <= partition < LEAST_TOO_HIGH:
+        raise ValueError(f"partition must be from 0 to {LEAST_TOO_HIGH - 1:,} (got {partition})")
+    return OffsetsRow(group, _entry(entry, "topic", str), partition, committed, end, member)
+
+
+def _rpk_rows(document):
+    "Rows of a group as `rpk group describe --format json` prints it."
+    group, owned = _entry(document, "group_name", str), []
+    for entry in _entry(document, "partitions", list, []):
+        id = _entry(entry, "member_id", str, "")
+        owned.append(id)
+        member = (id, _entry(entry, "host", str, ""), _entry(entry, "client_id", str, "")) if id else None
+        committed, end = (_entry(entry, f"{name}_offset", int, -1) for name in ("current", "log_end"))
+        yield _json_offsets(group, entry, committed, end, member)
+    details = _entry(document, "members_details", list, [])
+    for entry in details:
+        id, instance_id = _entry(entry, "member_id", str), entry.get("instance_id")
+        yield MemberRow(group, id, _entry(entry, "instance_id", str) if instance_id else None,
+                        _entry(entry, "host", str, ""), _entry(entry, "client_id", str, ""), owned.count(id), None,
+                        None, "")
+    yield StateRow(group, _entry(document, "balancer", str, ""), _entry(document, "state", str, ""),
+                   _entry(document, "members", int, len(details)), -1, "")
+
+
+def _burrow_rows(status):
+    "Rows of a group as Burrow's `/v3/kafka/CLUSTER/consumer/GROUP/lag` answers."
+    group, partitions = _entry(status, "group", str), _entry(status, "partitions", list, [])
+    if len(partitions) != _entry(status, "partition_count", int, len(partitions)):
+        raise ValueError(f"partitions must be all {status['partition_count']} of the group, as Burrow's "
+                         f".../consumer/GROUP/lag lists them (got {len(partitions)})")
+    for entry in partitions:
+        committed, host = _entry(_entry(entry, "end", dict, {}), "offset", int, -1), _entry(entry, "owner", str, "")
+        end = -1 if committed < 0 else committed + _entry(entry, "current_lag", int, 0)
+        client = _entry(entry, "client_id", str, "")
+        member = (f"{client}_{host}", host, client) if host or client else None
+        yield _json_offsets(group, entry, committed, end, member)
+
+
+def rows_in_json(value: object) -> list[OffsetsRow | MemberRow | StateRow] | None:
+    "The rows in a JSON value, or None if it is not of `rpk` or Burrow. Raises `ValueError`."
+    documents = value if isinstance(value, list) else [value]
+    if documents and all(isinstance(one, dict) and "group_name" in one for one in documents):
+        return [row for one in documents for row in _rpk_rows(one)]
+    status = documents[0].get("status") if len(documents) == 1 and isinstance(documents[0], dict) else None
+    return list(_burrow_rows(status)) if isinstance(status, dict) and "partitions" in status else None

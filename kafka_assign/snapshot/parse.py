@@ -4,8 +4,9 @@
 
 # %% auto #0
 __all__ = ['COLUMN_TYPES', 'WORD_MASKS', 'HEADER_WORDS', 'NUMBER_COLUMNS', 'HASH_FACTOR', 'NAMED_BY_FILE', 'NAMED_BY_REMARK',
-           'BY_OWNER', 'OffsetsTable', 'ParsedTables', 'Lines', 'split_lines', 'byte_words', 'text_of', 'headers_in',
-           'plan_of', 'rows_that_line_up', 'numbers_at', 'text_words', 'first_equal', 'regular_rows', 'TextParser']
+           'BY_OWNER', 'BY_FORM', 'NO_HEADER', 'OffsetsTable', 'TableStart', 'ParsedTables', 'Lines', 'split_lines',
+           'byte_words', 'text_of', 'headers_in', 'plan_of', 'rows_that_line_up', 'numbers_at', 'text_words',
+           'first_equal', 'regular_rows', 'TextParser']
 
 # %% ../../nbs/42_snapshot_parse.ipynb #23a1f0c4
 from array import array
@@ -15,10 +16,11 @@ from typing import NamedTuple
 
 import numpy as np
 
-from .formats import (
+from kafka_assign.snapshot.formats import (
     FIRST_COLUMNS, LEAST_TOO_HIGH, PARSED_KINDS, ROW_WITHOUT_HEADER, WHY_NOT_PARSED, MemberRow, OffsetsRow, StateRow,
-    TableLayout, excerpt, group_in_remark, layout_of, parse_row, remark_kind)
-from .sources import FEWEST_LINES, LONGEST_NAMES, MOST_COLUMNS, Account
+    TableLayout, excerpt, foreign_text, group_in_remark, layout_of, layout_without_header, parse_row, remark_kind,
+    summary_entry, summary_row)
+from .sources import FEWEST_LINES, LONGEST_NAMES, MOST_COLUMNS, Account, Place
 
 # %% ../../nbs/42_snapshot_parse.ipynb #23a1f0c8
 class OffsetsTable(NamedTuple):
@@ -38,29 +40,41 @@ class OffsetsTable(NamedTuple):
 COLUMN_TYPES = np.int32, np.int32, np.int64, np.int64, np.int32, np.int64
 
 # %% ../../nbs/42_snapshot_parse.ipynb #23a1e0a1
+class TableStart(NamedTuple):
+    "Where a table begins."
+    kind: str  # one of `PARSED_KINDS`
+    place: Place
+    position: int  # of the header, through all sources
+
+# %% ../../nbs/42_snapshot_parse.ipynb #23a1e0a7
 def _numbering():
     "A dict that numbers its keys when they are first looked up."
     return defaultdict(count().__next__)
 
 
 class ParsedTables:
-    "The rows of tables that belong together: they show one cluster at one time."
+    "The rows of all tables of one cluster. What one table says about one group is an output."
 
     def __init__(self):
-        self.groups: dict[str, int] = _numbering()
-        self.topics: dict[tuple[int, str], int] = _numbering()             # by group and name
-        self.descriptions: dict[tuple, int] = _numbering()                 # by group, member id, host, client id
+        self.starts: list[TableStart] = []
+        self.outputs: dict[tuple[int, str], int] = _numbering()            # by table and name of the group
+        self.topics: dict[tuple[int, str], int] = _numbering()             # by output and name
+        self.descriptions: dict[tuple, int] = _numbering()                 # by output, member id, host, client id
         self.members: list[tuple[int, MemberRow, int]] = []                # description, row, position
-        self.states: list[tuple[int, StateRow, int]] = []                  # group, row, position
+        self.states: list[tuple[int, StateRow, int]] = []                  # output, row, position
         self.notes: dict[str, list[str]] = {}                              # by group: what was inferred
         self.blocks: list[OffsetsTable] = []                               # many rows each
         self._single = array("q")                                          # rows in the order of `OffsetsTable`
 
+    def begin(self, kind: str, place: Place, position: int) -> None:
+        "From here on, rows are those of a new table."
+        self.starts.append(TableStart(kind, place, position))
+
     def codes(self, row: OffsetsRow) -> tuple[int, int]:
         "The numbers of topic and description of a row, -1 = none."
-        group = self.groups[row.group]
-        topic = -1 if row.topic is None else self.topics[group, row.topic]
-        return topic, -1 if row.member is None else self.descriptions[group, *row.member]
+        output = self.outputs[len(self.starts) - 1, row.group]
+        topic = -1 if row.topic is None else self.topics[output, row.topic]
+        return topic, -1 if row.member is None else self.descriptions[output, *row.member]
 
     def note(self, group: str, words: str) -> None:
         "Remember once what was inferred about a group."
@@ -72,11 +86,13 @@ class ParsedTables:
         if isinstance(row, OffsetsRow):
             topic, member = self.codes(row)
             self._single.extend((topic, row.partition, row.committed, row.end, member, position))
-        elif isinstance(row, MemberRow):
-            description = self.groups[row.group], row.id, row.host, row.client_id
+            return
+        output = self.outputs[len(self.starts) - 1, row.group]
+        if isinstance(row, MemberRow):
+            description = output, row.id, row.host, row.client_id
             self.members.append((self.descriptions[description], row, position))
         else:
-            self.states.append((self.groups[row.group], row, position))
+            self.states.append((output, row, position))
 
     def take_offsets(self) -> OffsetsTable:
         "All rows of offsets in the order of their positions. They are removed, so that memory holds them once."
@@ -229,6 +245,8 @@ def regular_rows(lines: Lines, layout: TableLayout | None, headers: dict[int, Ta
 # %% ../../nbs/42_snapshot_parse.ipynb #23a1f0e0
 NAMED_BY_FILE, NAMED_BY_REMARK = "name: of the file", "name: of the command or notice above the table"
 BY_OWNER = "members: by client id and host, their ids are not shown"
+BY_FORM = "columns: by the form of the rows, their header is missing"
+NO_HEADER = "a row must follow the header of its table (got {})"
 
 
 class TextParser:
@@ -237,9 +255,13 @@ class TextParser:
     `group`: the group of tables that do not name one, `named_by`: the note that says where this name comes from.
     """
 
-    def __init__(self, tables: ParsedTables, account: Account, group: str = "", named_by: str = NAMED_BY_FILE):
-        self.tables, self.account, self.layout = tables, account, None
+    def __init__(self, tables: ParsedTables, account: Account, place: Place, group: str = "",
+                 named_by: str = NAMED_BY_FILE):
+        self.tables, self.account, self.place, self.layout = tables, account, place, None
         self.group, self.named_by = group, named_by if group else ""
+        self.summary: dict[str, str] = {}
+        self.without_header: list[tuple[int, str]] = []                    # position and text of possible rows
+        self.prose = False                                                 # whether a line is no possible row
 
     def block(self, block: bytes) -> None:
         "Parse a block of whole lines."
@@ -284,16 +306,61 @@ class TextParser:
     def header(self, layout: TableLayout) -> None:
         "The current line is the header of a table."
         self.account.ignore("header", f"the header of a table ({layout.kind})")
-        if "GROUP" not in layout.columns and layout.kind in PARSED_KINDS:
-            layout = layout._replace(group=self.group)
-            self.tables.note(self.group, self.named_by)
+        for position, line in self.without_header:
+            self.account.rows += 1
+            self.account.reject(position, NO_HEADER.format(excerpt(line)))
+        self.without_header = []
+        self._begin(layout, self.account.position)
+
+    def _begin(self, layout, position):
+        "A table begins."
+        if layout.kind in PARSED_KINDS:
+            self.tables.begin(layout.kind, self.place, position)
+            if "GROUP" not in layout.columns:
+                layout = layout._replace(group=self.group)
+                self.tables.note(self.group, self.named_by)
         self.layout = layout
+
+    def finish(self) -> None:
+        "The source ends. If it has no header, all of its lines may be rows of one known layout."
+        rows = self.without_header
+        layout = None if self.prose else layout_without_header([line for _, line in rows])
+        if layout:
+            self._begin(layout, rows[0][0])
+            self.account.rows += len(rows)
+        for position, line in rows:
+            if layout:
+                row = parse_row(line, self.layout)
+                self.tables.add(row, position)
+                self.tables.note(row.group, BY_FORM)
+            else:
+                self.account.ignore("text", NO_HEADER.format(excerpt(line)), position)
+        self.account.end_text()
+
+    def _summarize(self, key, value):
+        "The current line is the entry `key` of a summary of a group."
+        if key == "GROUP":
+            self.summary, self.group, self.named_by = {}, value, ""
+        self.summary[key] = value
+        if key != "MEMBERS":
+            self.account.ignore("header", "the summary of a group")
+            return
+        self.account.rows += 1
+        try:
+            row = summary_row(self.summary)
+        except ValueError as error:
+            self.account.reject(self.account.position, str(error))
+        else:
+            self.tables.begin("state", self.place, self.account.position)
+            self.tables.add(row, self.account.position)
 
     def _no_row(self, line, error):
         "Handle a line that is no row of the current table."
-        layout, remark = layout_of(line), remark_kind(line)
+        layout, remark, entry = layout_of(line), remark_kind(line), summary_entry(line)
         kind = self.layout.kind if self.layout else "text"
-        if layout:
+        if entry and (self.summary or entry[0] == "GROUP"):
+            self._summarize(*entry)
+        elif layout:
             self.header(layout)
         elif remark:
             self.account.ignore(remark, excerpt(line, 200))
@@ -301,9 +368,12 @@ class TextParser:
                 self.group, self.named_by = name, NAMED_BY_REMARK
         elif kind in WHY_NOT_PARSED:
             self.account.ignore(kind, WHY_NOT_PARSED[kind])
-        elif kind == "text" and not ROW_WITHOUT_HEADER.match(line):
-            self.account.ignore(kind, f"no output of kafka-consumer-groups.sh: no header, but {excerpt(line)!r}")
-        else:
-            missing = "a whole header" if kind == "truncated" else "the header of its table"
+        elif kind != "text":
             self.account.rows += 1
-            self.account.reject(self.account.position, error or f"a row must follow {missing} (got {excerpt(line)})")
+            self.account.reject(
+                self.account.position, error or f"a row must follow a whole header (got {excerpt(line)})")
+        elif ROW_WITHOUT_HEADER.match(line):
+            self.without_header.append((self.account.position, line))
+        else:
+            self.prose = True
+            self.account.ignore(kind, foreign_text(line))

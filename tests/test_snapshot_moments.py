@@ -1,0 +1,223 @@
+"""A group seen several times: moments are told apart, completed, ordered and chosen, and never merged."""
+import io
+import random
+from itertools import permutations
+
+import pytest
+
+from kafka_assign.document import write_document
+from kafka_assign.snapshot import SnapshotError, read_groups
+from kafka_assign.snapshot.parse import BY_FORM
+from outputs import SAMPLES, table
+
+OFFSETS = "GROUP TOPIC PARTITION CURRENT-OFFSET LOG-END-OFFSET LAG CONSUMER-ID HOST CLIENT-ID".split()
+LISTED = "GROUP CONSUMER-ID HOST CLIENT-ID #PARTITIONS ASSIGNMENT".split()
+STATES = ["GROUP", "COORDINATOR (ID)", "ASSIGNMENT-STRATEGY", "STATE", "#MEMBERS"]
+
+
+def describe(member="web-1", committed=5, group="shop"):
+    """What `--describe` prints of a group with one member and two partitions."""
+    return table(OFFSETS, *([group, "t", p, committed, 9, 9 - committed, member, "/h", "web"] for p in range(2)))
+
+
+def members(member="web-1", group="shop"):
+    """What `--members --verbose` prints of the same group."""
+    return table(LISTED, [group, member, "/h", "web", 2, "t(0,1)"])
+
+
+def state(name="Stable", group="shop", count=1):
+    """What `--state` prints of the same group."""
+    return table(STATES, [group, "h:9092 (1)", "range", name, count])
+
+
+def folder_of(path, files):
+    """A folder with these files."""
+    path.mkdir(parents=True, exist_ok=True)
+    for name, text in files.items():
+        (path / name).parent.mkdir(exist_ok=True)
+        (path / name).write_text(text, encoding="utf-8")
+    return path
+
+
+def seen(source, **options):
+    """For each moment its time, members and state, from the earliest on; nothing is rejected."""
+    groups = read_groups(source, at="all", **options)
+    assert groups.rejects == [] and groups.read == groups.used
+    assert groups.moments == dict.fromkeys(groups, len(groups))
+    return [(group.time, *group.members, group.state) for group in groups.values()]
+
+
+DAYS = [("2026-11-20", "web-1", ""), ("2026-11-21", "web-2", "")]
+
+
+@pytest.mark.parametrize("files", [
+    {"shop.2026-11-20.txt": describe("web-1"), "shop.2026-11-21.txt": describe("web-2")},
+    {"20261120-describe.txt": describe("web-1"), "20261121-describe.txt": describe("web-2")},
+    {"all.2026-11-20": describe("web-1"), "shop.2026-11-20": describe("web-1"), "2026-11-21": describe("web-2")},
+])
+def test_two_days_in_one_folder_with_a_changed_member_id(tmp_path, files):
+    """Merged, the two days were a group that had never existed, with two members and one of them idle."""
+    folder = folder_of(tmp_path / "prod", files)
+    assert seen(folder) == DAYS
+    groups = read_groups(folder)
+    assert list(groups) == ["shop"] and groups.moments == {"shop": 2}
+    assert (groups["shop"].time, groups["shop"].members) == ("2026-11-21", ("web-2",))
+
+
+def test_each_day_is_complete(tmp_path):
+    files = {}
+    for day, member in ("2026-11-20", "web-1"), ("2026-11-21", "web-2"):
+        files |= {f"shop.{day}.describe.txt": describe(member), f"shop.{day}.members-verbose.txt": members(member),
+                  f"state-shop-{day}.txt": state(), f"shop.{day}.state.txt": state()}
+    folder = folder_of(tmp_path, files)
+    assert seen(folder) == [("2026-11-20", "web-1", "Stable"), ("2026-11-21", "web-2", "Stable")]
+    assert [len(m.owned) for group in read_groups(folder, at="all").values() for m in group.details] == [2, 2]
+
+
+def test_folders_of_days(tmp_path):
+    for day, member in ("2026-11-20", "web-1"), ("2026-11-21", "web-2"):
+        folder_of(tmp_path / day, {"describe.txt": describe(member), "all.members.txt": members(member)})
+    assert seen(tmp_path, cluster="prod") == DAYS
+    assert list(read_groups(tmp_path)) == ["2026-11-20/shop", "2026-11-21/shop"]
+
+
+def test_several_groups_a_day(tmp_path):
+    folder = folder_of(tmp_path, {
+        f"all-groups.{day}.txt": describe(f"{day}-a", group="a") + describe(f"{day}-b", group="b")
+        for day in ("2026-11-20", "2026-11-21")} | {"c.txt": describe("c", group="c")})
+    groups = read_groups(folder, at="all")
+    assert list(groups) == ["a@2026-11-20", "a@2026-11-21", "b@2026-11-20", "b@2026-11-21", "c"]
+    assert list(groups.moments.values()) == [2, 2, 2, 2, 1]
+    assert read_groups(folder).moments == {"a": 2, "b": 2, "c": 1}
+
+
+@pytest.mark.parametrize("text, expected", [
+    (describe("web-1") + describe("web-2"), [("web-1", ""), ("web-2", "")]),
+    (describe("web-1") + members("web-1") + describe("web-2") + members("web-2"), [("web-1", ""), ("web-2", "")]),
+    (members("web-1") + describe("web-1") + members("web-2") + describe("web-2"), [("web-1", ""), ("web-2", "")]),
+    (describe(committed=5) + members() + describe(committed=7) + members(), [("web-1", ""), ("web-1", "")]),
+    (describe() + describe(committed=7) + state(), [("web-1", ""), ("web-1", "Stable")]),
+    (describe() + describe() + describe(), [("web-1", "")]),
+    (describe("web-1") + describe("web-2") + describe("web-1"), [("web-2", ""), ("web-1", "")]),
+    (describe() + state() + members(), [("web-1", "Stable")]),
+])
+def test_the_scroll_of_a_terminal(text, expected):
+    assert [moment[1:] for moment in seen(text)] == expected
+    assert read_groups(text)["shop"].members[-1] == expected[-1][0]
+
+
+def test_a_watch_log_of_several_commands(tmp_path):
+    """One file for each command, each of which ran three times."""
+    times = [("web-1", "Stable", 3), ("web-2", "Stable", 4), ("web-2", "Stable", 5)]
+    folder = folder_of(tmp_path, {
+        "describe.log": "".join(describe(member, committed) for member, _, committed in times),
+        "members.log": "".join(members(member) for member, *_ in times),
+        "state.log": "".join(state(name) for _, name, _ in times)})
+    assert [moment[1:] for moment in seen(folder)] == [(member, name) for member, name, _ in times]
+
+
+def test_equal_rows_count_once():
+    groups = read_groups(describe() + members() + describe())
+    assert (groups.read, groups.used, groups.repeated, groups.moments) == (3, 3, 2, {"shop": 1})
+
+
+def test_the_order_of_file_names(tmp_path):
+    files = {f"shop.{number}.txt": describe(f"web-{number}") for number in (2, 9, 10)}
+    folder = folder_of(tmp_path, files)
+    assert [moment[1] for moment in seen(folder)] == ["web-2", "web-9", "web-10"]
+    groups = read_groups(folder, at="all")
+    assert list(groups) == ["shop#1", "shop#2", "shop#3"]
+    for paths in permutations(folder.iterdir()):
+        assert read_groups(paths)["shop"].members == ("web-10",)
+
+
+@pytest.mark.parametrize("name, time", [
+    ("shop.2026-11-20.txt", "2026-11-20"), ("20261120T0630Z-shop.txt", "2026-11-20T06:30:00Z"),
+    ("shop-1795156200.txt", "2026-11-20T06:30:00Z"), ("shop.2026-11-20_06-30-15.log", "2026-11-20T06:30:15"),
+    ("shop-2026-13-45.txt", ""), ("shop-12345678.txt", ""), ("shop.txt", "")])
+def test_the_time_in_the_name_of_a_file(tmp_path, name, time):
+    path = folder_of(tmp_path / "a", {name: describe()}) / name
+    assert read_groups(path)["shop"].time == time
+    assert read_groups(path, time="2026-01-01")["shop"].time == "2026-01-01"
+    assert read_groups(io.StringIO(describe()))["shop"].time == ""
+
+
+def test_the_time_of_a_document_is_its_own(tmp_path):
+    group = read_groups(describe())["shop"]
+    folder = folder_of(tmp_path, {"2026-11-20.json": write_document(group),
+                                  "2026-11-22.json": write_document(group.replace(time="2026-11-21"))})
+    assert [moment[0] for moment in seen(folder)] == ["2026-11-20", "2026-11-21"]
+
+
+def test_tables_before_2_3_are_named_without_the_time(tmp_path):
+    old = "\n".join(line.removeprefix("GROUP").removeprefix("shop ") for line in describe().splitlines())
+    folder = folder_of(tmp_path, {f"shop.{day}.describe.txt": old for day in ("2026-11-20", "2026-11-21")})
+    assert [moment[0] for moment in seen(folder)] == ["2026-11-20", "2026-11-21"]
+    assert list(read_groups(folder)) == ["shop"]
+
+
+def test_the_moment_that_was_asked_for(tmp_path):
+    folder = folder_of(tmp_path, {f"{time}.txt": describe(f"web-{time[6:8]}") for time in (
+        "20261120T0630Z", "20261121T0630Z", "20261122")} | {"other.txt": describe(group="other")})
+    for at, member in (("2026-11-20", "web-20"), ("2026-11-21T06:29:59Z", "web-20"), ("2026-11-21T06:30:00Z", "web-21"),
+                       ("2026-11-21T08:00+02:00", "web-20"), ("2027-01-01", "web-22"), ("latest", "web-22")):
+        groups = read_groups(folder, at=at)
+        assert groups["shop"].members == (member,) and groups.moments["shop"] == 3
+        assert ("other" in groups) == (at == "latest")               # its time is unknown
+    with pytest.raises(SnapshotError, match="a moment must not be after 2026-11-19 .the first is of 2026-11-20T06:30"):
+        read_groups(folder, at="2026-11-19")
+    with pytest.raises(SnapshotError, match="at must be latest, all, or a time in ISO 8601 .got noon."):
+        read_groups(folder, at="noon")
+
+
+def test_outputs_that_are_not_the_only_ones_stay_apart(tmp_path):
+    """A state without a time is of one of two days, but of which?"""
+    folder = folder_of(tmp_path, {"2026-11-20.txt": describe("web-1"), "2026-11-21.txt": describe("web-2"),
+                                  "state.txt": state()})
+    groups = read_groups(folder, at="all")
+    assert [group.state for group in groups.values()] == ["", ""]
+    assert [reject.reason[:41] for reject in groups.rejects] == ["a state must come with the members it cou"]
+    assert groups.read == groups.used + groups.rejected == 5
+
+
+def test_one_output_that_contradicts_itself():
+    """Two rows for one partition with different members are a reject, and a member without another row is gone."""
+    rows = [["shop", "t", 0, 5, 9, 4, member, "/h", "web"] for member in ("web-1", "web-2")]
+    groups = read_groups(table(OFFSETS, *rows))
+    assert groups["shop"].members == ("web-1",) and groups.moments == {"shop": 1}
+    assert [reject.reason for reject in groups.rejects] == ["partition t-0 must have one state (line 3 says otherwise)"]
+
+
+def test_offsets_and_members_that_contradict_each_other(tmp_path):
+    """They are the only ones of their kind; the members that `--members` shows count, and no phantom is left."""
+    folder = folder_of(tmp_path, {"describe.txt": describe("web-1"), "members.txt": members("web-2")})
+    groups = read_groups(folder)
+    assert groups["shop"].members == ("web-2",) and groups["shop"].previous.tolist() == [0, 0]
+    assert groups.rejected == 2 and groups.read == groups.used + groups.rejected == 3
+
+
+def test_a_folder_read_in_any_order(tmp_path):
+    files = {f"{day}.{what}.txt": text for day in ("2026-11-20", "2026-11-21")
+             for what, text in (("describe", describe(day)), ("members", members(day)), ("state", state()))}
+    paths, chance = list(folder_of(tmp_path, files).iterdir()), random.Random(7)
+    expected = {key: write_document(group) for key, group in read_groups(sorted(paths), at="all").items()}
+    assert len(expected) == 2
+    for _ in range(10):
+        chance.shuffle(paths)
+        assert {key: write_document(g) for key, g in read_groups(paths, at="all").items()} == expected
+
+
+def test_the_captures_are_one_moment_each():
+    groups = read_groups(SAMPLES)
+    assert set(groups.moments.values()) == {1}
+
+
+def test_rows_without_a_header_are_read_where_their_form_is_clear():
+    rows = "\n".join(line for line in describe().splitlines() if line.startswith("shop"))
+    for text in rows, f"$ kafka-consumer-groups.sh --describe --all-groups | grep shop\n{rows}\n":
+        groups = read_groups(text + "\n")
+        assert groups["shop"].members == ("web-1",) and BY_FORM in groups["shop"].inferred
+        assert (groups.read, groups.used) == (2, 2)
+    for text in rows.replace("web\n", "web ui\n") + "\n", rows + "\nshop\n", rows + "\na b c d e f g h\n":
+        with pytest.raises(SnapshotError, match="no group here .text."):
+            read_groups(text)

@@ -1,0 +1,142 @@
+"""Output in other shapes: quoted, from logs of containers, of other tools; and text that is something else."""
+import io
+import json
+
+import pytest
+
+from kafka_assign.document import write_document
+from kafka_assign.snapshot import SnapshotError, read_groups
+from kafka_assign.snapshot.formats import FOREIGN_TEXTS
+from outputs import POSTED, SAMPLES
+
+KAFKA = SAMPLES / "kafka-4.3.1"
+DESCRIBE, MEMBERS, STATE = ((KAFKA / f"orders-billing.{what}.txt").read_text(encoding="utf-8")
+                            for what in ("describe", "members-verbose", "state"))
+WHOLE = write_document(read_groups(DESCRIBE + MEMBERS + STATE)["orders-billing"])
+RPK = (POSTED / "rpk-describe.txt").read_text(encoding="utf-8")
+RPK_JSON = (POSTED / "rpk-describe.json").read_text(encoding="utf-8")
+BURROW = (POSTED / "burrow-lag.json").read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize("prefix", [
+    "> ", "> > ", ">", "kafka-0  | ", "kafka-0 |", "broker_1| ", "2026-11-20T06:30:00.123456789Z ",
+    "2026-11-20T06:30:00+00:00 stdout F ", "[2026-11-20 06:30:00,123] ", "kafka-0  | 2026-11-20 06:30:00 ",
+    "[pod/kafka-0/kafka] "])
+@pytest.mark.parametrize("repeat", [1, 40])
+def test_what_precedes_every_line_is_removed(prefix, repeat):
+    """Line by line, and by the block."""
+    text = "".join(prefix + line for line in (DESCRIBE * repeat + MEMBERS + STATE).splitlines(keepends=True))
+    groups = read_groups(text)
+    assert (groups.rejects, groups.read) == ([], 18 + 4 + 1)
+    assert write_document(groups["orders-billing"]) == WHOLE
+
+
+def test_times_of_a_log_may_differ_in_length():
+    lines = (DESCRIBE + MEMBERS + STATE).splitlines(keepends=True)
+    text = "".join(f"2026-11-20T06:30:00.{'1' * (number % 9 + 1)}Z {line}" for number, line in enumerate(lines))
+    assert write_document(read_groups("Attaching to kafka-0\n" + text)["orders-billing"]) == WHOLE
+
+
+def test_nothing_is_removed_without_such_a_header():
+    text = "2026-11-20 06:30:00 INFO GROUP BY 7\n" + DESCRIBE
+    assert {entry.kind for entry in read_groups(text).ignored} == {"log", "header"}
+
+
+@pytest.mark.parametrize("text, rows", [(RPK, 5), (RPK_JSON, 7)], ids=["text", "json"])
+def test_rpk(text, rows):
+    groups = read_groups(text)
+    group = groups["billing"]
+    assert (groups.rejects, groups.read, groups.used) == ([], rows, rows)
+    assert (group.state, group.strategy) == ("Stable", "range")
+    assert group.offsets.committed.tolist() == [3004, 1796, -1, 7] and group.lag.tolist() == [8, 4, 0, 0]
+    assert group.previous.tolist() == [1, 1, 0, -1]
+    assert [(m.client_id, m.instance_id, m.host) for m in group.details] == [
+        ("etl", "etl-static", "10.0.0.2"), ("web", None, "10.0.0.1")]
+    assert "1 partition without a commit: counted as lag 0" in group.inferred
+
+
+def test_rpk_prints_several_groups():
+    other = RPK.replace("billing", "night  ").replace("Stable", "Empty ")
+    groups = read_groups(RPK + "\n" + other)
+    assert list(groups) == ["billing", "night"] and [group.state for group in groups.values()] == ["Stable", "Empty"]
+    assert (groups.read, groups.used, groups.rejects) == (10, 10, [])
+    both = json.dumps(json.loads(RPK_JSON) + json.loads(RPK_JSON.replace("billing", "night")))
+    assert list(read_groups(both + "\n")) == ["billing", "night"]
+
+
+@pytest.mark.parametrize("length", range(1, len(RPK.splitlines()[9])))
+def test_a_truncated_row_of_rpk_costs_itself_only(length):
+    """Cut behind its lag, a row shows a partition without an owner; nothing can tell."""
+    lines = RPK.splitlines()
+    header = lines[8]
+    lines[9] = lines[9][:length]
+    groups = read_groups("\n".join(lines))
+    assert groups.read == groups.used + groups.rejected == 5
+    whole = header.index("LAG") < length <= header.index("MEMBER-ID")
+    assert groups.rejected == (0 if whole else 1)
+
+
+def test_burrow():
+    groups = read_groups(BURROW)
+    group = groups["billing"]
+    assert (groups.rejects, groups.read) == ([], 4)
+    assert group.offsets.committed.tolist() == [3004, 1796, -1, 7]
+    assert group.lag.tolist() == [8, 4, -1, 0]                       # without a commit Burrow knows no end
+    assert [len(member.owned) for member in group.details] == [1, 2]
+    assert "members: by client id and host, their ids are not shown" in group.inferred
+    part = json.loads(BURROW)
+    del part["status"]["partitions"][0]
+    with pytest.raises(SnapshotError, match="partitions must be all 4 of the group, as Burrow's"):
+        read_groups(json.dumps(part) + "\n")
+
+
+ODD = [None, -2, 2.5, 10**20, "x", [], {}, [7], True]
+
+
+@pytest.mark.parametrize("text", [RPK_JSON, BURROW], ids=["rpk", "burrow"])
+def test_odd_values_are_one_complaint(text):
+    """Any value of the JSON replaced by another: groups whose account adds up, or one line that says what is wrong."""
+    def replaced(value, path, odd):
+        if not path:
+            return odd
+        copy = value.copy()
+        copy[path[0]] = replaced(value[path[0]], path[1:], odd)
+        return copy
+
+    def paths(value, path=()):
+        items = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
+        for key, part in items:
+            yield (*path, key)
+            yield from paths(part, (*path, key))
+
+    document = json.loads(text)
+    for path in paths(document):
+        for odd in ODD:
+            try:
+                groups = read_groups(json.dumps(replaced(document, path, odd)) + "\n")
+            except SnapshotError as error:
+                assert str(error).startswith("<text>: ") and str(error).isprintable()
+            else:
+                assert groups.read == groups.used + groups.rejected
+
+
+@pytest.mark.parametrize("line, looks", [
+    ("Topic: orders\tPartitionCount: 3\tReplicationFactor: 1", "what kafka-topics.sh prints"),
+    ('kafka_consumergroup_lag{consumergroup="g",topic="t",partition="0"} 7', "metrics of Prometheus"),
+    ('# HELP lag Current\nlag{topic="t"} 7', "metrics of Prometheus"),
+    ("<!doctype html>", "HTML or XML"), ("group: shop", "YAML"), ("group,topic,partition,lag", "CSV")])
+def test_text_that_is_something_else_says_what_it_looks_like(line, looks):
+    with pytest.raises(SnapshotError) as caught:
+        read_groups(line + "\n")
+    assert f"(it looks like {looks}); save what kafka-consumer-groups.sh --describe --all-groups prints" in str(
+        caught.value)
+
+
+def test_every_kind_of_foreign_text_is_tested():
+    marks = test_text_that_is_something_else_says_what_it_looks_like.pytestmark[0].args[1]
+    assert {looks for _, looks in marks} == {looks for looks, _ in FOREIGN_TEXTS}
+
+
+def test_prefixed_streams():
+    text = "".join("> " + line for line in DESCRIBE.splitlines(keepends=True))
+    assert list(read_groups(io.BytesIO(text.encode()))) == ["orders-billing"]

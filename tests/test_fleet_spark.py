@@ -7,10 +7,11 @@ import socket
 import subprocess
 import sys
 import time
-from contextlib import closing, contextmanager
+from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 
 import pyarrow as pa
+import pyarrow.compute
 import pyarrow.parquet as pq
 import pytest
 
@@ -83,7 +84,7 @@ def test_spark_changes_nothing(spark, tmp_path):
     fleet = a_fleet()
     run = run_of(parquet_of(tmp_path / "fleet.parquet", fleet), tmp_path / "runs", spark=spark)
     plain = pa.Table.from_batches(compare_batches(rows_of_groups(fleet)[0].to_batches(), STRATEGIES)).to_pylist()
-    key = ("cluster", "group", "time")
+    key = ("cluster", "group", "time", "moment")
     expected = [{name: row[name] for name in key} | result | {"inferred": row["inferred"]}
                 for row in plain for result in row["results"]]
     place = {name: at for at, name in enumerate(["current", *STRATEGIES])}
@@ -98,12 +99,20 @@ def test_spark_changes_nothing(spark, tmp_path):
 def test_the_ranking(spark, tmp_path):
     run = run_of(parquet_of(tmp_path / "fleet.parquet", a_fleet()), tmp_path / "runs", spark=spark)
     ranking = run.ranking()
-    assert [row["rank"] for row in ranking] == list(range(1, len(ranking) + 1)) and len(ranking) > 5
-    assert [(row["kind"], -row["affected"], row["cluster"], row["group"]) for row in ranking] == \
-        sorted((row["kind"], -row["affected"], row["cluster"], row["group"]) for row in ranking)
-    assert run.ranking(3) == ranking[:3]
+    of_groups = {}
+    for row in ranking:
+        of_groups.setdefault((row["cluster"], row["group"]), []).append(row)
+    firsts = [rows[0] for rows in of_groups.values()]
+    assert [row["rank"] for row in firsts] == list(range(1, len(firsts) + 1)) and len(firsts) > 5
+    urgency = [(row["kind"], -row["affected"], row["cluster"], row["group"]) for row in firsts]
+    assert urgency == sorted(urgency)
+    for rows in of_groups.values():
+        assert len({row["rank"] for row in rows}) == 1
+        assert [row["kind"] for row in rows] == sorted(row["kind"] for row in rows)
+    assert max(map(len, of_groups.values())) > 1
+    assert run.ranking(3) == [row for row in ranking if row["rank"] <= 3]
     types = {(row["cluster"], row["group"]): row["type"] for row in run.table("groups").to_pylist()}
-    assert {row["strategy"] for row in ranking if types[row["cluster"], row["group"]] == "consumer"} == {""}
+    assert {row["strategy"] for row in ranking if types[row["cluster"], row["group"]] == "consumer"} == {None}
 
 
 def test_all_inputs_at_once(spark, tmp_path):
@@ -112,7 +121,7 @@ def test_all_inputs_at_once(spark, tmp_path):
     folder.mkdir()
     (folder / "billing.txt").write_text(CAPTURE)
     (folder / "notes.txt").write_text("call Anna\n")
-    documents = [write_document(group) for group in a_fleet(3)] + ['{"topics": {"t": -1}, "members": []}']
+    documents = [write_document(group.replace(cluster="json")) for group in a_fleet(3)] + ['{"topics": {"t": -1}, "members": []}']
     (tmp_path / "groups.jsonl").write_text("\n".join(documents))
     twice = {"group": "twice", "members": [{"id": "m"}, {"id": "m"}]}
     broken = [(4, twice), (11, {"group": "shared", "type": "share"}), (12, {})]
@@ -142,7 +151,8 @@ def test_files_of_other_writers(spark, tmp_path):
         pq.write_table(pa.Table.from_pylist(rows, pa.schema(types)), folder / f"{bits}.parquet")
         other = run_of(folder / f"{bits}.parquet", tmp_path / "runs", spark=spark)
         assert hashes(other) == hashes(ours)
-    assert run_of(folder, tmp_path / "runs", spark=spark).counts["groups"] == {"read": 60, "used": 60, "rejected": 0}
+    counts = run_of(folder, tmp_path / "runs", spark=spark).counts["groups"]
+    assert counts == {"read": 60, "used": 20, "rejected": 40}      # the same groups three times
 
 
 def test_a_second_run_has_the_same_content(spark, tmp_path):
@@ -208,6 +218,175 @@ def test_batches_that_a_strategy_raises_on_are_counted_in_the_run(spark, tmp_pat
     assert label == "fussy" and 1 <= batches <= 40 and any(line.startswith("strategy fussy raised") for line in said)
 
 
+# --- moments, repeated rows, joins ---------------------------------------------------------------------------------
+
+def at_times(*times, name="g", **about):
+    """The same group at several times, with more members each time."""
+    return [Group({"t": 9}, {f"m{n}": ["t"] for n in range(1, at + 2)}, name=name, time=time, **about)
+            for at, time in enumerate(times)]
+
+
+def used_moments(run):
+    rows = run.table("groups").sort_by([("group", "ascending"), ("time", "ascending")]).to_pylist()
+    return [(row["group"], row["time"], len(row["members"])) for row in rows]
+
+
+TIMES = ["", "2026-11-20", "2026-11-19T23:30:00-02:00", "2026-11-20T02:00Z"]
+
+
+@pytest.mark.parametrize("at, expected", [
+    ("latest", [("g", TIMES[3], 4), ("h", None, 1)]),
+    ("all", [("g", None, 1), ("g", TIMES[2], 3), ("g", TIMES[1], 2), ("g", TIMES[3], 4), ("h", None, 1)]),
+    ("2026-11-20T01:45", [("g", TIMES[2], 3)]), ("2026-11-20", [("g", TIMES[1], 2)])])
+def test_moments_of_tables(spark, tmp_path, at, expected):
+    """The latest is used, wherever it is; times in any form of ISO 8601; the others are counted."""
+    for file, fleet in (("b", at_times(*TIMES)[::-1]), ("a", at_times("", name="h"))):
+        parquet_of(tmp_path / f"{file}.parquet", fleet)
+    run = run_of(tmp_path, tmp_path / "runs", spark=spark, strategies=["range"], at=at)
+    assert used_moments(run) == expected and run.manifest["at"] == at
+    counts = run.counts["groups"], run.counts["ignored"].get("other moment", 0)
+    assert counts == ({"read": len(expected), "used": len(expected), "rejected": 0}, 5 - len(expected))
+
+
+def test_rows_that_repeat_a_moment_are_rejects(spark, tmp_path):
+    """The first is used; each other is a reject with both places. Rows without a name repeat nothing."""
+    twice = [*at_times("2026-11-20", name="g\x07"), *at_times("2026-11-20", name="g\x07"), *at_times("", name="h")]
+    parquet_of(tmp_path / "a.parquet", twice, [(0, {}), (0, {})])
+    parquet_of(tmp_path / "b.parquet", [twice[0].replace(cluster="other"), twice[0]])
+    run = run_of(tmp_path, tmp_path / "runs", spark=spark, strategies=["range"])
+    assert run.counts["groups"] == {"read": 7, "used": 3, "rejected": 4}
+    rejects = {(Path(row["source"]).name, row["position"]): row["reason"] for row in run.table("rejects").to_pylist()}
+    assert rejects.keys() == {("a.parquet", 1), ("a.parquet", 2), ("a.parquet", 4), ("b.parquet", 2)}
+    for place in (("a.parquet", 4), ("b.parquet", 2)):
+        assert rejects[place] == (f"group g?: a group must be given once for a moment "
+                                  f"(got it in file://{tmp_path}/a.parquet, row 3, too)")
+
+
+def test_folders_behind_an_address(spark, tmp_path):
+    """Folders in folders, and folders named as Hive names them, are read as those below a path."""
+    for at, folder in enumerate(["cluster=x/time=2026-01-01", "deep/er", "_hidden"]):
+        (tmp_path / "in" / folder).mkdir(parents=True)
+        parquet_of(tmp_path / "in" / folder / "part.parquet", a_fleet(20)[at * 5:at * 5 + 5])
+    path, address = (run_of(given, tmp_path / "runs", spark=spark, strategies=["range"])
+                     for given in (tmp_path / "in", f"file://{tmp_path}/in"))
+    assert hashes(path) == hashes(address) and path.counts == address.counts
+    assert path.counts["groups"] == {"read": 10, "used": 10, "rejected": 0}
+
+
+def test_no_group_is_an_error(spark, tmp_path):
+    """Not a run with empty tables; an address that does not exist is one, too."""
+    (tmp_path / "empty").mkdir()
+    parquet_of(tmp_path / "shared.parquet", [], [(0, {"group": "s", "type": "share"})])
+    for given, words in ((f"file://{tmp_path}/empty", "inputs must hold a group to compare (got none)"),
+                         (tmp_path / "shared.parquet", "inputs must hold a group to compare (got {'share group': 1})"),
+                         (f"file://{tmp_path}/missing", "PATH_NOT_FOUND")):
+        with pytest.raises(FleetError) as caught:
+            run_of(given, tmp_path / "runs", spark=spark, strategies=["range"])
+        assert words in str(caught.value) and "\n" not in str(caught.value)
+    assert list((tmp_path / "runs").iterdir()) == []
+
+
+def test_joins_that_no_group_has_are_refused(spark, tmp_path):
+    path = parquet_of(tmp_path / "fleet.parquet", a_fleet(6))
+    for joins, words in (([["t0", "t11"]], "'t11'; did you mean 't1'"), ([["t0", "clicks,views"]], "'clicks,views'")):
+        with pytest.raises(ValueError, match=words):
+            run_of(path, tmp_path / "runs", spark=spark, strategies=["range"], joins=joins)
+    run = run_of(path, tmp_path / "runs", spark=spark, strategies=["range"], joins=[["t0", "t1"]])
+    assert run.manifest["joins"] == [["t0", "t1"]]
+
+
+# --- what a run holds ----------------------------------------------------------------------------------------------
+
+def scalars(kind, values, name):
+    """The scalar columns in a column, with their values; lists of numbers or text are none."""
+    if pa.types.is_struct(kind):
+        for at, field in enumerate(kind):
+            yield from scalars(field.type, pa.compute.struct_field(values, at), f"{name}.{field.name}")
+    elif pa.types.is_list(kind):
+        if pa.types.is_struct(kind.value_type):
+            yield from scalars(kind.value_type, pa.compute.list_flatten(values), name)
+    else:
+        yield name, values.to_pylist()
+
+
+def test_unknown_is_null_and_columns_have_descriptions(spark, tmp_path):
+    unknown = [Group({"t": 2}, {"a": ["t"]}, name="no lag"), Group({"t": 2}, {}, name="no members"), Group({}, {})]
+    rows = [(0, {"group": "twice", "members": [{"id": "m"}, {"id": "m"}]})]
+    run = run_of(parquet_of(tmp_path / "fleet.parquet", a_fleet() + unknown, rows), tmp_path / "runs", spark=spark)
+    for name, schema in COMPARE_TABLES.items():
+        [file, *_] = (run.path / name).glob("*.parquet")
+        stored = pq.read_schema(file)
+        fields = json.loads(stored.metadata[b"org.apache.spark.sql.parquet.row.metadata"])["fields"]
+        comments = {field["name"]: field["metadata"].get("comment") for field in fields}
+        assert comments == {field.name: field.metadata[b"comment"].decode() for field in schema}
+        for column in schema:
+            for what, values in scalars(column.type, run.table(name)[column.name], column.name):
+                assert -1 not in values and (what == "group" or "" not in values), (name, what)
+    results = {(row["group"], row["strategy"]): row for row in run.table("results").to_pylist()}
+    assert results["no lag", "range"]["lag_max"] is None
+    assert results["no lag", "current"]["assignment"] == [{"topic": "t", "owner": [-1, -1]}]
+
+
+def test_files_that_vanish_are_an_error(spark, tmp_path, monkeypatch):
+    """As on workers with disks of their own: Spark has counted the rows, and the folder has none of their files."""
+    from kafka_assign.fleet import job
+    write = job.write_table
+
+    def elsewhere(frame, path, schema):
+        written, folder = write(frame, path, schema), Path(path.removeprefix("file:"))
+        for part in folder.glob("*.parquet") if folder.name == "results" else ():
+            part.unlink()
+        return written
+    monkeypatch.setattr(job, "write_table", elsewhere)
+    with pytest.raises(FleetError, match="table results must have the 80 rows that were written .got files with 0"):
+        run_of(parquet_of(tmp_path / "fleet.parquet", a_fleet()), tmp_path / "runs", spark=spark, strategies=["range"])
+    assert list((tmp_path / "runs").iterdir()) == []
+
+
+# --- settings ------------------------------------------------------------------------------------------------------
+
+def test_settings_of_the_user_change_no_result(spark, tmp_path):
+    other = spark.newSession()
+    for name, value in {
+            "spark.sql.ansi.enabled": "false", "spark.sql.session.timeZone": "Asia/Kathmandu",
+            "spark.sql.caseSensitive": "true", "spark.sql.execution.arrow.maxRecordsPerBatch": "7",
+            "spark.sql.files.maxRecordsPerFile": "3", "spark.sql.files.ignoreCorruptFiles": "true",
+            "mapreduce.fileoutputcommitter.algorithm.version": "2", "spark.sql.shuffle.partitions": "3",
+            "mapreduce.fileoutputcommitter.marksuccessfuljobs": "false"}.items():
+        other.conf.set(name, value)
+    path = parquet_of(tmp_path / "fleet.parquet", a_fleet() + at_times(*TIMES))
+    theirs, ours = (run_of(path, tmp_path / "runs", spark=session) for session in (other, spark))
+    assert hashes(theirs) == hashes(ours) and theirs.counts == ours.counts
+    assert theirs.ranking() == ours.ranking()
+
+
+SHOW_SETTINGS = """
+import json
+from kafka_assign.fleet.session import open_session
+spark = open_session()
+names = ["spark.master", "spark.driver.memory", "spark.ui.enabled", "spark.app.name", "spark.driver.extraJavaOptions",
+         "spark.sql.execution.arrow.maxRecordsPerBatch", "spark.sql.session.timeZone", "spark.driver.host"]
+print(json.dumps({name: spark.conf.get(name, None) for name in names}))
+"""
+
+
+def test_settings_are_defaults(tmp_path):
+    """What the user sets in a file or on Spark's command line wins; what is not set there is set."""
+    (tmp_path / "spark-defaults.conf").write_text(
+        "spark.driver.memory 700m\nspark.ui.enabled=false\nspark.sql.session.timeZone Asia/Kathmandu\n"
+        "spark.driver.extraJavaOptions -XX:+UseParallelGC -Dx=y\nspark.master local[3]\n")
+    environment = os.environ | {
+        "SPARK_CONF_DIR": str(tmp_path), "PYTHONPATH": str(ROOT),
+        "PYSPARK_SUBMIT_ARGS": "--master local[1] --conf spark.sql.execution.arrow.maxRecordsPerBatch=5 pyspark-shell"}
+    done = subprocess.run([sys.executable, "-c", SHOW_SETTINGS], env=environment, capture_output=True, text=True,
+                          timeout=120, cwd=tmp_path)
+    assert json.loads(done.stdout.splitlines()[-1]) == {
+        "spark.master": "local[1]", "spark.driver.memory": "700m", "spark.ui.enabled": "false",
+        "spark.app.name": "kafka-assign", "spark.driver.extraJavaOptions": "-XX:+UseParallelGC -Dx=y",
+        "spark.sql.execution.arrow.maxRecordsPerBatch": "5", "spark.sql.session.timeZone": "Asia/Kathmandu",
+        "spark.driver.host": "127.0.0.1"}, done.stderr
+
+
 # --- failure -------------------------------------------------------------------------------------------------------
 
 DYING = """
@@ -254,19 +433,80 @@ if __name__ == "__main__":
 """
 
 
-def test_a_killed_job_leaves_no_run(tmp_path):
-    marker, out = tmp_path / "started", tmp_path / "runs"
-    (tmp_path / "slow_strategy.py").write_text(SLOW.format(marker=str(marker)))
-    path = parquet_of(tmp_path / "fleet.parquet", a_fleet(3))
-    environment = os.environ | {"PYTHONPATH": os.pathsep.join([str(ROOT), str(tmp_path)])}
-    job = subprocess.Popen([sys.executable, str(tmp_path / "slow_strategy.py"), path, str(out)], env=environment,
-                           start_new_session=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+@contextmanager
+def slow_job(folder, *command):
+    """A job that is at work, in a session of its own; its marker is a file."""
+    marker, out = folder / "started", folder / "runs"
+    (folder / "slow_strategy.py").write_text(SLOW.format(marker=str(marker)))
+    path = parquet_of(folder / "fleet.parquet", a_fleet(3))
+    environment = os.environ | {"PYTHONPATH": os.pathsep.join([str(ROOT), str(folder)])}
+    job = subprocess.Popen([sys.executable, *[str(word).format(path=path, out=out) for word in command]],
+                           env=environment, start_new_session=True, text=True,
+                           stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
     try:
-        wait_for(marker.exists, 120, job)
+        yield job, marker, out
     finally:
+        with suppress(ProcessLookupError):
+            os.killpg(job.pid, signal.SIGKILL)
+        job.stdout.close()
+        job.wait()
+
+
+def test_a_killed_job_leaves_no_run(spark, tmp_path):
+    """Only a hidden folder, which the next job removes; not while the job is at work."""
+    said = []
+
+    def another_job(out):
+        said.clear()
+        return run_of(str(tmp_path / "fleet.parquet"), out, spark=spark, strategies=["range"], progress=said.append)
+    with slow_job(tmp_path, tmp_path / "slow_strategy.py", "{path}", "{out}") as (job, marker, out):
+        wait_for(marker.exists, 120, job)
+        [hidden] = out.iterdir()
+        first = another_job(out)
+        assert sorted(out.iterdir()) == sorted([hidden, first.path])
         os.killpg(job.pid, signal.SIGKILL)
         job.wait()
-    assert list(out.iterdir()) and not list(out.glob("run-*"))
+    assert sorted(out.iterdir()) == sorted([hidden, first.path])
+    second = another_job(out)
+    assert said[0] == f"removed {hidden}, which a job that was killed had left"
+    assert sorted(out.iterdir()) == sorted([first.path, second.path])
+
+
+CLI = "from kafka_assign.cli.app import main; main()"
+
+
+def test_an_interrupted_job_ends_without_a_traceback(tmp_path):
+    command = ["-c", CLI, "fleet", "compare", "{path}", "-o", "{out}", "-s", "slow_strategy:slow"]
+    with slow_job(tmp_path, *command) as (job, marker, out):
+        wait_for(marker.exists, 120, job)
+        time.sleep(1)
+        job.send_signal(signal.SIGINT)
+        said, _ = job.communicate(timeout=60)
+        assert job.returncode and "Traceback" not in said and "Error" not in said, said
+    assert list(out.iterdir()) == []
+
+
+def test_an_interrupt_while_java_starts_leaves_no_java(tmp_path):
+    """The pipe of its output is closed when the last process that has it is gone."""
+    command = ["-c", CLI, "fleet", "compare", "{path}", "-o", "{out}", "-s", "range"]
+    with slow_job(tmp_path, *command) as (job, _, out):
+        wait_for(lambda: out.exists() and list(out.iterdir()), 60, job)
+        time.sleep(0.5)
+        job.send_signal(signal.SIGINT)
+        said, _ = job.communicate(timeout=60)
+        assert job.returncode and "Traceback" not in said, said
+    assert list(out.iterdir()) == []
+
+
+@pytest.mark.parametrize("master, words", [
+    ("local[x]", "Could not parse Master URL: 'local[x]'"), ("spark://127.0.0.1:1", "Connection refused"),
+    ("yarn", "the master must be on it")])
+def test_a_wrong_master_is_one_line(tmp_path, master, words):
+    path = parquet_of(tmp_path / "fleet.parquet", a_fleet(3))
+    done = subprocess.run([sys.executable, "-c", CLI, "fleet", "compare", path, "-o", str(tmp_path / "runs"),
+                           "--master", master], env=os.environ | {"PYTHONPATH": str(ROOT)},
+                          capture_output=True, text=True, timeout=120)
+    assert done.returncode and words in done.stderr and len(done.stderr.splitlines()) == 1, done.stderr
 
 
 def wait_for(condition, seconds, *processes):

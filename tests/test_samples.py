@@ -45,7 +45,9 @@ def test_compare_reads_it_from_standard_input(path):
     elif holds_a_group(path):
         assert done.exit_code == 0, done.stderr
         for group in json.loads(done.stdout):
-            assert [row["strategy"] for row in group["rows"]] == ["current", "range"]
+            rows = [row["strategy"] for row in group["rows"]]
+            counted = group["rows"][0]["kept"] is None and group["rows"][0]["partitions"] is None
+            assert rows[:1] == ["current"] and (rows == ["current"] if counted else "range" in rows)
     else:
         assert (done.exit_code, done.stdout) == (1, "")
         assert len(done.stderr.splitlines()) == 1 and done.stderr.startswith("kafka-assign: ")

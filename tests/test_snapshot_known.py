@@ -1,4 +1,4 @@
-"""Figures of the captured groups as they are, from some of the tool's output: true, or unknown, or marked as inferred."""
+"""Figures of the captured groups as they are, from some of the outputs: true, or unknown, or marked as inferred."""
 import json
 import re
 from pathlib import Path
@@ -45,8 +45,10 @@ def true_group(name):
                            for topic, by in columns[column].items()}
     counts = {topic: len(ends) for topic, ends in columns["end"].items()}
     committed = {(t, int(p)): offset for t, by in truth["committed"].items() for p, offset in by.items()}
-    members = [Member(m["member_id"], subscription(m), instance_id=m["instance_id"], client_id=m["client_id"], owned=[
-        (t, p) for t, numbers in (m["target"] or m["owned"]).items() for p in numbers]) for m in truth["members"]]
+    owned = {m["member_id"]: [(t, p) for t, numbers in (m["target"] or m["owned"]).items() for p in numbers]
+             for m in truth["members"]}
+    members = [Member(m["member_id"], subscription(m), instance_id=m["instance_id"], client_id=m["client_id"],
+                      owned=owned[m["member_id"]]) for m in truth["members"]]
     return Group(counts, members, committed=committed, **columns)
 
 
@@ -151,4 +153,5 @@ def test_lag_of_documents_follows_the_reset_that_was_asked_for():
     assert read_groups(text)["g"] == group
     for reset, lag in ("latest", [0, 0, 4]), ("earliest", [7, -1, 4]):
         found = read_groups(text, reset=reset)["g"]
-        assert found.lag.tolist() == lag and found.inferred.count(" without a commit: ") == (1 if reset == "latest" else 2)
+        assert found.lag.tolist() == lag
+        assert found.inferred.count(" without a commit: ") == (1 if reset == "latest" else 2)

@@ -10,8 +10,8 @@ from kafka_assign.snapshot.formats import FOREIGN_TEXTS
 from outputs import POSTED, SAMPLES
 
 KAFKA = SAMPLES / "kafka-4.3.1"
-DESCRIBE, MEMBERS, STATE = (
-    (KAFKA / f"orders-billing.{what}.txt").read_text(encoding="utf-8") for what in ("describe", "members-verbose", "state"))
+DESCRIBE, MEMBERS, STATE = ((KAFKA / f"orders-billing.{what}.txt").read_text(encoding="utf-8")
+                            for what in ("describe", "members-verbose", "state"))
 WHOLE = write_document(read_groups(DESCRIBE + MEMBERS + STATE)["orders-billing"])
 RPK = (POSTED / "rpk-describe.txt").read_text(encoding="utf-8")
 RPK_JSON = (POSTED / "rpk-describe.json").read_text(encoding="utf-8")
@@ -104,7 +104,8 @@ def test_odd_values_are_one_complaint(text):
         return copy
 
     def paths(value, path=()):
-        for key, part in value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ():
+        items = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
+        for key, part in items:
             yield (*path, key)
             yield from paths(part, (*path, key))
 

@@ -34,8 +34,6 @@ TUNING = {  # module.name, or module.class.name -> the least and the greatest va
     "ragged.LONG_DEAL": (1, HUGE),
     "ranking.GROUPS_AT_ONCE": (1, HUGE),
     "ranking.PARTITIONS_AT_ONCE": (1, HUGE),
-    "fleet.schemas.ROWS_PER_BATCH": (1, HUGE),
-    "fleet.schemas.PARTITIONS_PER_BATCH": (1, HUGE),
     "snapshot.sources.BLOCK_BYTES": (1, 1 << 28),
     "snapshot.sources.FEWEST_LINES": (1, HUGE),
     "snapshot.sources.LONGEST_NAMES": (1, 1 << 12),

@@ -371,8 +371,8 @@ def result_lists(batch: Batch, owners: Mapping[str, np.ndarray],
     which = pa.array(np.tile(np.arange(len(labels)), groups))
     columns = [pa.array(labels, pa.string()).take(which)]
     for field in FIGURE_FIELDS:
-        values = np.stack([figures[label][field.name] for label in labels], axis=1)
-        columns.append(pa.array(values.ravel(), field.type))
+        values = np.stack([figures[label][field.name] for label in labels], axis=1).ravel()
+        columns.append(pa.array(values, mask=values < 0).cast(field.type))
     columns.append(_assignments(batch, list(owners.values())))
     structs = pa.StructArray.from_arrays(columns, fields=RESULT_FIELDS)
     offsets = np.arange(groups + 1) * len(labels)
@@ -385,18 +385,26 @@ def member_lists(batch: Batch) -> pa.ListArray:
     return pa.ListArray.from_arrays(batch.columns.member_offsets, batch.members, kind)
 
 # %% ../../nbs/61_fleet_codec.ipynb #456d4b9f
+def _known(column, unknown):
+    "The column with null for what is unknown: empty text, and numbers up to `unknown`."
+    text = pa.types.is_string(column.type)
+    unknowns = pc.equal(column, "") if text else pc.less_equal(column, unknown)
+    return pc.if_else(unknowns, None, column)
+
+
 def output_rows(rows: pa.RecordBatch, **added: pa.Array) -> pa.RecordBatch:
-    "Rows of `COMPARED_SCHEMA`: the columns of `rows`, those `added`, and unknown values elsewhere."
+    "Rows of `COMPARED_SCHEMA`: the columns of `rows`, those `added`, and null elsewhere."
     columns, empty = [], np.zeros(rows.num_rows + 1, np.int64)
     for field in COMPARED_SCHEMA:
-        unknown = "" if pa.types.is_string(field.type) else -1
         if field.name in added:
             columns.append(added[field.name].cast(field.type))
         elif pa.types.is_list(field.type):
             values = pa.array([], field.type.value_type)
             columns.append(pa.ListArray.from_arrays(empty, values, field.type))
-        elif field.name in rows.schema.names:
-            columns.append(rows[field.name].fill_null(unknown))
+        elif field.name not in rows.schema.names:
+            columns.append(pa.nulls(rows.num_rows, field.type))
+        elif field.name in ("group", "position"):           # may be empty; 0 = the whole file
+            columns.append(rows[field.name])
         else:
-            columns.append(pa.repeat(pa.scalar(unknown, field.type), rows.num_rows))
+            columns.append(_known(rows[field.name], 0 if field.name == "moment" else -1))
     return pa.RecordBatch.from_arrays(columns, schema=COMPARED_SCHEMA)

@@ -27,7 +27,7 @@ def need_lists(found: Iterable[Need], groups: int) -> pa.ListArray:
     "The needs of each of `groups` groups, as a column of lists."
     lists = [[] for _ in range(groups)]
     for need in found:
-        lists[need.group].append(need._asdict())
+        lists[need.group].append(need._asdict() | {"strategy": need.strategy or None})
     return pa.array(lists, COMPARED_SCHEMA.field("needs").type)
 
 # %% ../../nbs/62_fleet_kernel.ipynb #ba3ce228

@@ -4,12 +4,13 @@
 
 # %% auto #0
 __all__ = ['REQUIRED_COLUMNS', 'rows_of_groups', 'is_parquet', 'check_type', 'count_rows', 'Inputs', 'as_list', 'open_inputs',
-           'file_address', 'input_frame']
+           'file_address', 'input_frame', 'pick_moments']
 
 # %% ../../nbs/64_fleet_sources.ipynb #2b7e4a77
 import os
 import re
 from collections.abc import Iterable
+from datetime import UTC, datetime
 from functools import reduce
 from pathlib import Path
 from typing import NamedTuple
@@ -98,10 +99,11 @@ class Inputs(NamedTuple):
     "Everything that a job reads."
     groups: pa.Table  # groups read in this process, as rows
     parquet: tuple[str, ...]  # files and addresses for Spark to read
-    parquet_rows: int  # the number of rows in the files; of addresses it is not known
+    parquet_rows: int | None  # the number of rows in them; None = there are addresses
     rejects: list[Reject]
     ignored: list[Ignored]
     rows: dict[str, int]  # rows of text: read, used, rejected
+    at: str = "latest"  # the moments to use: latest, all, or the latest not after a time
 
 # %% ../../nbs/64_fleet_sources.ipynb #1746505d
 def as_list(inputs) -> list:
@@ -127,29 +129,34 @@ def _split(inputs):
     return text, files, addresses
 
 
-def _read_text(text, others):
+def _read_text(text, others, at):
     "The groups in all text inputs; text without a group is ignored if there are other inputs."
     try:
-        return read_groups(text if len(text) != 1 else text[0]) if text else Groups({})
+        return read_groups(text if len(text) != 1 else text[0], **({} if at == 'latest' else {'at': at})) if text else Groups({})
     except SnapshotError as error:
         if not others:
             raise
         return Groups({}, ignored=[Ignored(shown(str(one)), 0, "text", str(error)) for one in text])
 
 # %% ../../nbs/64_fleet_sources.ipynb #f82a096f
-def open_inputs(inputs, schema: pa.Schema = NARROW_GROUP_SCHEMA) -> Inputs:
+def open_inputs(inputs, schema: pa.Schema = NARROW_GROUP_SCHEMA, at: str = "latest") -> Inputs:
     "What is in `inputs` (paths, addresses, streams, text), for a job that reads rows of `schema`."
     inputs = as_list(inputs)
     if not inputs:
         raise FleetError("a job must have an input (got none)")
+    if at not in ("latest", "all") and _time_order(at)[0] < 2:
+        raise FleetError(f"at must be latest, all or a time in ISO 8601 (got {shown(at)})")
     text, files, addresses = _split(inputs)
-    groups = _read_text(text, files + addresses)
+    groups = _read_text(text, files + addresses, at)
     paths = [one for one in text if isinstance(one, str) and "\n" not in one]
     rows, rejects = rows_of_groups(groups.values(), " ".join(paths), schema)
     count = sum(count_rows(file, schema) for file in files)
+    if not (groups or groups.rejects or count or addresses):
+        raise FleetError("inputs must hold a group (got none)")
     ignored = [entry for entry in groups.ignored if entry.kind != "parquet"]
-    return Inputs(rows, (*files, *addresses), count, groups.rejects + rejects, ignored,
-                  {"read": groups.read, "used": groups.used, "rejected": groups.rejected})
+    return Inputs(rows, (*files, *addresses), None if addresses else count,
+                  groups.rejects + rejects, ignored,
+                  {"read": groups.read, "used": groups.used, "rejected": groups.rejected}, at)
 
 # %% ../../nbs/64_fleet_sources.ipynb #a9f1c837
 def file_address(path: str | os.PathLike) -> str:
@@ -168,7 +175,8 @@ def _parquet_frame(spark, inputs):
               (F.col("_metadata.row_index") + 1).alias("position")]
     paths = map(_path_for_spark, inputs.parquet)
     schema = pa.schema([field for field in inputs.groups.schema if field not in ORIGIN_FIELDS])
-    return spark.read.schema(spark_schema(schema)).parquet(*paths).select(*origin, *schema.names)
+    reader = spark.read.schema(spark_schema(schema)).option("recursiveFileLookup", "true")
+    return reader.parquet(*paths).select(*origin, *schema.names)
 
 
 def input_frame(spark, inputs: Inputs):
@@ -177,3 +185,51 @@ def input_frame(spark, inputs: Inputs):
     if inputs.groups.num_rows or not frames:
         frames.append(spark.createDataFrame(inputs.groups, spark_schema(inputs.groups.schema)))
     return reduce(lambda one, other: one.unionByName(other), frames)
+
+# %% ../../nbs/64_fleet_sources.ipynb #572e2be3
+def _time_order(time):
+    try:
+        found = datetime.fromisoformat(time)
+        return 2, (found if found.tzinfo else found.replace(tzinfo=UTC)).timestamp(), time
+    except ValueError:
+        return int(time != ""), 0.0, time
+
+
+def _time_places(frame, at):
+    "The times in a frame that are not after `at`, as a small frame with their places in order."
+    times = {row.time for row in frame.select("time").distinct().collect()}
+    if at not in ("latest", "all"):
+        times = {time for time in times if time and _time_order(time) <= _time_order(at)}
+    table = pa.table({"time": pa.array(sorted(times, key=_time_order), pa.string()),
+                      "place": pa.array(range(len(times)), pa.int64())})
+    return frame.sparkSession.createDataFrame(table)
+
+# %% ../../nbs/64_fleet_sources.ipynb #3b489a26
+_KEY = {"cluster": "''", "group": "concat(source, ' ', position)", "time": "''", "moment": "0"}
+
+
+def pick_moments(frame, at: str = "latest") -> tuple:
+    """The frame with the moments that are wanted, and the rows that repeat a key, with reasons.
+
+    In the first, `other` marks the rows of other moments and `repeated` the repeated rows.
+    """
+    from pyspark.sql import Window, functions as F
+    key = [F.expr(f"coalesce({name}, {unknown})") for name, unknown in _KEY.items()]
+    several = frame.groupBy(*key[:2]).count().where("count > 1")
+    if at in ("latest", "all") and several.isEmpty():
+        return frame.selectExpr("*", "false AS other", "false AS repeated"), None
+    of_group, same = Window.partitionBy(*key[:2]), Window.partitionBy(*key)
+    place = F.struct("place", key[3])
+    frame = frame.withColumn("time", key[2])
+    frame = frame.join(F.broadcast(_time_places(frame, at)), "time", "left")
+    wanted = F.lit(True) if at == "all" else place == F.max(place).over(of_group)
+    frame = frame.withColumns({
+        "other": ~(F.col("place").isNotNull() & wanted),
+        "repeated": F.row_number().over(same.orderBy("source", "position")) > 1,
+        "first": F.min(F.struct("source", "position")).over(same)})
+    words = ("regexp_replace(concat('group ', `group`, ': a group must be given once for a moment "
+             "(got it in ', first.source, ', row ', first.position, ', too)'), "
+             r"'[\\p{C}\\p{Zl}\\p{Zp}]', '?')")
+    repeated = frame.where("repeated AND NOT other").selectExpr(
+        "source", "position", f"{words} AS reason")
+    return frame, repeated

@@ -379,7 +379,7 @@ def summary_entry(line: str) -> tuple[str, str] | None:
     layout = match and layout_of(line)
     return match.groups() if match and (layout is None or layout.kind == "other") else None
 
-
+# %% ../../nbs/40_snapshot_formats.ipynb #03a1e0f1
 def summary_row(summary: Mapping[str, str]) -> StateRow:
     "The row that a summary is. Raises `ValueError`."
     members = _number(summary.get("MEMBERS", ""), "MEMBERS")
@@ -393,7 +393,8 @@ def _entry(document, key, kind, default=None):
     "The entry of a JSON object, of this type. Raises `ValueError`."
     value = document.get(key) if isinstance(document, Mapping) else None
     value = default if value is None else value
-    if not isinstance(value, kind) or isinstance(value, bool) or kind is int and not -1 <= value < 10**18:
+    right = isinstance(value, kind) and not isinstance(value, bool)
+    if not right or kind is int and (value < -1 or len(str(value)) > 18):
         raise ValueError(f"{key} must be {JSON_TYPES[kind]} (got {excerpt(repr(value))})")
     return value
 

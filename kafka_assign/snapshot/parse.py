@@ -40,16 +40,16 @@ class OffsetsTable(NamedTuple):
 COLUMN_TYPES = np.int32, np.int32, np.int64, np.int64, np.int32, np.int64
 
 # %% ../../nbs/42_snapshot_parse.ipynb #23a1e0a1
-def _numbering():
-    "A dict that numbers its keys when they are first looked up."
-    return defaultdict(count().__next__)
-
-
 class TableStart(NamedTuple):
     "Where a table begins."
     kind: str  # one of `PARSED_KINDS`
     place: Place
     position: int  # of the header, through all sources
+
+# %% ../../nbs/42_snapshot_parse.ipynb #23a1e0a7
+def _numbering():
+    "A dict that numbers its keys when they are first looked up."
+    return defaultdict(count().__next__)
 
 
 class ParsedTables:

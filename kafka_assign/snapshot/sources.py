@@ -6,7 +6,7 @@
 __all__ = ['BLOCK_BYTES', 'FEWEST_LINES', 'LONGEST_NAMES', 'MOST_COLUMNS', 'LINE_PREFIXES', 'PREFIXED_HEADER', 'TIME_IN_NAME',
            'FILE_ENDING', 'KIND_IN_NAME', 'IGNORED_KINDS', 'JSON_BEGINS', 'SnapshotError', 'NoText', 'Origin',
            'without_prefixes', 'origins', 'clusters_of', 'time_in_name', 'instant', 'end_of', 'group_in_file_name',
-           'Place', 'place_of', 'Reject', 'Ignored', 'weightiest', 'Account', 'begins_like_json', 'json_values']
+           'Place', 'origin_place', 'Reject', 'Ignored', 'weightiest', 'Account', 'begins_like_json', 'json_values']
 
 # %% ../../nbs/41_snapshot_sources.ipynb #13a1f0c4
 import codecs
@@ -160,7 +160,7 @@ def time_in_name(name: str) -> str:
         return time.isoformat() + (utc or "") if rest[2] else time.date().isoformat()
     return ""
 
-
+# %% ../../nbs/41_snapshot_sources.ipynb #13a1e0ae
 def instant(time: str) -> datetime | None:
     "The moment that a text in ISO 8601 names (in UTC, unless it says otherwise); None if it is something else."
     try:
@@ -169,7 +169,7 @@ def instant(time: str) -> datetime | None:
         return None
     return found if found.tzinfo else found.replace(tzinfo=timezone.utc)
 
-
+# %% ../../nbs/41_snapshot_sources.ipynb #13a1e0af
 def end_of(time: str) -> datetime | None:
     "The last moment that a text names: a date names the whole day. None if it is no ISO 8601."
     first = instant(time)
@@ -202,8 +202,8 @@ class Place(NamedTuple):
         "The name of the file without the kind of output."
         return KIND_IN_NAME.sub("", FILE_ENDING.sub("", os.path.basename(self.name)))
 
-
-def place_of(origin: Origin, time: str, file: int) -> Place:
+# %% ../../nbs/41_snapshot_sources.ipynb #13a1e0b0
+def origin_place(origin: Origin, time: str, file: int) -> Place:
     "The place of an origin; `time`: the one that the caller names, if any."
     name, folder = os.path.basename(origin.name), os.path.basename(origin.folder)
     return Place(origin.name, origin.folder, time or time_in_name(name) or time_in_name(folder), file)

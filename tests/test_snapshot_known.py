@@ -31,7 +31,9 @@ MARKED = {
 def subscription(member):
     """The topics to which a member subscribes; some subscribe by a regular expression."""
     topics = member["subscription"]
-    return [t for t in TRUTH["topics"] if re.fullmatch(topics.removeprefix("regex:"), t)] if isinstance(topics, str) else topics
+    if isinstance(topics, str):
+        return [topic for topic in TRUTH["topics"] if re.fullmatch(topics.removeprefix("regex:"), topic)]
+    return topics
 
 
 def true_group(name):
@@ -45,10 +47,11 @@ def true_group(name):
                            for topic, by in columns[column].items()}
     counts = {topic: len(ends) for topic, ends in columns["end"].items()}
     committed = {(t, int(p)): offset for t, by in truth["committed"].items() for p, offset in by.items()}
-    owned = {m["member_id"]: [(t, p) for t, numbers in (m["target"] or m["owned"]).items() for p in numbers]
-             for m in truth["members"]}
-    members = [Member(m["member_id"], subscription(m), instance_id=m["instance_id"], client_id=m["client_id"],
-                      owned=owned[m["member_id"]]) for m in truth["members"]]
+    members = []
+    for m in truth["members"]:
+        owned = [(topic, p) for topic, numbers in (m["target"] or m["owned"]).items() for p in numbers]
+        members.append(Member(m["member_id"], subscription(m), owned=owned, instance_id=m["instance_id"],
+                              client_id=m["client_id"]))
     return Group(counts, members, committed=committed, **columns)
 
 

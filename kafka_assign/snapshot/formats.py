@@ -34,8 +34,8 @@ TABLE_KINDS: Sequence[tuple[str, Sequence[str]]] = (
 PARSED_KINDS = "offsets", "members", "state"
 WHY_NOT_PARSED: Mapping[str, str] = {
     "share": "share groups have no assignment of partitions to members",
-    "list": "a list of groups says nothing about topics and members",
-    "other": "no table that tells which member owns what",
+    "list": "a list of groups says nothing about topics and members, use --describe --all-groups",
+    "other": "no table that tells which member owns what, use --describe",
 }
 
 

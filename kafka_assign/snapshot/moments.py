@@ -197,7 +197,7 @@ def time_order(time: str) -> tuple:
 
 # %% ../../nbs/43_snapshot_moments.ipynb #53a1f0d3
 def _contents(tables, rows, outputs):
-    "The contents of these outputs."
+    "The contents of these outputs; `outputs`: the table of each."
     wanted, offsets = set(outputs), [i for i in outputs if tables.starts[outputs[i]].kind == "offsets"]
     descriptions = list(tables.descriptions)
     members = ((descriptions[number][0], row) for number, row, _ in tables.members)
@@ -206,22 +206,42 @@ def _contents(tables, rows, outputs):
     return shown | (_offsets_contents(tables, rows, offsets) if offsets else {})
 
 
+def _repeated(tables, by_group, table_of):
+    "The outputs of a kind that their group has several of, and the table of each."
+    found = {}
+    for outputs in by_group.values():
+        kinds = [tables.starts[table_of[output]].kind for output in outputs]
+        if len({*kinds}) < len(kinds):
+            found |= {output: table_of[output] for output, kind in zip(outputs, kinds) if kinds.count(kind) > 1}
+    return found
+
+
+def _is_one_moment(starts):
+    "Whether outputs that start so are one moment in any case: of different kinds, in one folder, at one time."
+    if len(starts) == 1:
+        return True
+    kinds, places = {start.kind for start in starts}, [start.place for start in starts]
+    times = {place.time for place in places} - {""}
+    return len(kinds) == len(starts) and len(times) < 2 and len({place.folder for place in places}) == 1
+
+
 def moments_of(tables: ParsedTables, rows: OffsetsTable) -> list[Moment]:
     "The moments of all groups, those of a group next to each other, the earliest first; `rows`: the rows of offsets."
     by_group, table_of = defaultdict(list), {}
     for (table, group), output in tables.outputs.items():
         by_group[group].append(output)
         table_of[output] = table
-    several = {output: table_of[output] for outputs in by_group.values() if len(outputs) > 1 for output in outputs}
-    contents, moments = _contents(tables, rows, several) if several else {}, []
+    repeated = _repeated(tables, by_group, table_of)
+    contents, moments = _contents(tables, rows, repeated) if repeated else {}, []
     for group, outputs in by_group.items():
         starts = [tables.starts[table_of[output]] for output in outputs]
-        if len(outputs) > 1:
-            moments += moments_of_group(group, [
-                (output, start, contents[output]) for output, start in zip(outputs, starts)])
+        if _is_one_moment(starts):
+            time = max(start.place.time for start in starts)
+            moments.append(Moment(group, time, {}, outputs, {starts[0].place.folder}, ()))
         else:
-            place = starts[0].place
-            moments.append(Moment(group, place.time, {}, outputs, {place.folder}, ()))
+            moments += moments_of_group(group, [
+                (output, start, contents.get(output) or Content(output, {}))
+                for output, start in zip(outputs, starts)])
     return moments
 
 # %% ../../nbs/43_snapshot_moments.ipynb #63a1e0a4

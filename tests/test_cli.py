@@ -655,6 +655,20 @@ def test_fleet_without_its_extra(monkeypatch, tmp_path):
 
 
 @pytest.mark.needs("spark", "java")
+def test_fleet_interrupted_in_a_line(tmp_path):
+    words = ["fleet", "compare", str(SAMPLES), "-o", str(tmp_path / "runs")]
+    with subprocess.Popen([sys.executable, "-c", MAIN, *words], stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                          env=os.environ | {"PYTHONPATH": str(ROOT)}, start_new_session=True) as process:
+        while b"comparing " not in process.stderr.readline():
+            assert process.poll() is None
+        os.killpg(process.pid, signal.SIGINT)
+        out, err = process.communicate(timeout=120)
+    assert (process.returncode, out) == (130, b"") and b"Traceback" not in err
+    assert err.splitlines()[-1] == b"kafka-assign: interrupted"
+    assert not [path for path in (tmp_path / "runs").iterdir() if not path.name.startswith(".")]
+
+
+@pytest.mark.needs("spark", "java")
 def test_fleet_compare(tmp_path):
     (tmp_path / "in").mkdir()
     (tmp_path / "in" / "bad.txt").write_text(TWO + "search   clicks  1          5\n")

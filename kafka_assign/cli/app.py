@@ -7,6 +7,7 @@ __all__ = ['DONE', 'HOLDS', 'UNUSABLE', 'INTERRUPTED', 'PIPE_CLOSED', 'program',
            'compare_command', 'assign_command', 'rank_command', 'strategies_command', 'fleet_compare_command', 'main']
 
 # %% ../../nbs/74_cli.ipynb #1bf6d1d2
+import logging
 import os
 import sys
 from contextlib import nullcontext, redirect_stdout
@@ -304,4 +305,5 @@ def main() -> None:
     for stream in (sys.stdout, sys.stderr):
         stream.reconfigure(errors="backslashreplace")
     sys.path.append("")
+    logging.disable()               # Spark's and our own modules log tracebacks
     program()

@@ -147,6 +147,27 @@ def test_proofs_in_all_forms():
     assert [(row["member"], int(row["level"]), int(row["price"])) for row in rows] == list(zip(sticky, level, price))
 
 
+def test_no_moves_are_claimed_where_owners_are_unknown():
+    members = """\
+GROUP  CONSUMER-ID  HOST  CLIENT-ID  #PARTITIONS
+web    a-1          /h    a          3
+web    b-1          /h    b          1
+"""
+    document = json.dumps({"name": "web", "topics": {"t": 4}, "members": [
+        {"id": f"{name}-1", "topics": ["t"], "counted": count} for name, count in (("a", 3), ("b", 1))]})
+    for form in ("table", "json", "csv"):
+        assert not re.search(r"\bt\b.*\b[ab]-1", run(f"compare - -s range --moves --format {form}", document).out)
+    [group] = json.loads(run("compare - -s range --moves --format json", document).out)
+    row = group["rows"][1]
+    assert [row[key] for key in ("moves", "kept", "moved", "placed", "max_load")] == [None, None, None, None, 2]
+    assert group["rows"][0]["max_load"] == 3 and "owners are unknown" in group["notes"][0]
+    done = run("compare - -s range --fail-if 'moved>1'", document)
+    assert done.code == 3 and "web: moved>1 cannot be judged: moved is not known" in done.err
+    done = run("compare - --fail-if 'moved>1' -s range", members)
+    assert done.code == 3 and "cannot be judged: topics and owners are unknown" in done.err
+    assert re.search(r"(?m)^partitions  4$", done.out) and re.search(r"(?m)^current +1 +3 ", done.out)
+
+
 def test_every_group_has_its_proof():
     done = run("compare - -s sticky --prove --moves", TWO)
     assert (done.code, done.out.count("\nsticky: no assignment is flatter"), done.out.count("Checked by")) == (0, 2, 2)

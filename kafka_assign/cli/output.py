@@ -191,9 +191,11 @@ def figures(comparison: Comparison) -> list[dict]:
 
 # %% ../../nbs/73_cli_output.ipynb #1503b91c
 def owner_changes(assignment: Assignment) -> Iterator[dict]:
-    "Each partition whose owner changes: `strategy topic partition from to`; None = no owner."
+    """Each partition whose owner changes: `strategy topic partition from to`; None = no owner.
+    None are listed if the owners of the group are not known."""
     group, names = assignment.group, [*assignment.group.members, None]
-    for at in (assignment.owner != group.previous).nonzero()[0].tolist():
+    changes = (assignment.owner != group.previous) & (group.counted is None)
+    for at in changes.nonzero()[0].tolist():
         owners = names[group.previous[at]], names[assignment.owner[at]]
         yield dict(zip(OWNER_CHANGE, (assignment.strategy, *group.at(at), *owners)))
 
@@ -324,8 +326,9 @@ def comparison_document(comparison: Comparison, moves: bool = False,
     rows, found = figures(comparison), proofs(comparison) if prove else {}
     for row, (name, assignment) in zip(rows[1:], comparison.assignments.items()):
         if moves:
-            row["moves"] = [{key: one[key] for key in OWNER_CHANGE[1:]}
-                            for one in owner_changes(assignment)]
+            found_moves = [{key: one[key] for key in OWNER_CHANGE[1:]}
+                           for one in owner_changes(assignment)]
+            row["moves"] = found_moves if comparison.group.counted is None else None
         if prove:
             proof = found.get(name)
             row["proof"] = ({"holds": False, "reason": proof} if isinstance(proof, str)

@@ -230,6 +230,8 @@ def test_the_broker_assigns_groups_of_type_consumer():
     rows = rank(lagging(type="consumer"))
     assert kinds(rows) == [2, 3, 4] and {row["strategy"] for row in rows} == {None}
     assert {row["remedy"] for row in rows} == {BROKER_ASSIGNS}
+    [crowded] = rank(Group({"t": 1}, dict.fromkeys("abc", ["t"]), owned={"a": [("t", 0)]}, type="consumer"))
+    assert crowded["remedy"] == "no strategy helps: 2 members fewer, or more partitions"
 
 
 def test_remedies_say_where_a_strategy_comes_from():
@@ -266,6 +268,27 @@ def test_moments_are_kept_apart():
     rows = rank([lagging(name="g", moment=2), lagging(name="g", moment=1), lagging(name="g", time="2026-11-20")])
     assert [(row["rank"], row["time"], row["moment"]) for row in rows[::3]] == [
         (1, None, 1), (2, None, 2), (3, "2026-11-20", None)]
+
+
+def fixed(name, owner):
+    """A strategy that always gives this answer."""
+    return Strategy(name, lambda group: np.array(owner))
+
+
+def test_twice_the_least_lag_is_no_cure():
+    group = Group({"t": 4, "u": 1}, dict.fromkeys("abcd", ["t", "u"]), lag={"t": [10] * 4, "u": [0]},
+                  owned={"a": [("t", n) for n in range(4)], "d": [("u", 0)]})
+    ways = [fixed("twice", [0, 0, 1, 2, 3]), fixed("best", [0, 3, 1, 2, 3])]
+    lag = {row["kind"]: row for row in rank(group, ways)}[4]
+    assert lag["strategy"] == "best" and lag["reason"] == "one member lags 40 records behind, 10 would do"
+
+
+def test_a_cure_without_idle_members_goes_before_one_with_fewer_moves():
+    group = Group({"t": 4}, dict.fromkeys("ab", ["t"]), owned={"a": [("t", 0), ("t", 1), ("t", 2)]})
+    idle, split = fixed("idle", [0, 0, 0, 0]), fixed("split", [0, 0, 1, 1])
+    assert rank(group, [idle, split])[0]["remedy"] == "split: 1 move, 1 placed"
+    words = "idle: 0 moves, 1 placed; leaves 1 idle member that could take partitions"
+    assert rank(group, [idle])[0]["remedy"] == words
 
 
 def test_a_strategy_of_the_broker_is_no_remedy():

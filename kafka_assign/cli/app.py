@@ -83,9 +83,8 @@ def about(version: Annotated[bool, typer.Option(
 
     An assignment strategy decides which member of a group gets which partitions of the
     topics that the members subscribe to. These commands take groups as Kafka's own tool
-    prints them, and show what strategies would do to them. They do not connect to a
-    broker and change nothing. Exit codes: 0 done, 1 a --fail-if condition holds,
-    2 wrong usage, 3 input could not be used, wholly or in part.
+    prints them, and show what strategies would do to them; no broker is needed. Exit
+    codes: 0 done, 1 a --fail-if condition holds, 2 wrong usage, 3 input not usable.
 
     \b
       kafka-assign compare --demo
@@ -108,7 +107,7 @@ lower, the better. `-` = does not apply or is not known.
 
 \b
   kafka-assign compare --demo
-  kafka-assign compare --demo --leave billing-2 --partitions orders=8
+  kafka-assign compare --demo --leave billing-2 --partitions orders=8 --wide
   kafka-assign compare --demo --join 2 --like billing-1 --fail-if 'moved>5'
   kafka-assign compare --demo --strategy sticky --prove
   kafka-assign compare describe.txt members.txt --strategy fair --moves
@@ -293,9 +292,8 @@ def fleet_compare_command(
                         progress=write_remark, at=at, everything=everything)
     show_run(run, form, output)
     rejects = run.table("rejects").to_pylist() if run.rejected else []
-    places = [place_shown(row["source"], row["position"]) for row in rejects]
-    write_remarks([f"{place}: {row['reason']}" for place, row in zip(places, rejects)],
-                  "in table rejects")
+    write_remarks([f"{place_shown(row['source'], row['position'])}: {row['reason']}"
+                   for row in rejects], "in table rejects")
     remark_on_ignored(run.counts["ignored"])
     raise typer.Exit(_code(False, run.rejected))
 

@@ -554,6 +554,8 @@ def test_ignored_files_of_a_folder_are_one_line():
     "rank x --at all --at all": "--at: must be given once",
     "fleet compare x -o y --joins a+b,c+d": "(got 'a+b,c+d')",
     "strategies --format json --format csv": "--format: must be given once",
+    "compare x --time yesterday": "'--time': must be a time in ISO 8601 (got 'yesterday')",
+    "rank x --at latst": "'--at': must be latest, or all, or a time in ISO 8601 (got 'latst')",
     "fleet compare x -o y -o z": "--output: must be given once", "compare --demo --reset never": "'earliest'",
     "fleet": "fleet --help", "fleet compare x": "--output", "fleet compare x -o y -s rnage": "did you mean 'range'?",
     "fleet comprae": "compare", "comprae --demo": "compare", "--nonsense": "--help"}.items())

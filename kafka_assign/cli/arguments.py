@@ -55,13 +55,16 @@ def _option(kind, names, form, words, **more):
         *names.split(), metavar=form, show_default=False, help=words, **more)]
 
 
-def _checked_moment(at: str) -> str:
-    "The value of `--at`, before anything is read."
-    if at not in ("latest", "all"):
-        from kafka_assign.snapshot.sources import end_of
-        if end_of(at) is None:
-            raise typer.BadParameter(f"must be latest, all, or a time in ISO 8601 (got {quoted(at)})")
-    return at
+def _time_or(*words):
+    "A check of the value of an option, before anything is read: a time, or one of these words."
+    def check(value: str) -> str:
+        if value not in words:
+            from kafka_assign.snapshot.sources import end_of
+            if end_of(value) is None:
+                forms = "".join(f"{word}, or " for word in words if word)
+                raise typer.BadParameter(f"must be {forms}a time in ISO 8601 (got {quoted(value)})")
+        return value
+    return check
 
 
 FILE = ("Output of kafka-consumer-groups.sh (--describe, --members --verbose, --state; one group "
@@ -82,11 +85,13 @@ OneStrategy = _option(str, "--strategy -s", "S", "The strategy, as in compare.",
 GroupNames = _option(Several, "--group -g", "G", "Only this group; repeatable.")
 GroupName = _option(One, "--group -g", "G", "The group, if the input holds several.")
 Cluster = _option(One, "--cluster", "C", "Name of the cluster. [default: the folder's name]")
-Time = _option(One, "--time", "T", "When the input was captured, as 2026-11-20T06:30:00Z. "
-               "[default: what the JSON, or the name of the file or folder, says]")
+Time = _option(str, "--time", "T", "When the input was captured, as 2026-11-20T06:30:00Z. "
+               "[default: what the JSON, or the name of the file or folder, says]",
+               callback=_time_or(""))
 MomentUsed = Annotated[str, typer.Option(
-    "--at", callback=_checked_moment, metavar="latest|all|TIME", help="Which moment of a group that the input holds "
-    "several times; TIME means the last one up to then.")]
+    "--at", metavar="latest|all|TIME", callback=_time_or("latest", "all"),
+    help="Which moment of a group that the input holds several times; TIME means the last one "
+    "up to then.")]
 Reset = _option(ResetRule | None, "--reset", None, "auto.offset.reset of the members: from where a "
                 "partition without a commit is read, and so how far the group lags on it. "
                 "[default: what JSON says, else latest]")

@@ -767,8 +767,6 @@ d = { 'settings': {'branch': 'main', 'doc_baseurl': '', 'doc_host': '', 'git_url
                                                                                        'kafka_assign/fleet/sources.py'),
                                             'kafka_assign.fleet.sources._split': ( 'fleet_sources.html#_split',
                                                                                    'kafka_assign/fleet/sources.py'),
-                                            'kafka_assign.fleet.sources._time_order': ( 'fleet_sources.html#_time_order',
-                                                                                        'kafka_assign/fleet/sources.py'),
                                             'kafka_assign.fleet.sources._time_places': ( 'fleet_sources.html#_time_places',
                                                                                          'kafka_assign/fleet/sources.py'),
                                             'kafka_assign.fleet.sources.as_list': ( 'fleet_sources.html#as_list',

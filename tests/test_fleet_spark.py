@@ -236,8 +236,9 @@ TIMES = ["", "2026-11-20", "2026-11-19T23:30:00-02:00", "2026-11-20T02:00Z"]
 
 @pytest.mark.parametrize("at, expected", [
     ("latest", [("g", TIMES[3], 4), ("h", None, 1)]),
-    ("all", [("g", None, 1), ("g", TIMES[2], 3), ("g", TIMES[1], 2), ("g", TIMES[3], 4), ("h", None, 1)]),
-    ("2026-11-20T01:45", [("g", TIMES[2], 3)]), ("2026-11-20", [("g", TIMES[1], 2)])])
+    ("all", [("g", TIMES[2], 3), ("g", TIMES[1], 2), ("g", TIMES[3], 4), ("g", None, 1), ("h", None, 1)]),
+    ("2026-11-20T01:45", [("g", TIMES[2], 3)]), ("2026-11-20", [("g", TIMES[3], 4)]),
+    ("2026-11-20T00:00Z", [("g", TIMES[1], 2)])])
 def test_moments_of_tables(spark, tmp_path, at, expected):
     """The latest is used, wherever it is; times in any form of ISO 8601; the others are counted."""
     for file, fleet in (("b", at_times(*TIMES)[::-1]), ("a", at_times("", name="h"))):
@@ -259,7 +260,7 @@ def test_rows_that_repeat_a_moment_are_rejects(spark, tmp_path):
     assert rejects.keys() == {("a.parquet", 1), ("a.parquet", 2), ("a.parquet", 4), ("b.parquet", 2)}
     for place in (("a.parquet", 4), ("b.parquet", 2)):
         assert rejects[place] == (f"group g?: a group must be given once for a moment "
-                                  f"(got it in file://{tmp_path}/a.parquet, row 3, too)")
+                                  f"(got it in file:{tmp_path}/a.parquet, row 3, too)")
 
 
 def test_folders_behind_an_address(spark, tmp_path):

@@ -683,6 +683,7 @@ d = { 'settings': {'branch': 'main', 'doc_baseurl': '', 'doc_host': '', 'git_url
                                         'kafka_assign.fleet.job.Run.rejected': ('fleet_job.html#run.rejected', 'kafka_assign/fleet/job.py'),
                                         'kafka_assign.fleet.job.Run.table': ('fleet_job.html#run.table', 'kafka_assign/fleet/job.py'),
                                         'kafka_assign.fleet.job.Run.tables': ('fleet_job.html#run.tables', 'kafka_assign/fleet/job.py'),
+                                        'kafka_assign.fleet.job._column': ('fleet_job.html#_column', 'kafka_assign/fleet/job.py'),
                                         'kafka_assign.fleet.job._compare': ('fleet_job.html#_compare', 'kafka_assign/fleet/job.py'),
                                         'kafka_assign.fleet.job._locked': ('fleet_job.html#_locked', 'kafka_assign/fleet/job.py'),
                                         'kafka_assign.fleet.job._write_all': ('fleet_job.html#_write_all', 'kafka_assign/fleet/job.py'),

@@ -134,7 +134,9 @@ class Run:
 
     def ranking(self, first: int | None = None) -> list[dict]:
         "The needs of the `first` groups that need attention (None = all), the most urgent first."
-        rows = self.table("attention").sort_by([("rank", "ascending"), ("kind", "ascending")])
+        rows = self.table("attention").sort_by([
+            ("rank", "ascending"), ("kind", "ascending"), ("affected", "descending"),
+            ("reason", "ascending")])
         return [row for row in rows.to_pylist() if first is None or row["rank"] <= first]
 
 # %% ../../nbs/65_fleet_job.ipynb #f2b9dcb4

@@ -7,12 +7,13 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+import sample_fleet
 from groups import groups
 from hypothesis import given
 from hypothesis import strategies as st
 from typer.testing import CliRunner
 
-from kafka_assign import Group, Member, StrategyError, compare, rank, ranking
+from kafka_assign import Group, Member, StrategyError, compare, rank, ranking, read_groups
 from kafka_assign.registry import Strategy, resolve
 from kafka_assign.build import MOST_PARTITIONS, GroupError
 from kafka_assign.cli.app import program
@@ -557,6 +558,17 @@ def test_other_tables_are_named(tmp_path):
     pq.write_table(pa.table({"group": [1], "members": [[1]], "topics": [[1]]}), tmp_path / "a.parquet")
     with pytest.raises(FleetError, match=r"group must be string \(got int64\)"):
         open_inputs(tmp_path)
+
+
+def test_the_generated_fleet_is_reproduced_and_needs_everything():
+    """The sample is what its script writes; it has needs of all kinds, and each curable kind has remedies."""
+    assert sample_fleet.FILE.read_text(encoding="utf-8") == "".join(sample_fleet.lines())
+    fleet = read_groups(sample_fleet.FILE)
+    assert len(fleet) == sample_fleet.GROUPS and {group.cluster for group in fleet.values()} == {"generated"}
+    needs = rank(fleet, joins=[["clicks", "impressions"]])
+    assert {row["kind"] for row in needs} == set(range(1, 9))
+    assert {row["kind"] for row in needs if row["strategy"]} == set(range(1, 6))
+    assert len({row["group"] for row in needs}) < len(fleet) / 2
 
 
 def test_only_whole_runs_are_read(tmp_path):

@@ -15,8 +15,9 @@ import pyarrow.compute
 import pyarrow.parquet as pq
 import pytest
 
-from kafka_assign import Group, compare
+from kafka_assign import Group, compare, rank, read_groups
 from kafka_assign.document import write_document
+from kafka_assign.fleet.codec import group_from_row
 from kafka_assign.fleet.kernel import compare_batches
 from kafka_assign.fleet.schemas import COMPARE_TABLES, NARROW_GROUP_SCHEMA, FleetError
 from kafka_assign.fleet.sources import rows_of_groups
@@ -24,6 +25,10 @@ from kafka_assign.fleet.sources import rows_of_groups
 pytestmark = pytest.mark.needs("spark", "java")
 
 ROOT = Path(__file__).resolve().parent.parent
+sys.path.insert(0, str(ROOT / "benchmarks"))
+
+from fleets import fleet  # noqa: E402
+
 STRATEGIES = ["range", "roundrobin", "fair", "lag"]
 HOSTILE = ["<script>alert(1)</script>", "[red]x[/b]", "\x1b[2J", "a\nb", "\u202eb", "n" * 249, "'; --", "\U0001F600",
            "\uff41"]
@@ -115,6 +120,17 @@ def test_the_ranking(spark, tmp_path):
     assert {row["strategy"] for row in ranking if types[row["cluster"], row["group"]] == "consumer"} == {None}
 
 
+@pytest.mark.parametrize("everything", [False, True])
+def test_the_ranking_of_a_plain_process(spark, tmp_path, everything):
+    """`rank` and the job say the same of 1,000 groups, all needs and remedies in one order."""
+    rows = fleet(1_000, 30).to_pylist()
+    pq.write_table(pa.Table.from_pylist(rows, NARROW_GROUP_SCHEMA), tmp_path / "fleet.parquet", row_group_size=100)
+    run = run_of(tmp_path / "fleet.parquet", tmp_path / "runs", spark=spark, everything=everything)
+    plain = rank(map(group_from_row, rows), STRATEGIES, everything=everything)
+    assert run.ranking() == plain and len(plain) > 200
+    assert len({row["kind"] for row in plain}) > 3
+
+
 def test_all_inputs_at_once(spark, tmp_path):
     """Text with a bad line, JSON Lines, and Parquet with rows that cannot be used: everything is accounted for."""
     folder = tmp_path / "inputs"
@@ -192,8 +208,11 @@ def test_hostile_paths(spark, tmp_path):
 
 
 def test_samples(spark, tmp_path):
-    run = run_of(ROOT / "samples", tmp_path / "runs", spark=spark, strategies=None)
+    """Real captures and generated groups: everything is used, and the ranking is that of a plain process."""
+    joins = [["clicks", "impressions"]]
+    run = run_of(ROOT / "samples", tmp_path / "runs", spark=spark, strategies=None, joins=joins)
     assert run.counts["rows"]["rejected"] == 0 and run.counts["groups"]["used"] == len(run.table("groups"))
+    assert run.ranking() == rank(read_groups(ROOT / "samples"), joins=joins)
     assert json.loads((run.path / "run.json").read_text())["strategies"] == run.manifest["strategies"]
 
 

@@ -182,8 +182,8 @@ def select_tables(compared, labels: Sequence[str]) -> tuple:
     tables = {
         "groups": used, "results": used.selectExpr(*key, "inferred", "inline(results)"),
         "attention": ranked.selectExpr("rank", *key, "inline(needs)"),
-        "rejects": compared.observe(retried, *counts).where("reject IS NOT NULL").selectExpr(
-            "source", "position", "reject AS reason"),
+        "rejects": compared.observe(retried, *counts).where("reject IS NOT NULL").select(
+            "source", "position", _column("rejects", "reason", "reject")),
         "ignored": compared.where("ignored IS NOT NULL").select(
             _column("ignored", "source", _PLAIN_SOURCE), "position",
             _column("ignored", "kind", "ignored"), _column("ignored", "reason", _SHARED),

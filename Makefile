@@ -14,8 +14,8 @@ help:
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-10s %s\n", $$1, $$2 }' Makefile
 
 run: spark java  ## rank the sample groups: which of them need attention, and why
-	@echo "kafka-assign fleet compare samples/ -o runs"
-	@kafka-assign fleet compare samples/ -o runs
+	@echo "kafka-assign fleet compare samples/ -o runs --joins clicks+impressions"
+	@kafka-assign fleet compare samples/ -o runs --joins clicks+impressions
 
 test: spark java dev pages  ## run every notebook, then everything in tests/
 	@echo "pytest tests"

@@ -7,12 +7,13 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+import sample_fleet
 from groups import groups
 from hypothesis import given
 from hypothesis import strategies as st
 from typer.testing import CliRunner
 
-from kafka_assign import Group, Member, StrategyError, compare, rank, ranking
+from kafka_assign import Group, Member, StrategyError, compare, rank, ranking, read_groups
 from kafka_assign.registry import Strategy, resolve
 from kafka_assign.build import MOST_PARTITIONS, GroupError
 from kafka_assign.cli.app import program
@@ -30,6 +31,7 @@ HOSTILE = ["<script>alert(1)</script>", "[red]x[/b]", "\x1b[2J", "a\nb", "\u202e
 
 COLUMNS = ["topic_offsets", "member_offsets", "partitions", "missing", "subscriber_offsets", "subscribers", "turn",
            "previous", "listed"]
+OPTIONAL = ["racks", "counted"]
 
 
 def batch_of(rows):
@@ -72,7 +74,7 @@ def test_racks_decode_to_the_same_racks(fleet):
 def test_a_group_survives_its_row(group):
     again = group_from_row(row_from_group(group))
     assert row_from_group(again) == row_from_group(group)
-    for name in [*COLUMNS, "racks", *(["lag"] if group.columns.size else [])]:
+    for name in [*COLUMNS, *OPTIONAL, *(["lag"] if group.columns.size else [])]:
         assert same_content(getattr(again.columns, name), getattr(group.columns, name)), name
     assert [again.details[at].id for at in again.listed] == [group.details[at].id for at in group.listed]
     assert decode_rows(table_of([group]))[0].group(0).replace(name="") == again.replace(name="")
@@ -93,11 +95,11 @@ MESSY_TOPIC = st.none() | st.fixed_dictionaries(
         "racks": lists_of(lists_of(NAME))})
 MESSY_MEMBER = st.none() | st.fixed_dictionaries(
     {"id": NAME}, optional={
-        "topics": lists_of(NAME), "generation": GENERATION, "instance_id": NAME, "rack": NAME,
+        "topics": lists_of(NAME), "generation": GENERATION, "counted": GENERATION, "instance_id": NAME, "rack": NAME,
         "owned": lists_of(st.none() | st.fixed_dictionaries({"topic": NAME, "partitions": lists_of(NUMBER)}))})
 MESSY_ROW = st.fixed_dictionaries(
     {"group": st.just("g") | NAME}, optional={
-        "type": TYPE, "generation": GENERATION, "members": lists_of(MESSY_MEMBER),
+        "type": TYPE, "generation": GENERATION, "moment": GENERATION, "members": lists_of(MESSY_MEMBER),
         "topics": lists_of(MESSY_TOPIC)})
 
 
@@ -115,10 +117,24 @@ def test_masks_and_words_agree_on_what_a_valid_row_is(rows):
     theirs = side_by_side([group.columns for group in good])
     for name in COLUMNS:
         assert getattr(batch.columns, name).tolist() == getattr(theirs, name).tolist(), name
+    assert same_content(batch.columns.counted, theirs.counted)
     if batch.columns.lag is not None or theirs.lag is not None:
         unknown = np.full(theirs.size, -1)
         ours = unknown if batch.columns.lag is None else batch.columns.lag
         assert ours.tolist() == (unknown if theirs.lag is None else theirs.lag).tolist()
+
+
+def test_counts_of_members_and_numbers_of_moments_survive():
+    members = [Member("a", ["t"], counted=3), Member("b", ["t"], counted=0)]
+    fleet = [Group({"t": 4}, {"c": ["t"]}, name="plain"), Group({"t": 4}, members, name="counted", moment=2)]
+    rows = [row_from_group(group) for group in fleet]
+    assert [row["moment"] for row in rows] == [None, 2] and [group_from_row(row) for row in rows] == fleet
+    batch, _ = decode_rows(batch_of(rows))
+    assert batch.columns.counted.tolist() == [-1, 3, 0]
+    counted = compared(batch_of(rows), ["range"])[1]
+    current, ranged = counted["results"]
+    assert counted["moment"] == 2 and (current["max_load"], current["moved"]) == (3, None)
+    assert (ranged["max_load"], ranged["moved"]) == (2, None)
 
 
 @given(st.permutations(["a", "B", "c1", "c10"]), st.permutations(["z", "y", "x"]))
@@ -542,6 +558,17 @@ def test_other_tables_are_named(tmp_path):
     pq.write_table(pa.table({"group": [1], "members": [[1]], "topics": [[1]]}), tmp_path / "a.parquet")
     with pytest.raises(FleetError, match=r"group must be string \(got int64\)"):
         open_inputs(tmp_path)
+
+
+def test_the_generated_fleet_is_reproduced_and_needs_everything():
+    """The sample is what its script writes; it has needs of all kinds, and each curable kind has remedies."""
+    assert sample_fleet.FILE.read_text(encoding="utf-8") == "".join(sample_fleet.lines())
+    fleet = read_groups(sample_fleet.FILE)
+    assert len(fleet) == sample_fleet.GROUPS and {group.cluster for group in fleet.values()} == {"generated"}
+    needs = rank(fleet, joins=[["clicks", "impressions"]])
+    assert {row["kind"] for row in needs} == set(range(1, 9))
+    assert {row["kind"] for row in needs if row["strategy"]} == set(range(1, 6))
+    assert len({row["group"] for row in needs}) < len(fleet) / 2
 
 
 def test_only_whole_runs_are_read(tmp_path):

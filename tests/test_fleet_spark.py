@@ -15,8 +15,9 @@ import pyarrow.compute
 import pyarrow.parquet as pq
 import pytest
 
-from kafka_assign import Group, compare
+from kafka_assign import Group, compare, rank, read_groups
 from kafka_assign.document import write_document
+from kafka_assign.fleet.codec import group_from_row
 from kafka_assign.fleet.kernel import compare_batches
 from kafka_assign.fleet.schemas import COMPARE_TABLES, NARROW_GROUP_SCHEMA, FleetError
 from kafka_assign.fleet.sources import rows_of_groups
@@ -24,6 +25,10 @@ from kafka_assign.fleet.sources import rows_of_groups
 pytestmark = pytest.mark.needs("spark", "java")
 
 ROOT = Path(__file__).resolve().parent.parent
+sys.path.insert(0, str(ROOT / "benchmarks"))
+
+from fleets import fleet  # noqa: E402
+
 STRATEGIES = ["range", "roundrobin", "fair", "lag"]
 HOSTILE = ["<script>alert(1)</script>", "[red]x[/b]", "\x1b[2J", "a\nb", "\u202eb", "n" * 249, "'; --", "\U0001F600",
            "\uff41"]
@@ -115,6 +120,17 @@ def test_the_ranking(spark, tmp_path):
     assert {row["strategy"] for row in ranking if types[row["cluster"], row["group"]] == "consumer"} == {None}
 
 
+@pytest.mark.parametrize("everything", [False, True])
+def test_the_ranking_of_a_plain_process(spark, tmp_path, everything):
+    """`rank` and the job say the same of 1,000 groups, all needs and remedies in one order."""
+    rows = fleet(1_000, 30).to_pylist()
+    pq.write_table(pa.Table.from_pylist(rows, NARROW_GROUP_SCHEMA), tmp_path / "fleet.parquet", row_group_size=100)
+    run = run_of(tmp_path / "fleet.parquet", tmp_path / "runs", spark=spark, everything=everything)
+    plain = rank(map(group_from_row, rows), STRATEGIES, everything=everything)
+    assert run.ranking() == plain and len(plain) > 200
+    assert len({row["kind"] for row in plain}) > 3
+
+
 def test_all_inputs_at_once(spark, tmp_path):
     """Text with a bad line, JSON Lines, and Parquet with rows that cannot be used: everything is accounted for."""
     folder = tmp_path / "inputs"
@@ -192,8 +208,11 @@ def test_hostile_paths(spark, tmp_path):
 
 
 def test_samples(spark, tmp_path):
-    run = run_of(ROOT / "samples", tmp_path / "runs", spark=spark, strategies=None)
+    """Real captures and generated groups: everything is used, and the ranking is that of a plain process."""
+    joins = [["clicks", "impressions"]]
+    run = run_of(ROOT / "samples", tmp_path / "runs", spark=spark, strategies=None, joins=joins)
     assert run.counts["rows"]["rejected"] == 0 and run.counts["groups"]["used"] == len(run.table("groups"))
+    assert run.ranking() == rank(read_groups(ROOT / "samples"), joins=joins)
     assert json.loads((run.path / "run.json").read_text())["strategies"] == run.manifest["strategies"]
 
 
@@ -236,8 +255,9 @@ TIMES = ["", "2026-11-20", "2026-11-19T23:30:00-02:00", "2026-11-20T02:00Z"]
 
 @pytest.mark.parametrize("at, expected", [
     ("latest", [("g", TIMES[3], 4), ("h", None, 1)]),
-    ("all", [("g", None, 1), ("g", TIMES[2], 3), ("g", TIMES[1], 2), ("g", TIMES[3], 4), ("h", None, 1)]),
-    ("2026-11-20T01:45", [("g", TIMES[2], 3)]), ("2026-11-20", [("g", TIMES[1], 2)])])
+    ("all", [("g", TIMES[2], 3), ("g", TIMES[1], 2), ("g", TIMES[3], 4), ("g", None, 1), ("h", None, 1)]),
+    ("2026-11-20T01:45", [("g", TIMES[2], 3)]), ("2026-11-20", [("g", TIMES[3], 4)]),
+    ("2026-11-20T00:00Z", [("g", TIMES[1], 2)])])
 def test_moments_of_tables(spark, tmp_path, at, expected):
     """The latest is used, wherever it is; times in any form of ISO 8601; the others are counted."""
     for file, fleet in (("b", at_times(*TIMES)[::-1]), ("a", at_times("", name="h"))):
@@ -259,7 +279,7 @@ def test_rows_that_repeat_a_moment_are_rejects(spark, tmp_path):
     assert rejects.keys() == {("a.parquet", 1), ("a.parquet", 2), ("a.parquet", 4), ("b.parquet", 2)}
     for place in (("a.parquet", 4), ("b.parquet", 2)):
         assert rejects[place] == (f"group g?: a group must be given once for a moment "
-                                  f"(got it in file://{tmp_path}/a.parquet, row 3, too)")
+                                  f"(got it in file:{tmp_path}/a.parquet, row 3, too)")
 
 
 def test_folders_behind_an_address(spark, tmp_path):

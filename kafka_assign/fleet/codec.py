@@ -35,7 +35,7 @@ def _member_row(member):
     for topic, number in member.get("owned", ()):
         if 0 <= number < 2**31:
             claims.setdefault(topic, []).append(number)
-    return {"generation": -1} | dict.fromkeys(MEMBER_TEXT, "") | member | {
+    return {"generation": -1, "counted": None} | dict.fromkeys(MEMBER_TEXT, "") | member | {
         "owned": [{"topic": topic, "partitions": numbers} for topic, numbers in claims.items()],
         "user_data": None if data is None else bytes.fromhex(data)}
 
@@ -45,6 +45,7 @@ def row_from_group(group: Group, source: str = "", position: int = -1) -> dict:
     by_default = group.offsets is None or group.offsets.reset.lower() == "latest"
     document = group_to_document(group, offsets=by_default)       # a row has no other reset rule
     about = {name: getattr(group, name) for name in ABOUT if name != "name"}
+    about["moment"] = group.moment or None
 
     def of_topic(what, name, unknown):
         return document.get(what, {}).get(name, unknown)
@@ -61,8 +62,9 @@ def _member_document(member):
         return None
     claims = [claim or {} for claim in member.get("owned") or []]
     owned = [[claim.get("topic"), at] for claim in claims for at in claim.get("partitions") or []]
-    data = member.get("user_data")
+    data, counted = member.get("user_data"), member.get("counted")
     return member | {"topics": member.get("topics") or [], "owned": owned,
+                     "counted": None if counted == -1 else counted,
                      "user_data": None if data is None else data.hex()}
 
 
@@ -228,6 +230,7 @@ def suspicious_rows(flat: FlatRows) -> np.ndarray:
     oversized = oversized_groups(np.maximum(counts, 0).astype(np.int64), topics.offsets)
 
     bad_member = (flat.member_key < 0) | ~_is_int32(members.field("generation"))
+    bad_member |= ~_is_int32(members.field("counted")) | (as_numpy(members.field("counted")) < -1)
     bad_claim = flat.claims_key < 0
     bad_claim[flat.claimed.row[as_numpy(flat.claimed.values) < 0]] = True
     bad_member[flat.claims.row[bad_claim]] = True
@@ -235,7 +238,8 @@ def suspicious_rows(flat: FlatRows) -> np.ndarray:
 
     known_type = pc.is_in(lowercase(rows["type"]), pa.array(TYPES)).to_numpy(zero_copy_only=False)
     unnamed = rows["group"].is_null().to_numpy(zero_copy_only=False)
-    suspicious = oversized | ~known_type | unnamed | ~_is_int32(rows["generation"])
+    suspicious = oversized | ~known_type | unnamed
+    suspicious |= ~_is_int32(rows["generation"]) | ~_is_int32(rows["moment"])
     for found in (topics.row[bad_topic], members.row[bad_member],
                   _groups_of_repeated(flat.topic_key, len(flat.names)),
                   _groups_of_repeated(flat.member_key, len(flat.names))):
@@ -311,7 +315,8 @@ def batch_of(flat: FlatRows) -> Batch:
                       as_numpy(flat.claimed.values)),
         generation=as_numpy(flat.members.field("generation"))[order],
         instance=flat.instance[order], missing=missing, listed=rank, lag=lag, offsets=offsets,
-        racks=_rack_codes(flat, order, first, size))
+        racks=_rack_codes(flat, order, first, size),
+        counted=as_numpy(flat.members.field("counted"))[order])
     topics, members = (flat.names.take(pa.array(key % width))
                        for key in (keys, flat.member_key[order]))
     at, field = flat.rows.schema.get_field_index("type"), flat.rows.schema.field("type")

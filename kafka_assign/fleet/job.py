@@ -134,7 +134,9 @@ class Run:
 
     def ranking(self, first: int | None = None) -> list[dict]:
         "The needs of the `first` groups that need attention (None = all), the most urgent first."
-        rows = self.table("attention").sort_by([("rank", "ascending"), ("kind", "ascending")])
+        rows = self.table("attention").sort_by([
+            ("rank", "ascending"), ("kind", "ascending"), ("affected", "descending"),
+            ("reason", "ascending")])
         return [row for row in rows.to_pylist() if first is None or row["rank"] <= first]
 
 # %% ../../nbs/65_fleet_job.ipynb #f2b9dcb4
@@ -151,8 +153,15 @@ def chosen_strategies(names: Iterable[str] | None = None) -> dict[str, str]:
 # %% ../../nbs/65_fleet_job.ipynb #e348b9c4
 # Spark names files by address, in which special characters are written as %20; `+` stays what it is
 _PLAIN_SOURCE = ("if(source LIKE 'file:%', "
-                 "url_decode(replace(substring(source, 6), '+', '%2B')), source) AS source")
-_SHARED = "its members share partitions, so there is no assignment to compare"
+                 "url_decode(replace(substring(source, 6), '+', '%2B')), source)")
+_SHARED = "'its members share partitions, so there is no assignment to compare'"
+
+
+def _column(table, name, expression):
+    "A computed column of a table, with its description; Spark loses those that are added later."
+    from pyspark.sql import functions as F
+    metadata = spark_schema(COMPARE_TABLES[table])[name].metadata
+    return F.expr(expression).alias(name, metadata=metadata)
 
 
 def select_tables(compared, labels: Sequence[str]) -> tuple:
@@ -168,15 +177,17 @@ def select_tables(compared, labels: Sequence[str]) -> tuple:
     used = compared.where("reject IS NULL AND ignored IS NULL")
     needs = used.where("size(needs) > 0").select(*key, "needs").coalesce(1)
     order = [F.expr("needs[0].kind"), F.expr("needs[0].affected").desc(), *key]
-    ranked = needs.sortWithinPartitions(*order).withColumn(
-        "rank", F.monotonically_increasing_id() + 1)
+    ranked = needs.sortWithinPartitions(*order).select(
+        "*", _column("attention", "rank", "monotonically_increasing_id() + 1"))
     tables = {
         "groups": used, "results": used.selectExpr(*key, "inferred", "inline(results)"),
         "attention": ranked.selectExpr("rank", *key, "inline(needs)"),
-        "rejects": compared.observe(retried, *counts).where("reject IS NOT NULL").selectExpr(
-            "source", "position", "reject AS reason"),
-        "ignored": compared.where("ignored IS NOT NULL").selectExpr(
-            _PLAIN_SOURCE, "position", "ignored AS kind", f"'{_SHARED}' AS reason", "1L AS lines")}
+        "rejects": compared.observe(retried, *counts).where("reject IS NOT NULL").select(
+            "source", "position", _column("rejects", "reason", "reject")),
+        "ignored": compared.where("ignored IS NOT NULL").select(
+            _column("ignored", "source", _PLAIN_SOURCE), "position",
+            _column("ignored", "kind", "ignored"), _column("ignored", "reason", _SHARED),
+            _column("ignored", "lines", "1L"))}
     return tables, retried
 
 # %% ../../nbs/65_fleet_job.ipynb #03cc5399
@@ -185,7 +196,8 @@ def add_text_entries(tables: Mapping, spark, inputs: Inputs, repeated=None) -> d
     complete = dict(tables)
     if repeated is not None:
         complete["rejects"] = complete["rejects"].unionByName(repeated)
-    complete["rejects"] = complete["rejects"].selectExpr(_PLAIN_SOURCE, "position", "reason")
+    complete["rejects"] = complete["rejects"].select(
+        _column("rejects", "source", _PLAIN_SOURCE), "position", "reason")
     for name, entries in {"rejects": inputs.rejects, "ignored": inputs.ignored}.items():
         if entries:
             rows = [{field: shown(value) if isinstance(value, str) else value
@@ -202,10 +214,10 @@ _COMMITTER = "mapreduce.fileoutputcommitter."
 def write_table(frame, path: str, schema: pa.Schema) -> dict:
     "Write a frame as Parquet, with the columns of `schema`; its number of rows and content hash."
     from pyspark.sql import Observation, functions as F
-    frame, seen = frame.to(spark_schema(schema)), Observation()
-    totals = F.count(F.lit(1)), F.sum(F.xxhash64(*frame.columns).cast("decimal(20,0)"))
-    # version 2 would show parts of a table that was never finished
-    frame.observe(seen, totals[0].alias("rows"), totals[1].alias("hash")).write.options(**{
+    seen, hashed = Observation(), F.xxhash64(*schema.names).cast("decimal(20,0)")
+    totals = F.count(F.lit(1)).alias("rows"), F.sum(hashed).alias("hash")
+    # version 2 of the committer would show parts of a table that was never finished
+    frame.to(spark_schema(schema)).observe(seen, *totals).write.options(**{
         "compression": "zstd", f"{_COMMITTER}algorithm.version": "1",
         f"{_COMMITTER}marksuccessfuljobs": "true"}).parquet(path)
     return {"rows": seen.get["rows"], "hash": f"{int(seen.get['hash'] or 0) % 2**64:016x}"}

@@ -10,7 +10,6 @@ __all__ = ['REQUIRED_COLUMNS', 'rows_of_groups', 'is_parquet', 'check_type', 'co
 import os
 import re
 from collections.abc import Iterable
-from datetime import UTC, datetime
 from functools import reduce
 from pathlib import Path
 from typing import NamedTuple
@@ -23,6 +22,8 @@ from .schemas import NARROW_GROUP_SCHEMA, ORIGIN_FIELDS, FleetError, spark_schem
 from ..group import Group
 from ..names import shown
 from ..snapshot import Groups, Ignored, Reject, SnapshotError, read_groups
+from ..snapshot.moments import time_order
+from ..snapshot.sources import end_of, instant
 
 # %% ../../nbs/64_fleet_sources.ipynb #c8595679
 def rows_of_groups(groups: Iterable[Group], source: str = "",
@@ -132,7 +133,7 @@ def _split(inputs):
 def _read_text(text, others, at):
     "The groups in all text inputs; text without a group is ignored if there are other inputs."
     try:
-        return read_groups(text if len(text) != 1 else text[0], **({} if at == 'latest' else {'at': at})) if text else Groups({})
+        return read_groups(text if len(text) != 1 else text[0], at=at) if text else Groups({})
     except SnapshotError as error:
         if not others:
             raise
@@ -144,7 +145,7 @@ def open_inputs(inputs, schema: pa.Schema = NARROW_GROUP_SCHEMA, at: str = "late
     inputs = as_list(inputs)
     if not inputs:
         raise FleetError("a job must have an input (got none)")
-    if at not in ("latest", "all") and _time_order(at)[0] < 2:
+    if at not in ("latest", "all") and end_of(at) is None:
         raise FleetError(f"at must be latest, all or a time in ISO 8601 (got {shown(at)})")
     text, files, addresses = _split(inputs)
     groups = _read_text(text, files + addresses, at)
@@ -187,20 +188,12 @@ def input_frame(spark, inputs: Inputs):
     return reduce(lambda one, other: one.unionByName(other), frames)
 
 # %% ../../nbs/64_fleet_sources.ipynb #572e2be3
-def _time_order(time):
-    try:
-        found = datetime.fromisoformat(time)
-        return 2, (found if found.tzinfo else found.replace(tzinfo=UTC)).timestamp(), time
-    except ValueError:
-        return int(time != ""), 0.0, time
-
-
 def _time_places(frame, at):
     "The times in a frame that are not after `at`, as a small frame with their places in order."
     times = {row.time for row in frame.select("time").distinct().collect()}
     if at not in ("latest", "all"):
-        times = {time for time in times if time and _time_order(time) <= _time_order(at)}
-    table = pa.table({"time": pa.array(sorted(times, key=_time_order), pa.string()),
+        times = {time for time in times if (found := instant(time)) and found <= end_of(at)}
+    table = pa.table({"time": pa.array(sorted(times, key=time_order), pa.string()),
                       "place": pa.array(range(len(times)), pa.int64())})
     return frame.sparkSession.createDataFrame(table)
 

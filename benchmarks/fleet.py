@@ -27,9 +27,10 @@ from kafka_assign.registry import resolve
 from kafka_assign.attention import needs, outcome
 from kafka_assign.fleet.codec import decode_rows, member_lists, output_rows, result_lists
 from kafka_assign.fleet.job import compare_fleet
-from kafka_assign.fleet.kernel import CURRENT, answer, compare_batches, need_lists
+from kafka_assign.fleet.kernel import compare_batches, need_lists
 from kafka_assign.fleet.schemas import NARROW_GROUP_SCHEMA
 from kafka_assign.fleet.session import settings_in_force, spark_session
+from kafka_assign.ranking import CURRENT, answer
 
 STRATEGIES = ["range", "roundrobin", "fair", "lag"]
 TIMES = 3
@@ -83,7 +84,7 @@ def decide(batches, strategies):
         done = output_rows(batch.rows, members=member_lists(batch), results=table)
         clock.step("encode")
         current = outcomes.pop(CURRENT)
-        found = needs(batch.columns, current, outcomes, STRATEGIES, batch.rows["type"].to_pylist())
+        found = needs(batch.columns, current, outcomes, types=batch.rows["type"].to_pylist())
         need_lists(found, done.num_rows)
         clock.step("attention")
     return clock.steps

@@ -21,6 +21,7 @@ _HOMES = {
     "compare": "comparison",
     "Comparison": "comparison",
     "explain": "moves",
+    "rank": "ranking",
     "plot": "pictures",
     "describe": "pictures.words",
     "proof_of": "certificate.words",
@@ -39,12 +40,13 @@ if TYPE_CHECKING:  # the same table for editors, which do not run `__getattr__`
     from .moves import explain
     from .pictures import plot
     from .pictures.words import describe
+    from .ranking import rank
     from .registry import StrategyError, assign, assign_many, strategies, strategy
     from .snapshot import read_groups
 
 __all__ = ["Assignment", "AssignmentError", "Comparison", "Group", "GroupError", "Member", "StrategyError",
            "TopicPartition", "assign", "assign_many", "check_strategy", "compare", "describe", "explain", "plot",
-           "proof_of", "read_groups", "strategies", "strategy"]
+           "proof_of", "rank", "read_groups", "strategies", "strategy"]
 
 
 def __getattr__(name):

@@ -1,6 +1,7 @@
 """A fleet without Spark: rows to columns and back, and the kernel that makes rows of rows."""
 
 from collections import Counter
+from itertools import groupby
 
 import numpy as np
 import pyarrow as pa
@@ -11,12 +12,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 from typer.testing import CliRunner
 
-from kafka_assign import Group, Member, StrategyError, compare
+from kafka_assign import Group, Member, StrategyError, compare, rank, ranking
 from kafka_assign.registry import Strategy, resolve
 from kafka_assign.build import MOST_PARTITIONS, GroupError
 from kafka_assign.cli.app import program
 from kafka_assign.columns import same_content, side_by_side
-from kafka_assign.fleet import kernel
 from kafka_assign.fleet.codec import decode_rows, group_from_row, row_from_group
 from kafka_assign.fleet.job import Run, compare_fleet
 from kafka_assign.fleet.kernel import compare_batch, compare_batches, importable_name, split_batch
@@ -201,6 +201,18 @@ def test_the_kernel_says_what_compare_says(fleet):
             assert [topic["topic"] for topic in result["assignment"]] == list(group.topics)
             assert [owner for topic in result["assignment"] for owner in topic["owner"]] == assignment.owner.tolist()
         assert row["members"] == list(group.members)
+
+
+@given(st.lists(groups(), max_size=5), st.booleans())
+def test_the_kernel_says_what_rank_says(fleet, everything):
+    fleet = [group.replace(name=f"g{at}") for at, group in enumerate(fleet)]
+    done = compared(table_of(fleet), everything=everything)
+    needs = {row["group"]: row["needs"] for row in done if row["needs"]}
+    ranked = {name: [{key: row[key] or "" for key in ("kind", "affected", "reason", "strategy", "remedy")}
+                     for row in rows] for name, rows in
+              groupby(rank(fleet, STRATEGIES, everything=everything), lambda row: row["group"])}
+    assert {name: [{**need, "strategy": need["strategy"] or ""} for need in found]
+            for name, found in needs.items()} == ranked
 
 
 @given(st.lists(groups(), min_size=2, max_size=6), st.randoms(use_true_random=False))
@@ -436,9 +448,9 @@ def test_declared_joins_are_the_fleet_s():
 def test_a_topic_is_in_one_join(tmp_path):
     words = r"a topic must be in one join \(got 'a' in two\)"
     joins = [["a", "b"], ["a", "c"]]
-    with pytest.raises(FleetError, match=words):
+    with pytest.raises(ValueError, match=words):
         compare_fleet(tmp_path / "missing", tmp_path, joins=joins)
-    with pytest.raises(FleetError, match=words):
+    with pytest.raises(ValueError, match=words):
         list(compare_batches([batch_of([])], ["range"], joins))
     line = ["fleet", "compare", "missing", "-o", str(tmp_path), "--joins", "a+b", "--joins", "a+c"]
     done = CliRunner().invoke(program, line)
@@ -468,8 +480,8 @@ def test_large_batches_are_cut():
 def test_results_do_not_depend_on_the_size_of_a_batch(monkeypatch, rows, partitions):
     everything = table_of(some_groups())
     expected = compared(everything)
-    monkeypatch.setattr(kernel, "ROWS_PER_BATCH", rows)
-    monkeypatch.setattr(kernel, "PARTITIONS_PER_BATCH", partitions)
+    monkeypatch.setattr(ranking, "GROUPS_AT_ONCE", rows)
+    monkeypatch.setattr(ranking, "PARTITIONS_AT_ONCE", partitions)
     done = pa.Table.from_batches(compare_batches([everything], STRATEGIES), COMPARED_SCHEMA)
     assert done.sort_by("position").to_pylist() == expected
 

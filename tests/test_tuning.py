@@ -8,7 +8,7 @@ import pytest
 from outputs import SAMPLES
 from test_house import is_number, modules, parsed
 
-from kafka_assign import Assignment, Group, assign, assign_many, strategies
+from kafka_assign import Assignment, Group, assign, assign_many, rank, strategies
 from kafka_assign.certificate import check
 from kafka_assign.document import group_to_document
 from kafka_assign.snapshot import read_groups
@@ -32,6 +32,8 @@ TUNING = {  # module.name, or module.class.name -> the least and the greatest va
     "ragged.LONG_ROW": (1, HUGE),
     "ragged.FEW_DEALT": (0, HUGE),
     "ragged.LONG_DEAL": (1, HUGE),
+    "ranking.GROUPS_AT_ONCE": (1, HUGE),
+    "ranking.PARTITIONS_AT_ONCE": (1, HUGE),
     "fleet.schemas.ROWS_PER_BATCH": (1, HUGE),
     "fleet.schemas.PARTITIONS_PER_BATCH": (1, HUGE),
     "snapshot.sources.BLOCK_BYTES": (1, 1 << 28),
@@ -156,6 +158,7 @@ def answers():
     assert all(together[name] == found[name] for name in together)
     found["dictionaries"] = [Assignment(group, group.previous).to_dict() for group in fleet()]
     found["figures"] = [Assignment(group, group.previous).summary() for group in fleet()]
+    found["ranking"] = rank(fleet(), exact)
     found["columns"] = [
         Group(
             group.topic_counts,

@@ -1,0 +1,407 @@
+"""The ranking: held to definitions in plain Python, and free of the company in which a group is judged."""
+
+import json
+import subprocess
+import sys
+from itertools import groupby, product
+
+import numpy as np
+import pytest
+from groups import groups
+from hypothesis import given
+from hypothesis import strategies as st
+from outputs import SAMPLES
+
+from kafka_assign import Group, Member, StrategyError, assign, rank
+from kafka_assign.attention import BROKER_ASSIGNS, REBALANCING
+from kafka_assign.registry import Strategy
+from kafka_assign.snapshot import read_groups
+from test_house import HEAVY
+
+STRATEGIES = ["range", "roundrobin", "fair", "lag", "sticky"]
+JOINED = ["a", "B"]
+KEYS = ["rank", "cluster", "group", "time", "moment", "kind", "affected", "reason", "strategy", "remedy"]
+
+
+# --- definitions, one group at a time ------------------------------------------------------------------------------
+
+class Plain:
+    """A group with owners, as dictionaries and lists: the figures that decide about a need, word for word."""
+
+    def __init__(self, group, owner):
+        self.group, self.topics = group, [group.at(i).topic for i in range(group.columns.size)]
+        self.owner = [group.members[at] if at >= 0 else None for at in owner]
+        self.load = {name: self.owner.count(name) for name in group.members}
+
+    def subscribers(self, topic):
+        return [self.group.members[at] for at in self.group.subscribers(topic).tolist()]
+
+    @property
+    def unowned(self):
+        return sum(owner is None and bool(self.subscribers(topic)) for topic, owner in zip(self.topics, self.owner))
+
+    @property
+    def could_take(self):
+        """Idle members that subscribe to a topic of which a member with two or more partitions has one."""
+        busy = {topic for topic, owner in zip(self.topics, self.owner) if owner and self.load[owner] >= 2}
+        return sum(not load and any(name in self.subscribers(topic) for topic in busy)
+                   for name, load in self.load.items())
+
+    @property
+    def max_load(self):
+        return max(self.load.values(), default=0)
+
+    @property
+    def idle(self):
+        return list(self.load.values()).count(0)
+
+    @property
+    def lag_max(self):
+        lag = [-1] * len(self.owner) if self.group.lag is None else self.group.lag.tolist()
+        if not any(number >= 0 for number in lag):
+            return -1
+        return max((sum(max(number, 0) for number, owner in zip(lag, self.owner) if owner == name)
+                    for name in self.load), default=0)
+
+    @property
+    def split(self):
+        """Partition numbers of the joined topics that have several owners."""
+        owners = {}
+        for at, owner in enumerate(self.owner):
+            if owner and self.topics[at] in JOINED:
+                owners.setdefault(self.group.at(at).partition, set()).add(owner)
+        return sum(len(found) > 1 for found in owners.values())
+
+    @property
+    def moved(self):
+        before = Plain(self.group, self.group.previous).owner
+        return sum(None not in pair and pair[0] != pair[1] for pair in zip(before, self.owner))
+
+
+def still_needed(kind, one, best):
+    """Whether a group has a need of this kind, given what is possible."""
+    return {1: one.unowned > 0, 2: one.could_take > 0, 3: one.max_load > best["max_load"],
+            4: 0 < one.lag_max >= 2 * best["lag_max"], 5: one.split > best["split"]}[kind]
+
+
+def kinds_of(group, ways):
+    """The kinds of need that a group has, and what is possible, by their definitions."""
+    now, best = Plain(group, group.previous), {}
+    for figure in ("max_load", "lag_max", "split", "idle"):
+        best[figure] = min(getattr(one, figure) for one in ways.values())
+    kinds = {kind for kind in (1, 2, 3, 4, 5) if still_needed(kind, now, best)}
+    if not group.members and group.lag is not None and (group.lag > 0).any():
+        kinds.add(6)
+    if group.columns.size and min(now.idle, best["idle"]):
+        kinds.add(7)
+    return now, best, kinds
+
+
+small = groups(max_topics=3, max_members=4, max_partitions=4)
+
+
+@given(small)
+def test_needs_and_remedies_follow_their_definitions(group):
+    ways = {name: Plain(group, assign(group, name).owner) for name in STRATEGIES}
+    now, best, kinds = kinds_of(group, ways)
+    rows = rank(group, STRATEGIES, joined(group), everything=True)
+    cold = [row for row in rows if "partition holds" not in row["reason"]]
+    assert {row["kind"] for row in cold} == kinds and len(cold) == len(kinds)
+    for row in cold:
+        expected = {1: now.unowned, 2: now.could_take, 7: min(now.idle, best["idle"]),
+                    3: sum(max(load - best["max_load"], 0) for load in now.load.values()),
+                    5: now.split - best["split"]}
+        assert row["affected"] == expected.get(row["kind"], row["affected"]) > 0
+        able = {name: one for name, one in ways.items()
+                if row["kind"] < 6 and not still_needed(row["kind"], one, best)}
+        if row["strategy"] is None:
+            assert not able
+        else:
+            chosen = able[row["strategy"]]             # it cures, and no other one does so with less
+            cost = {name: (one.could_take, one.moved) for name, one in able.items()}
+            assert cost[row["strategy"]] == min(cost.values())
+            assert f": {chosen.moved:,} move" in row["remedy"] and row["remedy"].startswith(row["strategy"])
+
+
+def joined(group):
+    topics = [name for name in JOINED if name in group.topics]
+    return [topics] if topics else []
+
+
+@given(groups(max_topics=2, max_members=3, max_partitions=3))
+def test_a_load_is_too_large_if_any_assignment_has_a_smaller_one(group):
+    """Every complete assignment there is says what is possible, not only those that strategies find."""
+    choices = [group.subscribers(topic).tolist() or [-1] for topic in Plain(group, group.previous).topics]
+    possible = min(Plain(group, owner).max_load for owner in product(*choices))
+    above = Plain(group, group.previous).max_load - possible
+    for everything, least in ((True, 1), (False, 2)):
+        found = [row for row in rank(group, STRATEGIES, everything=everything) if row["kind"] == 3]
+        assert bool(found) == (above >= least)
+        if found:
+            assert f"{possible:,} would do" in found[0]["reason"]
+
+
+@given(st.lists(small, max_size=5), st.randoms(use_true_random=False))
+def test_neither_order_nor_company_matters(fleet, random):
+    fleet = [group.replace(name=f"g{at // 2}", cluster=random.choice(["", "east"])) for at, group in enumerate(fleet)]
+    rows, shuffled = rank(fleet), random.sample(fleet, len(fleet))
+    assert rank(shuffled) == rows == rank(dict(enumerate(shuffled)))
+    alone = [{**row, "rank": 0} for group in fleet for row in rank(group)]
+    assert sorted(map(str, alone)) == sorted(str({**row, "rank": 0}) for row in rows)
+
+
+@given(st.lists(small, max_size=5))
+def test_rows_are_in_order(fleet):
+    rows = rank([group.replace(name=f"g{at}") for at, group in enumerate(fleet)], everything=True)
+    assert all(list(row) == KEYS for row in rows)
+    blocks = [list(block) for _, block in groupby(rows, key=lambda row: row["group"])]
+    assert [{row["rank"] for row in block} for block in blocks] == [{place} for place in range(1, len(blocks) + 1)]
+    urgency = [[(row["kind"], -row["affected"]) for row in block] for block in blocks]
+    assert all(one == sorted(one) for one in urgency)
+    first = [(*block[0], rows_of[0]["group"]) for block, rows_of in zip(urgency, blocks)]
+    assert first == sorted(first)
+
+
+@given(small)
+def test_what_is_trifling_is_a_part_of_everything(group):
+    usual, everything = rank(group), rank(group, everything=True)
+    trifling = [row for row in everything if row not in usual]
+    assert [row for row in everything if row not in trifling] == usual
+    assert {row["kind"] for row in trifling} <= {3}
+
+
+# --- what was found on real groups ---------------------------------------------------------------------------------
+
+def kinds(rows):
+    return [row["kind"] for row in rows]
+
+
+@pytest.mark.parametrize("version", sorted(SAMPLES.glob("kafka-*")), ids=lambda folder: folder.name)
+def test_a_dead_group_with_waiting_records(version):
+    [row] = [row for row in rank(read_groups(version)) if row["group"] == "nightly-batch"]
+    assert row["kind"] == 6 and row["affected"] == 44 and row["strategy"] is None
+    assert row["reason"] == "no active members while 568,990 records wait"
+    assert row["remedy"] == "start members, or delete the group if no reader commits to it by hand"
+
+
+def test_a_group_without_waiting_records_needs_nothing():
+    for lag in ({"t": [0, 0]}, {"t": [-1, -1]}, None):
+        assert rank(Group({"t": 2}, {}, lag=lag, state="Empty")) == []
+
+
+@pytest.mark.parametrize("state", ["Stable", *REBALANCING])
+def test_members_that_are_not_shown_are_not_missing(state):
+    """The state of the group says that it has members."""
+    assert 6 not in kinds(rank(Group({"t": 1}, {}, lag={"t": [5]}, state=state)))
+
+
+def lagging(**about):
+    """A member is idle, another one has too much, and a third one lags behind."""
+    owned = {"a": [("t", n) for n in range(6)], "b": [("t", 6), ("t", 7)]}
+    return Group({"t": 8}, [Member(name, ["t"], owned=owned.get(name, ())) for name in "abc"],
+                 lag={"t": [0] * 6 + [65_000, 65_000]}, **about)
+
+
+def test_a_lagging_member_is_not_hidden():
+    rows = rank(lagging())
+    assert kinds(rows) == [2, 3, 4] and {row["rank"] for row in rows} == {1}
+    assert rows[2]["reason"] == "one member lags 130,000 records behind, 65,000 would do" and rows[2]["affected"] == 2
+
+
+@pytest.mark.parametrize("state", [*REBALANCING, "preparingrebalance"])
+def test_a_group_that_rebalances_is_not_judged(state):
+    [row] = rank(lagging(state=state))
+    assert row["kind"] == 8 and row["affected"] == 8 and row["strategy"] is None
+    assert "rebalancing" in row["reason"] and "capture it again" in row["remedy"]
+    assert len(rank([lagging(name="g", state=state), lagging(name="h")])) == 4
+
+
+def test_a_single_partition_above_the_best_is_trifling():
+    owned = {"a": [("t", n) for n in range(3)], "b": [("t", 3)]}
+    group = Group({"t": 4}, dict.fromkeys("ab", ["t"]), owned=owned)
+    assert rank(group) == [] and kinds(rank(group, everything=True)) == [3]
+    worse = Group({"t": 5}, dict.fromkeys("ab", ["t"]), owned={**owned, "a": [*owned["a"], ("t", 4)]})
+    assert rank(worse) == [] and kinds(rank(worse, everything=True)) == [3]      # 4 and 1, where 3 and 2 would do
+    worst = Group({"t": 6}, dict.fromkeys("ab", ["t"]), owned={**owned, "a": [*owned["a"], ("t", 4), ("t", 5)]})
+    assert kinds(rank(worst)) == [3]
+
+
+def test_the_broker_assigns_groups_of_type_consumer():
+    rows = rank(lagging(type="consumer"))
+    assert kinds(rows) == [2, 3, 4] and {row["strategy"] for row in rows} == {None}
+    assert {row["remedy"] for row in rows} == {BROKER_ASSIGNS}
+    [crowded] = rank(Group({"t": 1}, dict.fromkeys("abc", ["t"]), owned={"a": [("t", 0)]}, type="consumer"))
+    assert crowded["remedy"] == "no strategy helps: 2 members fewer, or more partitions"
+
+
+def test_remedies_say_where_a_strategy_comes_from():
+    def own(group):
+        return assign(group, "fair").owner
+    origins = {"range": "range (ships with Kafka): ", "roundrobin": "roundrobin (ships with Kafka): ",
+               "fair": "fair (of this package): ", "lag": "lag (of this package): ",
+               "sticky": "sticky (of this package): ", own: "own: "}
+    for name, words in origins.items():
+        assert rank(lagging(), [name])[0]["remedy"].startswith(words)
+
+
+def counted(topics, counts, **about):
+    """Only how many partitions members have is known, as `--members` shows it."""
+    return Group(topics, [Member(name, topics, counted=count) for name, count in zip("abc", counts)], **about)
+
+
+@pytest.mark.parametrize("topics, counts, expected", [
+    ({"t": 6}, [4, 2], []), ({"t": 6}, [5, 1], [3]), ({"t": 6}, [6, 0], [3]), ({"t": 1}, [1, 0, 0], [7]),
+    ({"t": 6}, [4, 0], []), ({"t": 7}, [6, 0], [3]), ({}, [5, 0], []), ({"t": 3}, [5, 0], [])])
+def test_groups_of_unknown_owners_are_judged_on_what_is_known(topics, counts, expected):
+    """Loads are; owners, moves and the topics that are not shown are not."""
+    rows = rank([counted(topics, counts, name="g", lag={name: [9000] * count for name, count in topics.items()}),
+                 lagging(name="h")])
+    mine = [row for row in rows if row["group"] == "g"]
+    assert kinds(mine) == expected and [row for row in rows if row["group"] == "h"][0]["kind"] == 2
+    if expected == [3]:
+        assert mine[0]["remedy"].endswith(": moves unknown") and mine[0]["affected"] == counts[0] - -(-topics["t"] // 2)
+    assert kinds(rank(counted(topics, counts, state="Assigning"))) == [8]
+
+
+def test_moments_are_kept_apart():
+    """Two moments of one group are ranked as two, and each row says which it is."""
+    rows = rank([lagging(name="g", moment=2), lagging(name="g", moment=1), lagging(name="g", time="2026-11-20")])
+    assert [(row["rank"], row["time"], row["moment"]) for row in rows[::3]] == [
+        (1, None, 1), (2, None, 2), (3, "2026-11-20", None)]
+
+
+def fixed(name, owner):
+    """A strategy that always gives this answer."""
+    return Strategy(name, lambda group: np.array(owner))
+
+
+def test_twice_the_least_lag_is_no_cure():
+    group = Group({"t": 4, "u": 1}, dict.fromkeys("abcd", ["t", "u"]), lag={"t": [10] * 4, "u": [0]},
+                  owned={"a": [("t", n) for n in range(4)], "d": [("u", 0)]})
+    ways = [fixed("twice", [0, 0, 1, 2, 3]), fixed("best", [0, 3, 1, 2, 3])]
+    lag = {row["kind"]: row for row in rank(group, ways)}[4]
+    assert lag["strategy"] == "best" and lag["reason"] == "one member lags 40 records behind, 10 would do"
+
+
+def test_a_cure_without_idle_members_goes_before_one_with_fewer_moves():
+    group = Group({"t": 4}, dict.fromkeys("ab", ["t"]), owned={"a": [("t", 0), ("t", 1), ("t", 2)]})
+    idle, split = fixed("idle", [0, 0, 0, 0]), fixed("split", [0, 0, 1, 1])
+    assert rank(group, [idle, split])[0]["remedy"] == "split: 1 move, 1 placed"
+    words = "idle: 0 moves, 1 placed; leaves 1 idle member that could take partitions"
+    assert rank(group, [idle])[0]["remedy"] == words
+
+
+def test_a_strategy_of_the_broker_is_no_remedy():
+    server = Strategy("server", lambda columns: assign(lagging(), "fair").owner, protocol="broker", many=True)
+    rows = rank(lagging(), [server])
+    assert kinds(rows) == [2, 3, 4] and {row["strategy"] for row in rows} == {None}
+    assert rows[0]["remedy"] == "no compared strategy that members can run helps"
+
+
+def test_members_that_another_strategy_would_employ_are_not_superfluous():
+    """Range gives four topics of one partition to one member; that does not make the others superfluous."""
+    topics = ["t0", "t1", "t2", "t3"]
+    owned = {"a": [(topic, 0) for topic in topics]}
+    group = Group(dict.fromkeys(topics, 1), dict.fromkeys("abcd", topics), owned=owned)
+    [row] = rank(group, ["range"])
+    assert row["kind"] == 2 and row["remedy"] == "no compared strategy that members can run helps"
+    assert kinds(rank(group)) == [2, 3]
+
+
+def test_a_strategy_that_does_less_work_is_no_remedy():
+    """Leaving partitions without an owner lowers loads and lags."""
+    lazy = Strategy("lazy", lambda columns: np.full(columns.size, -1), many=True)
+    assert rank(lagging(), [lazy]) == [row for row in rank(lagging(), [lazy]) if row["strategy"] is None]
+    assert rank(lagging(), [lazy, *STRATEGIES]) == rank(lagging(), STRATEGIES)
+
+
+# --- what may be given ---------------------------------------------------------------------------------------------
+
+NAMES = st.text(st.characters(codec="utf-16", categories=["L", "N", "P", "S", "Z", "C"]), max_size=8)
+
+
+@given(NAMES, NAMES, NAMES, NAMES)
+def test_foreign_names_are_intact(name, cluster, topic, member):
+    group = Group({topic: 4}, {member: [topic], member + "2": [topic]}, name=name, cluster=cluster, time=topic,
+                  owned={member: [(topic, n) for n in range(4)]})
+    for row in rank(group):
+        assert (row["group"], row["cluster"], row["time"]) == (name, cluster or None, topic or None)
+        assert f"{row['reason']}{row['remedy']}".isprintable()
+
+
+def test_a_label_is_shown_safely():
+    label = "\x1b[2J"
+    rows = rank(lagging(), [Strategy(label, lambda columns: assign(lagging(), "fair").owner, many=True)])
+    assert rows[0]["strategy"] == label and rows[0]["remedy"].startswith(r"\x1b[2J: ")
+
+
+def test_joins_are_those_of_the_caller():
+    both = ["clicks", "views"]
+    split = Group({"clicks": 2, "views": 2}, {"a": both, "b": both}, owned={
+        "a": [("clicks", 0), ("views", 1)], "b": [("clicks", 1), ("views", 0)]})
+    assert rank(split) == [] and kinds(rank(split, joins=[both])) == [5]
+    with pytest.raises(ValueError, match="did you mean 'clicks'"):
+        rank(split, joins=[["click", "views"]])
+    with pytest.raises(ValueError, match="must be lists of topics"):
+        rank(split, joins=["clicks"])
+    with pytest.raises(ValueError, match=r"a topic must be in one join \(got 'clicks' in two\)"):
+        rank(split, joins=[both, ["clicks"]])
+
+
+def test_arguments_that_cannot_be_used_are_named():
+    for wrong in ([{"topics": {"t": 1}}], ["group"], [None]):
+        with pytest.raises(ValueError, match=r"what is ranked must be groups \(got "):
+            rank(wrong)
+    with pytest.raises(StrategyError, match="must have a strategy"):
+        rank(lagging(), [])
+    with pytest.raises(StrategyError, match="did you mean 'range'"):
+        rank(lagging(), ["rnage"])
+    assert rank(lagging(), "range") == rank(lagging(), ["range"]) == rank([lagging()], ["range", "RangeAssignor"])
+
+
+def test_share_groups_are_left_out():
+    assert rank([lagging(name="s", type="share"), lagging(name="g")]) == rank(lagging(name="g"))
+
+
+def test_a_group_that_a_strategy_refuses(caplog):
+    sent = Group({"t": 2}, [Member("a", ["t"], user_data=b"x")], name="sent")
+    fine = lagging(name="fine")
+    with pytest.raises(StrategyError, match="group sent: claims of member 'a' must be given"):
+        rank([fine, sent], ["range", "sticky"])
+    failed = []
+    rows = rank([sent, fine], ["range", "sticky"], on_failure=lambda *one: failed.append(one))
+    assert rows == rank(fine, ["range", "sticky"])
+    [(group, reason)] = failed
+    assert group is sent and reason.startswith("claims of member 'a' must be given")
+    assert rank([sent, fine], ["range"]) and not caplog.records
+
+
+def test_a_strategy_that_raises_is_logged_and_costs_only_the_group(caplog):
+    def fussy(columns):
+        if (columns.partitions == 3).any():
+            raise RuntimeError("three")
+        return columns.previous
+    three, fine, failed = Group({"t": 3}, {"a": ["t"]}, name="three"), lagging(name="fine"), []
+    chosen = ["range", Strategy("fussy", fussy, many=True)]
+    rows = rank([three, fine], chosen, on_failure=lambda *one: failed.append(one))
+    assert rows == rank(fine, chosen)
+    assert failed == [(three, "strategy fussy must not raise (got RuntimeError: three)")]
+    assert [record.levelname for record in caplog.records] == ["ERROR"] and "Traceback" in caplog.text
+
+
+@given(st.lists(small, max_size=4))
+def test_groups_that_are_asked_one_by_one_get_the_same_answers(fleet):
+    alone = Strategy("range", lambda group: assign(group, "range").owner)
+    fleet = [group.replace(name=f"g{at}") for at, group in enumerate(fleet)]
+
+    def without_origin(rows):
+        return [{**row, "remedy": row["remedy"].replace(" (ships with Kafka)", "")} for row in rows]
+    assert rank(fleet, [alone]) == without_origin(rank(fleet, ["range"]))
+
+
+def test_it_needs_numpy_only():
+    code = ("import json, sys; from kafka_assign import rank, Group; "
+            "rank(Group({'t': 2}, {'a': ['t'], 'b': ['t']}, owned={'a': [('t', 0), ('t', 1)]})); "
+            "print(json.dumps(list(sys.modules)))")
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert not {name.split(".")[0] for name in json.loads(done.stdout)} & set(HEAVY)

@@ -1437,6 +1437,8 @@ d = { 'settings': {'branch': 'main', 'doc_baseurl': '', 'doc_host': '', 'git_url
                                                                                             'kafka_assign/snapshot/sources.py'),
                                                'kafka_assign.snapshot.sources._parsed_json': ( 'snapshot_sources.html#_parsed_json',
                                                                                                'kafka_assign/snapshot/sources.py'),
+                                               'kafka_assign.snapshot.sources._prefix': ( 'snapshot_sources.html#_prefix',
+                                                                                          'kafka_assign/snapshot/sources.py'),
                                                'kafka_assign.snapshot.sources._utf8_parts': ( 'snapshot_sources.html#_utf8_parts',
                                                                                               'kafka_assign/snapshot/sources.py'),
                                                'kafka_assign.snapshot.sources.begins_like_json': ( 'snapshot_sources.html#begins_like_json',

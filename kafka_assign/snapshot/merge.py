@@ -126,13 +126,17 @@ def _one_record(rows, account):
     "By key: all rows of the key in one, and the positions of those that add something."
     kept = {}
     for key, row, position in rows:
-        record, positions = kept.setdefault(key, (row, []))
+        if key not in kept:
+            kept[key] = row, [position]
+            account.used += 1
+            continue
+        record, positions = kept[key]
         both = type(row)(*fill(record, row))
         differ = [column for column, one, other in zip(row._fields, both, row) if one != other not in NOT_SHOWN]
         if differ:
             column = differ[0].replace("_", " ")
             account.reject(position, f"{column} must be the same in all rows about one member or group", positions[0])
-        elif positions and both == record:
+        elif both == record:
             account.repeated += 1
         else:
             account.used += 1

@@ -259,11 +259,14 @@ class Found(NamedTuple):
 # %% ../../nbs/43_snapshot_moments.ipynb #63a1e0a9
 def numbered(moments: list[Found]) -> list[Found]:
     "The moments of one group, the earliest first, with numbers where times are not enough."
+    if len(moments) == 1:
+        return moments
+
     def key(one):
         return one.group.time, one.group.moment
     moments = sorted(moments, key=lambda one: (time_order(one.group.time), one.group.moment))
     keys = [*map(key, moments)]
-    if len(moments) > 1 and (("", 0) in keys or len({*keys}) < len(keys)):
+    if ("", 0) in keys or len({*keys}) < len(keys):
         times, seen = Counter(one.group.time for one in moments), Counter()
         for i, (group, place, _) in enumerate(moments):
             seen[group.time] += 1

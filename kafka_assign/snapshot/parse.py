@@ -356,13 +356,12 @@ class TextParser:
 
     def _no_row(self, line, error):
         "Handle a line that is no row of the current table."
-        layout, remark, entry = layout_of(line), remark_kind(line), summary_entry(line)
-        kind = self.layout.kind if self.layout else "text"
-        if entry and (self.summary or entry[0] == "GROUP"):
+        layout, kind = layout_of(line), self.layout.kind if self.layout else "text"
+        if (entry := summary_entry(line)) and (self.summary or entry[0] == "GROUP"):
             self._summarize(*entry)
         elif layout:
             self.header(layout)
-        elif remark:
+        elif remark := remark_kind(line):
             self.account.ignore(remark, excerpt(line, 200))
             if name := group_in_remark(line):
                 self.group, self.named_by = name, NAMED_BY_REMARK

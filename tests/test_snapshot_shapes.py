@@ -1,11 +1,12 @@
 """Output in other shapes: quoted, from logs of containers, of other tools; and text that is something else."""
 import io
 import json
+from unittest.mock import patch
 
 import pytest
 
 from kafka_assign.document import write_document
-from kafka_assign.snapshot import SnapshotError, read_groups
+from kafka_assign.snapshot import SnapshotError, read_groups, sources
 from kafka_assign.snapshot.formats import FOREIGN_TEXTS
 from outputs import POSTED, SAMPLES
 
@@ -35,6 +36,15 @@ def test_times_of_a_log_may_differ_in_length():
     lines = (DESCRIBE + MEMBERS + STATE).splitlines(keepends=True)
     text = "".join(f"2026-11-20T06:30:00.{'1' * (number % 9 + 1)}Z {line}" for number, line in enumerate(lines))
     assert write_document(read_groups("Attaching to kafka-0\n" + text)["orders-billing"]) == WHOLE
+
+
+@pytest.mark.parametrize("size", [1, 100, 1 << 22])
+def test_the_size_of_blocks_does_not_matter(size):
+    noise = "kafka-0 | INFO GROUP BY a CONSUMER-ID of a TOPIC\n" * 400
+    text = noise + "".join(f"kafka-0 | {line}" for line in (DESCRIBE + MEMBERS + STATE).splitlines(keepends=True))
+    with patch.object(sources, "BLOCK_BYTES", size):
+        groups = read_groups(io.BytesIO(text.encode()))
+    assert write_document(groups["orders-billing"]) == WHOLE and groups.read == groups.used == 23
 
 
 def test_nothing_is_removed_without_such_a_header():

@@ -1443,6 +1443,8 @@ d = { 'settings': {'branch': 'main', 'doc_baseurl': '', 'doc_host': '', 'git_url
                                                                                                   'kafka_assign/snapshot/sources.py'),
                                                'kafka_assign.snapshot.sources._utf8_parts': ( 'snapshot_sources.html#_utf8_parts',
                                                                                               'kafka_assign/snapshot/sources.py'),
+                                               'kafka_assign.snapshot.sources._without_times': ( 'snapshot_sources.html#_without_times',
+                                                                                                 'kafka_assign/snapshot/sources.py'),
                                                'kafka_assign.snapshot.sources.begins_like_json': ( 'snapshot_sources.html#begins_like_json',
                                                                                                    'kafka_assign/snapshot/sources.py'),
                                                'kafka_assign.snapshot.sources.clusters_of': ( 'snapshot_sources.html#clusters_of',

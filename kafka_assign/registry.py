@@ -266,8 +266,12 @@ def running_strategy(group: Group) -> Strategy:
         raise StrategyError(f"the broker assigns the partitions of this group, by {quoted(name)}")
     if name == "sticky" or name in NOT_COMPUTED:
         raise StrategyError(f"{quoted(name)} {NOT_COMPUTED.get(name, OF_JAVA)}")
-    if (chosen := _find(name)) is None:
+    chosen = _find(name)
+    if chosen is None:
         raise StrategyError(f"the group runs {quoted(name)}, a strategy that is not known here")
+    if name in BUILT_IN and not chosen.ships_with_kafka:
+        raise StrategyError(f"the group runs {quoted(name)}, which does not ship with Kafka: it may "
+                            "differ from the strategy of that name in this package")
     return chosen
 
 # %% ../nbs/20_registry.ipynb #786a54de

@@ -5,9 +5,9 @@
 # %% auto #0
 __all__ = ['BLOCK_BYTES', 'FEWEST_LINES', 'LONGEST_NAMES', 'MOST_COLUMNS', 'LINE_PREFIXES', 'POSSIBLE_HEADER', 'HEADER_LINE',
            'TIME_IN_NAME', 'FILE_ENDING', 'KIND_IN_NAME', 'IGNORED_KINDS', 'JSON_BEGINS', 'SnapshotError', 'NoText',
-           'Origin', 'without_prefixes', 'origins', 'clusters_of', 'time_in_name', 'instant', 'end_of',
-           'group_in_file_name', 'Place', 'origin_place', 'Reject', 'Ignored', 'weightiest', 'Account',
-           'begins_like_json', 'json_values']
+           'Origin', 'without_prefixes', 'origins', 'time_in_name', 'instant', 'end_of', 'group_in_file_name',
+           'clusters_of', 'Place', 'origin_place', 'Reject', 'Ignored', 'weightiest', 'Account', 'begins_like_json',
+           'json_values']
 
 # %% ../../nbs/41_snapshot_sources.ipynb #13a1f0c4
 import codecs
@@ -153,16 +153,6 @@ def origins(source: object) -> Iterator[Origin]:
         raise SnapshotError("a source must be a path, a file object, text, or several of these "
                             f"(got {excerpt(repr(source))})")
 
-# %% ../../nbs/41_snapshot_sources.ipynb #13a1f0cf
-def clusters_of(found: list[Origin], cluster: str | None) -> dict[str, str]:
-    "The cluster of each folder; `cluster`: the one that the caller names, if any."
-    folders = list(dict.fromkeys(origin.folder for origin in found))
-    if cluster is not None or len(found) == 1 and found[0].named:
-        return dict.fromkeys(folders, cluster or "")
-    names = {folder: folder and os.path.basename(os.path.realpath(folder)) for folder in folders}
-    count = Counter(names.values())
-    return {folder: name if count[name] == 1 else folder for folder, name in names.items()}
-
 # %% ../../nbs/41_snapshot_sources.ipynb #13a1e0a7
 TIME_IN_NAME = re.compile(
     r"(?<!\d)(?:(?P<seconds>1\d{9})|(20\d\d)(-?)(\d\d)\3(\d\d)"
@@ -208,6 +198,24 @@ def group_in_file_name(name: str) -> str:
     "The group after which a file is named; empty if its name is only a time."
     name = FILE_ENDING.sub("", os.path.basename(name))
     return FILE_ENDING.sub("", TIME_IN_NAME.sub("", name).strip("._- ")) if time_in_name(name) else name
+
+# %% ../../nbs/41_snapshot_sources.ipynb #13a1f0cf
+def _without_times(folder):
+    "The folder itself, or if its name is only a time, the nearest one above it with another name."
+    path = os.path.realpath(folder)
+    only_a_time = time_in_name(os.path.basename(path)) and not group_in_file_name(path)
+    return _without_times(os.path.dirname(folder) or os.curdir) if only_a_time else folder
+
+
+def clusters_of(found: list[Origin], cluster: str | None) -> dict[str, str]:
+    "The cluster of each folder; `cluster`: the one that the caller names, if any."
+    folders = list(dict.fromkeys(origin.folder for origin in found))
+    if cluster is not None or len(found) == 1 and found[0].named:
+        return dict.fromkeys(folders, cluster or "")
+    named_after = {folder: folder and _without_times(folder) for folder in folders}
+    names = {base: base and os.path.basename(os.path.realpath(base)) for base in named_after.values()}
+    count = Counter(names.values())
+    return {folder: names[base] if count[names[base]] == 1 else base for folder, base in named_after.items()}
 
 # %% ../../nbs/41_snapshot_sources.ipynb #13a1e0aa
 KIND_IN_NAME = re.compile(r"(?:^|[._-])(?:describe|offsets|members|state|verbose|output)(?=[._-]|$)", re.I)

@@ -25,7 +25,8 @@ from fleets import fleet
 
 from kafka_assign.registry import resolve
 from kafka_assign.attention import needs, outcome
-from kafka_assign.fleet.codec import decode_rows, member_lists, output_rows, result_lists
+from kafka_assign import rank
+from kafka_assign.fleet.codec import decode_rows, group_from_row, member_lists, output_rows, result_lists
 from kafka_assign.fleet.job import compare_fleet
 from kafka_assign.fleet.kernel import compare_batches, need_lists
 from kafka_assign.fleet.schemas import NARROW_GROUP_SCHEMA
@@ -165,6 +166,13 @@ def job(path, out, spark, kernel):
         return cpu_of_all() - before, time.perf_counter() - begun, run.tables
 
 
+def rank_alone(path):
+    """Print the CPU of `rank` in this process, from Parquet to the ranking; the JVM's part of the job is none here."""
+    read_cpu, groups = cpu(lambda: [group_from_row(row) for row in read(path).to_pylist()])
+    seconds = median(cpu(rank, groups, STRATEGIES)[0] for _ in range(TIMES))
+    print(f"  {'rank':14}{read_cpu + seconds:8.2f} s CPU (of which {read_cpu:.2f} make Python groups of rows)")
+
+
 def in_spark(path, folder):
     """Print the CPU of the job and of the same job with an idle kernel, alternating."""
     kernels = {"job": compare_batches, "idle kernel": partial(idle, folder=folder)}
@@ -182,6 +190,7 @@ def in_spark(path, folder):
     for name, taken in seconds.items():
         wall = median(wall for _, wall in taken)
         print(f"  {name:14}{costs[name]:8.2f} s CPU (JVM, workers and driver) {wall:8.2f} s wall")
+    rank_alone(path)
     line("the job", costs["job"] / costs["idle kernel"], "x the idle one", MOST_OF_IDLE)
 
 

@@ -137,7 +137,8 @@ def test_all_inputs_at_once(spark, tmp_path):
     folder.mkdir()
     (folder / "billing.txt").write_text(CAPTURE)
     (folder / "notes.txt").write_text("call Anna\n")
-    documents = [write_document(group.replace(cluster="json")) for group in a_fleet(3)] + ['{"topics": {"t": -1}, "members": []}']
+    documents = [write_document(group.replace(cluster="json")) for group in a_fleet(3)]
+    documents.append('{"topics": {"t": -1}, "members": []}')
     (tmp_path / "groups.jsonl").write_text("\n".join(documents))
     twice = {"group": "twice", "members": [{"id": "m"}, {"id": "m"}]}
     broken = [(4, twice), (11, {"group": "shared", "type": "share"}), (12, {})]

@@ -59,7 +59,7 @@ def remove_killed(out: Path, report: Callable[[str], object]) -> None:
             os.close(lock)
             report(f"removed {shown(folder)}, which a job that was killed had left")
 
-
+# %% ../../nbs/65_fleet_job.ipynb #92c401ae
 @contextmanager
 def new_run_folder(out: str | os.PathLike,
                    report: Callable[[str], object] = lambda line: None) -> Iterator[Path]:

@@ -90,8 +90,9 @@ def prepare_java(folder: Path, java: str) -> None:
     wrapper, log = folder / "bin" / "java", folder / "log4j2.properties"
     wrapper.parent.mkdir()
     log.write_text(LOG4J_PROPERTIES)
-    folders = os.environ.get("SPARK_CONF_DIR"), os.path.join(os.environ.get("SPARK_HOME", ""), "conf")
-    of_user = any(Path(one, log.name).exists() for one in folders if one and one != "conf")
+    home, folder_of_user = map(os.environ.get, ("SPARK_HOME", "SPARK_CONF_DIR"))
+    folders = [one for one in (folder_of_user, home and os.path.join(home, "conf")) if one]
+    of_user = any(Path(one, log.name).exists() for one in folders)
     option = "" if of_user else quote(f"-Dlog4j2.configurationFile={log.as_uri()}")
     wrapper.write_text(JAVA_WRAPPER.format(java=quote(os.path.realpath(java)), log=option))
     wrapper.chmod(0o700)
@@ -120,7 +121,7 @@ def unset_variables(chosen: Mapping[str, str]) -> dict[str, str]:
     "Those of the `chosen` variables that the user has not set."
     return {name: value for name, value in chosen.items() if name not in os.environ}
 
-
+# %% ../../nbs/63_fleet_session.ipynb #03d7d340
 def environment(folder: Path, local: bool) -> dict[str, str]:
     "Variables for the JVM: its memory, address and Python, unless the user set them, and Java."
     chosen = WORKERS | {"SPARK_DRIVER_MEMORY": "2g"} | ({"SPARK_LOCAL_IP": LOOPBACK} if local else {})
@@ -187,7 +188,7 @@ def start_java(master: str | None) -> str:
         raise KeyboardInterrupt
     return version
 
-
+# %% ../../nbs/63_fleet_session.ipynb #106719d6
 def open_session(master: str | None = None, more: Mapping[str, str] | None = None):
     "A new Spark session; `more` are further settings. Raises `FleetError` if Spark cannot start."
     if not find_spec("pyspark"):

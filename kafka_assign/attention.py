@@ -23,8 +23,7 @@ from .ragged import row_lengths, row_maxima, row_of, row_sums
 class Outcome(NamedTuple):
     "An owner column over one or many groups, with its figures."
     owner: np.ndarray  # the owner of each partition; -1 = none
-    figures: Mapping[str, np.ndarray]
-    "per group: `metrics.measure`, `split_joins` of declared joins, and `superfluous`"
+    figures: Mapping[str, np.ndarray]  # per group: those of `measure`, and two more
 
 # %% ../nbs/51_attention.ipynb #983dfe03
 def _outcome(columns, owner, join, figures):

@@ -22,7 +22,9 @@ def table_of(path):
 
 
 def holds_a_group(path):
-    """Whether a table of a consumer group has a row: under a header, a line that begins with the name of a group."""
+    """Whether it holds groups as JSON, or a table of a group has a row: below a header, a line that begins with its name."""
+    if path.suffix == ".jsonl":
+        return True
     if not table_of(path):
         return False
     lines = path.read_text(encoding="utf-8").splitlines()

@@ -30,8 +30,7 @@ class PriceRules(NamedTuple):
     slack: np.ndarray
     new: np.ndarray  # price[new] <= price[previous] - 1
     previous: np.ndarray
-    bar: np.ndarray
-    "for `columns.subscribers`: 0 on the topic's lowest level, else LARGEST"
+    bar: np.ndarray  # by subscriber: 0 on the lowest level of the topic, else LARGEST
 
 # %% ../../nbs/17_certificate_making.ipynb #bad1868e
 def _possible_returns(columns, owner, level):

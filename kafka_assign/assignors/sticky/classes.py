@@ -125,8 +125,7 @@ class Compressed(NamedTuple):
 
     classes: Classes
     class_of: np.ndarray  # class of each topic, int32; -1 = not assignable
-    pair: np.ndarray
-    "of each partition's class and previous owner; past the end = none"
+    pair: np.ndarray  # by partition: that of its previous owner; past the end = none
 
 # %% ../../../nbs/27_sticky_classes.ipynb #cfb6d6f4
 def compress(columns: Columns) -> Compressed:

@@ -222,11 +222,13 @@ class Assignment(Mapping):
     def _table(self):
         "A line of figures, and the first partitions of the first members."
         s, rows = self.summary(), []
+        loads = None if s["max_load"] is None else f"{s['min_load']} to {s['max_load']}"
+        figures = {"loads": loads, "score": s["balance_score"], "kept": s["kept"],
+                   "moved": s["moved"], "unassigned": s["unassigned"]}
         caption = (
             f"{s['strategy'] or 'assignment'}: {counted(s['members'], 'member')}, "
-            f"{counted(s['partitions'], 'partition')}, loads {s['min_load']} to "
-            f"{s['max_load']}, score {s['balance_score']}, kept {s['kept']}, "
-            f"moved {s['moved']}, unassigned {s['unassigned']}")
+            f"{counted(s['partitions'], 'partition')}" + "".join(
+                f", {key} {value}" for key, value in figures.items() if value is not None))
         for member in self.group.members[:SHOWN_MEMBERS]:
             names = [f"{topic}-{number}" for topic, number in self[member]]
             more = f" and {len(names) - 8} more" if len(names) > 8 else ""

@@ -10,7 +10,9 @@ __all__ = ['java_key', 'java_order', 'java_sorted', 'shown', 'quoted', 'brief', 
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from difflib import get_close_matches
+from os.path import isfile
 from reprlib import repr as short_repr
+from traceback import extract_tb
 
 # %% ../nbs/00_names.ipynb #7877a9a7
 def java_key(name: str) -> bytes:
@@ -54,7 +56,7 @@ def brief(value: object) -> str:
     except Exception:                   # its own text may be what raises
         return kind
 
-# %% ../nbs/00_names.ipynb #0d55d423
+# %% ../nbs/00_names.ipynb #88d07902
 def checked_kind(value: object, kind: type, what: str, call: str,
                  error_class: type[ValueError]) -> None:
     "Raise `error_class`, which shows how `call` is written, if `value` is not of this `kind`."
@@ -69,10 +71,22 @@ def foreign_code(what: str, error_class: type[ValueError]) -> Iterator[None]:
     "Run other people's code; an error that is no `ValueError` becomes `error_class`."
     try:
         yield
-    except ValueError:
+    except ValueError as error:
+        if type(error) is ValueError:           # and none that a library raises with intent
+            error.add_note(f"raised by {what}{_place_of(error)}")
         raise
     except Exception as error:
-        raise error_class(f"{what} must not raise (got {brief(error)})") from error
+        raise error_class(f"{what} must not raise (got {brief(error)}{_place_of(error)})") from error
+
+
+def _place_of(error):
+    "Where the called code was when it raised: the innermost line of its own file, or nothing."
+    called = extract_tb(error.__traceback__)[2:]        # after `foreign_code` and its caller
+    own = [frame for frame in called if frame.filename == called[0].filename]
+    if not own:
+        return ""
+    place = own[-1].filename if isfile(own[-1].filename) else own[-1].name
+    return f" in {shown(place)}, line {own[-1].lineno}"
 
 # %% ../nbs/00_names.ipynb #3c14a6a6
 def counted(number: int, word: str) -> str:

@@ -54,7 +54,8 @@ class Assignment(Mapping):
 
     `owner` has one entry per partition, topic by topic: the owner's index in
     `group.members`, or -1; a mapping of member ids to partitions becomes one. Raises
-    `AssignmentError` if it does not fit the group; `check` looks at subscriptions, too. `prove(columns, owner)` makes the certificate.
+    `AssignmentError` if it does not fit the group; `check` looks at subscriptions, too.
+    `prove(columns, owner)` makes the certificate.
     """
 
     group: Group
@@ -227,8 +228,9 @@ class Assignment(Mapping):
                    "moved": s["moved"], "unassigned": s["unassigned"]}
         caption = (
             f"{s['strategy'] or 'assignment'}: {counted(s['members'], 'member')}, "
-            f"{counted(s['partitions'], 'partition')}" + "".join(
-                f", {key} {value}" for key, value in figures.items() if value is not None))
+            f"{counted(s['partitions'], 'partition')}")
+        for key, value in figures.items():
+            caption += "" if value is None else f", {key} {value}"
         for member in self.group.members[:SHOWN_MEMBERS]:
             names = [f"{topic}-{number}" for topic, number in self[member]]
             more = f" and {len(names) - 8} more" if len(names) > 8 else ""

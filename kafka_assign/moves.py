@@ -287,6 +287,6 @@ class Moves(Sequence):
 # %% ../nbs/50_moves.ipynb #ca7a7286
 def explain(assignment: Assignment) -> Moves:
     "Why each partition changed its owner, and which moves were unnecessary."
-    checked_kind(assignment, Assignment, "assignment", "explain(assign(group, strategy))",
-                 AssignmentError)
+    call = "explain(assign(group, strategy))"
+    checked_kind(assignment, Assignment, "assignment", call, AssignmentError)
     return Moves(assignment)

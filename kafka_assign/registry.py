@@ -138,11 +138,13 @@ BUILT_IN = {
 _registered: dict[str, Strategy] = {}
 
 
-def _same_place(one, other):
-    "Whether two functions are the same, or one that was defined again."
-    return one is other or all(
-        getattr(one, part, one) == getattr(other, part, other)
-        for part in ("__module__", "__qualname__"))
+def _is_taken(name, function):
+    "Whether a strategy has this name and is another function, not this one defined again."
+    def place(one):
+        return [getattr(one, part, one) for part in ("__module__", "__qualname__")]
+    if name in _registered:
+        return place(_registered[name].function) != place(function)
+    return name in BUILT_IN and BUILT_IN[name].partition(":")[2] != place(function)[1]
 
 
 def strategy(name: str, *, replace: bool = False, **fields) -> Callable[[Callable], Callable]:
@@ -157,9 +159,7 @@ def strategy(name: str, *, replace: bool = False, **fields) -> Callable[[Callabl
     def register(function):
         made = Strategy(name, function, **fields)
         if not function.__module__.startswith("kafka_assign."):
-            known = _registered.get(name)
-            if not replace and (known is None and name in BUILT_IN or known is not None
-                                and not _same_place(function, known.function)):
+            if not replace and _is_taken(name, function):
                 raise StrategyError(
                     f"a strategy must be registered with a name of its own, or with replace=True "
                     f"(got {quoted(name)}, which is another strategy)")
@@ -302,7 +302,7 @@ def running_strategy(group: Group) -> Strategy:
         raise StrategyError(f"the group runs {quoted(name)}, a strategy that is not known here")
     return chosen
 
-# %% ../nbs/20_registry.ipynb #1a819901
+# %% ../nbs/20_registry.ipynb #b5e9963c
 def checked_group(group: Group, call: str) -> Group:
     "`group`, if it is one; otherwise `GroupError`, which shows how `call` is written."
     if isinstance(group, Mapping) and "topics" in group:

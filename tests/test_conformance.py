@@ -116,7 +116,8 @@ def test_what_a_strategy_raises_names_it(many):
     for ask in (lambda: assign(ONE, broken), lambda: assign_many([ONE], broken)):
         with pytest.raises(StrategyError) as error:
             ask()
-        assert str(error.value) == f"strategy 'mine' must not raise (got KeyError: 'a\\nb' in {__file__}, line {RAISED})"
+        place = f"{__file__}, line {RAISED}"
+        assert str(error.value) == f"strategy 'mine' must not raise (got KeyError: 'a\\nb' in {place})"
         assert isinstance(error.value.__cause__, KeyError)
 
 

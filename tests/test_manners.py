@@ -49,7 +49,8 @@ def test_lag_and_arrays_may_be_series():
 
 
 @pytest.mark.parametrize("answer", [
-    {"a": [("clicks", 0), ("views", 0)], "b": [("clicks", 1)]}, {"b": {"clicks": [1]}, "a": {"clicks": [0], "views": [0]}},
+    {"a": [("clicks", 0), ("views", 0)], "b": [("clicks", 1)]},
+    {"b": {"clicks": [1]}, "a": {"clicks": [0], "views": [0]}},
     RANGE.to_dict(), dict(RANGE), np.array([0, 1, 0]), (0, 1, 0), pd.Series([0, 1, 0])], ids=range(7))
 def test_an_answer_may_be_by_name_or_by_number(answer):
     assert dict(assign(GROUP, lambda group: answer)) == dict(Assignment(GROUP, answer)) == dict(RANGE)
@@ -200,7 +201,8 @@ def reasons(group):
 
 def test_every_reason_is_given():
     group = Group({"t": 2, "u": 1}, [
-        Member("a", ["t", "gone"], owned=[("t", 0), ("t", 7), ("t", -1), ("gone", 0), ("none", 0), ("u", 0)], generation=4),
+        Member("a", ["t", "gone"], generation=4,
+               owned=[("t", 0), ("t", 7), ("t", -1), ("gone", 0), ("none", 0), ("u", 0)]),
         Member("b", ["t"], owned=[("t", 0), ("t", 0), ("t", 1)], generation=5),
         Member("c", ["t"], owned=[("t", 1)], generation=5)], owned={"A": {"t": [0]}})
     assert reasons(group) == {

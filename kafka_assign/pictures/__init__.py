@@ -43,5 +43,5 @@ def _titled(what):
         return [(title, own) for title, one in what.items() for _, own in _titled(one)]
     if isinstance(what, (list, tuple)):
         return [pair for one in what for pair in _titled(one)]
-    raise ValueError("plot must be given assignments, as in plot(assign(group, strategy)) "
-                     f"(got {brief(what)})")
+    call = "plot(assign(group, strategy))"
+    raise ValueError(f"plot must be given assignments, as in {call} (got {brief(what)})")

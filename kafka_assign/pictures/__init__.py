@@ -44,4 +44,5 @@ def _titled(what):
     if isinstance(what, (list, tuple)):
         return [pair for one in what for pair in _titled(one)]
     call = "plot(assign(group, strategy))"
-    raise ValueError(f"plot must be given assignments, as in {call} (got {brief(what)})")
+    found = brief(what)
+    raise ValueError(f"plot must be given assignments, as in {call} (got {found})")

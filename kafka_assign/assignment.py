@@ -15,16 +15,16 @@ import numpy as np
 
 from . import metrics
 from .columns import Columns, positions_by_number, read_only
+from .build import GroupError
 from .group import SHOWN_MEMBERS, Group
-from .inputs import take_by_topic
+from .inputs import owners_by_name, take_by_topic
 from .members import TopicPartition
-from .names import counted, foreign_code, quoted, shown
+from .names import checked_kind, counted, foreign_code, quoted, shown
 from .tables import Table
 
 # %% ../nbs/14_assignment.ipynb #bd608214
 SUMMARY_KEYS = ("strategy", *metrics.FIGURE_MEANINGS, "inferred")
 CURRENT = "current"         # what the group as it is has in place of a strategy
-
 
 # %% ../nbs/14_assignment.ipynb #13ae4f8b
 class AssignmentError(ValueError):
@@ -53,17 +53,26 @@ class Assignment(Mapping):
     """Who owns which partition of a group: a mapping from member id to partitions.
 
     `owner` has one entry per partition, topic by topic: the owner's index in
-    `group.members`, or -1. Raises `AssignmentError` if it does not fit the group;
-    `check` looks at subscriptions, too. `prove(columns, owner)` makes the certificate.
+    `group.members`, or -1; a mapping of member ids to partitions becomes one. Raises
+    `AssignmentError` if it does not fit the group; `check` looks at subscriptions, too.
+    `prove(columns, owner)` makes the certificate.
     """
 
     group: Group
-    owner: Sequence[int]
+    owner: Sequence[int] | Mapping
     strategy: str = ""
     prove: Callable | None = None
 
     def __post_init__(self):
-        owner = checked_owners(self.group.columns, self.owner)
+        group, owner = self.group, self.owner
+        checked_kind(group, Group, "group", "Assignment(group, owner)", AssignmentError)
+        if isinstance(owner, Mapping):
+            try:
+                owner = owners_by_name(
+                    owner, group.members, group.index, group.columns.start)
+            except GroupError as error:
+                raise AssignmentError(str(error)) from None
+        owner = checked_owners(group.columns, owner)
         object.__setattr__(self, "owner", read_only(owner))
 
     @classmethod
@@ -104,6 +113,9 @@ class Assignment(Mapping):
         i, (offsets, positions) = self._member_index[member], self._rows
         pairs = zip(*self._named(positions[offsets[i]:offsets[i + 1]]))
         return list(map(tuple.__new__, repeat(TopicPartition), pairs))  # twice as fast
+
+    def __contains__(self, member) -> bool:             # without a list of partitions
+        return member in self._member_index
 
     def __iter__(self) -> Iterator[str]:
         return iter(self.group.members)
@@ -211,11 +223,14 @@ class Assignment(Mapping):
     def _table(self):
         "A line of figures, and the first partitions of the first members."
         s, rows = self.summary(), []
+        loads = None if s["max_load"] is None else f"{s['min_load']} to {s['max_load']}"
+        figures = {"loads": loads, "score": s["balance_score"], "kept": s["kept"],
+                   "moved": s["moved"], "unassigned": s["unassigned"]}
         caption = (
             f"{s['strategy'] or 'assignment'}: {counted(s['members'], 'member')}, "
-            f"{counted(s['partitions'], 'partition')}, loads {s['min_load']} to "
-            f"{s['max_load']}, score {s['balance_score']}, kept {s['kept']}, "
-            f"moved {s['moved']}, unassigned {s['unassigned']}")
+            f"{counted(s['partitions'], 'partition')}")
+        for key, value in figures.items():
+            caption += "" if value is None else f", {key} {value}"
         for member in self.group.members[:SHOWN_MEMBERS]:
             names = [f"{topic}-{number}" for topic, number in self[member]]
             more = f" and {len(names) - 8} more" if len(names) > 8 else ""

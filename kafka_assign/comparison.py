@@ -13,8 +13,9 @@ from textwrap import fill
 
 from .assignment import SUMMARY_KEYS, Assignment
 from .group import Group
+from .names import checked_kind
 from .registry import (
-    Strategy, StrategyError, resolve, running_strategy, usual_strategies)
+    Strategy, StrategyError, checked_group, resolve, running_strategy, usual_strategies)
 from .tables import Table
 
 # %% ../nbs/21_comparison.ipynb #0468aeb7
@@ -95,10 +96,13 @@ def compare(group: Group, strategies: Iterable[str | Strategy | Callable] | None
     The strategy that the group runs is added if it is known. `before`: the group as it is, to be
     shown beside, if `group` is that group after some changes.
     """
+    call = "compare(group, strategies)"
+    checked_group(group, call)
     if strategies is None:
         strategies = usual_strategies()
-    elif isinstance(strategies, (str, Strategy)):
+    elif isinstance(strategies, (str, Strategy)) or callable(strategies):
         strategies = [strategies]
+    checked_kind(strategies, Iterable, "strategies", call, StrategyError)
     chosen, notes, running = [resolve(one) for one in strategies], [], None
     if group.counted is not None and not group.columns.size:
         return Comparison(group, {}, before, notes=[NO_TOPICS])

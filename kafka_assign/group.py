@@ -17,10 +17,10 @@ from .build import GroupError, Offsets
 from .columns import Columns, read_only, same_content
 from .inputs import (
     ABOUT, checked_about, checked_counts, checked_ids, column_by_topic, columns_by_name,
-    columns_from_arrays, places_of, resized)
+    columns_from_arrays, places_of, resized, stray_claims)
 from .members import (
-    Member, TopicPartition, checked_name, known_name, listed_members,
-    members_from_columns, ordered_names, valid_claims)
+    Dropped, Member, TopicPartition, checked_name, dropped_claims, known_name,
+    listed_members, members_from_columns, ordered_names, owned_by_member)
 from .names import counted, quoted
 from .tables import Table
 from .ragged import row_of
@@ -74,12 +74,13 @@ class Group:
             reset=reset, partition_racks=partition_racks)
         self._store(
             columns, names, ids, offsets, details=details,
+            strays=stray_claims(owned, details),
             partition_racks=partition_racks, topic_ids=topic_ids, name=name, type=type,
             state=state, strategy=strategy, generation=generation, time=time,
             cluster=cluster, inferred=inferred, moment=moment)
 
     def _store(self, columns, topics, members, offsets=None, *, known={}, details=None,
-               partition_racks=None, topic_ids=None, **about):
+               partition_racks=None, topic_ids=None, strays=(), claimed=None, **about):
         "Set all fields; the way around `__setattr__`, which raises."
         vars(self).update(
             checked_about(about), columns=columns, offsets=read_only(offsets),
@@ -88,7 +89,9 @@ class Group:
             partition_racks=MappingProxyType({
                 topic: tuple(map(tuple, rows))
                 for topic, rows in (partition_racks or {}).items()}),
-            _known={name: tuple(values) for name, values in known.items()})
+            _known={name: tuple(values) for name, values in known.items()},
+            _claimed=columns.previous if claimed is None else read_only(claimed),
+            _strays=strays)
         if details is not None:                     # else they are made when asked for
             vars(self)["details"] = details
         return self
@@ -111,8 +114,9 @@ class Group:
         indices). `previous` (index into `members`, -1 = none), `lag` (records): arrays
         over partitions, topic-major, topics in the order given. Raises `GroupError`.
         """
-        return cls.from_columns(*columns_from_arrays(
-            topics, partitions, members, subscriptions, previous, lag))
+        columns, topics, members, claimed = columns_from_arrays(
+            topics, partitions, members, subscriptions, previous, lag)
+        return cls.__new__(cls)._store(columns, topics, members, claimed=claimed)
 
     partitions = property(
         lambda self: self.columns.partitions, doc="Number of partitions of each topic.")
@@ -140,7 +144,14 @@ class Group:
     def details(self) -> tuple[Member, ...]:
         "The members with all that is known of them, by id."
         return members_from_columns(
-            self.columns, self.topics, self.members, self._known)
+            self.columns, self.topics, self.members, self._claimed, self._known)
+
+    @cached_property
+    def dropped(self) -> tuple[Dropped, ...]:
+        "The claims that do not hold, each with the reason."
+        if "details" not in vars(self) and np.array_equal(self._claimed, self.previous):
+            return ()                               # and no `Member` is made
+        return dropped_claims(self.columns, self.topics, self.details, self._strays)
 
     @property
     def has_user_data(self) -> bool:
@@ -183,25 +194,7 @@ class Group:
             changes["members"] = [
                 replace(former[name], topics=topics) if name in former
                 else (name, topics) for name, topics in members.items()]
-        return Group(**self._arguments(changes) | changes)
-
-    def _arguments(self, changes):
-        "The arguments of `Group` that make this group, as far as `changes` leave it."
-        topics = checked_counts(changes.get("topics", self.topic_counts))
-        racks = {topic: ([*rows] + [[]] * topics[topic])[:topics[topic]]
-                 for topic, rows in self.partition_racks.items() if topic in topics}
-        kept = {name: getattr(self, name) for name in (*ABOUT, "topic_ids")}
-        kept |= {"topics": topics, "partition_racks": racks,
-                 "members": [self.details[i] for i in self.listed]}
-        known = {} if self.lag is None or "lag" in changes else {"lag": self.lag}
-        if known and self.offsets is not None:
-            known = self.offsets._asdict()
-            kept["reset"] = known.pop("reset")
-        elif changes.keys() & {"committed", "begin", "end"}:
-            known = {}
-        by_topic = {name: column_by_topic(column, self.topics, self.columns.start)
-                    for name, column in known.items()}
-        return kept | {name: resized(parts, topics) for name, parts in by_topic.items()}
+        return Group(**_arguments(self, changes) | changes)
 
     def leave(self, *member_ids: str) -> "Group":
         "The group without these members; what they owned has no owner."
@@ -241,9 +234,8 @@ class Group:
     def _settled(self):
         "The members as listed, each with its valid claims and no others."
         members = self.details
-        claims = sum(len(member.owned) for member in members)
-        if claims != np.count_nonzero(self.previous >= 0):
-            claims = valid_claims(self.columns, self.topics)
+        if self.dropped:
+            claims = owned_by_member(self.columns, self.topics, self.previous)
             members = [replace(member, owned=owned)
                        for member, owned in zip(members, claims)]
         return [members[i] for i in self.listed]
@@ -260,7 +252,8 @@ class Group:
         state = {field.name: getattr(self, field.name) for field in fields(Group)}
         plain = {name: dict(state[name]) for name in ("partition_racks", "topic_ids")}
         made = {"details": self.details} if "details" in vars(self) else {}
-        return state | plain | made | {"known": self._known}
+        claims = {"strays": self._strays, "claimed": self._claimed}
+        return state | plain | made | claims | {"known": self._known}
 
     def __setstate__(self, state):
         self._store(**state)
@@ -269,6 +262,7 @@ class Group:
         name = f" {quoted(self.name)}" if self.name else ""
         sizes = [(len(self.members), "member"), (len(self.topics), "topic"),
                  (self.columns.size, "partition")]
+        sizes += [(len(self.dropped), "dropped claim")] if self.dropped else []
         return f"<Group{name}: {', '.join(counted(*size) for size in sizes)}>"
 
     def _repr_html_(self):
@@ -278,3 +272,24 @@ class Group:
         if len(self.members) > SHOWN_MEMBERS:
             rows.append([f"and {len(self.members) - SHOWN_MEMBERS} more"])
         return Table(["member", "subscription", "owned"], rows, repr(self)[1:-1]).html()
+
+# %% ../nbs/13_group.ipynb #fa27c3d4
+def _arguments(group, changes):
+    "The arguments of `Group` that make a group, as far as `changes` leave it."
+    topics = checked_counts(changes.get("topics", group.topic_counts))
+    racks = {topic: ([*rows] + [[]] * topics[topic])[:topics[topic]]
+             for topic, rows in group.partition_racks.items() if topic in topics}
+    kept = {name: getattr(group, name) for name in (*ABOUT, "topic_ids")}
+    kept |= {"topics": topics, "partition_racks": racks,
+             "members": [group.details[i] for i in group.listed]}
+    if "members" not in changes:
+        kept["owned"] = {stray.id: stray.owned for stray in group._strays}
+    known = {} if group.lag is None or "lag" in changes else {"lag": group.lag}
+    if known and group.offsets is not None:
+        known = group.offsets._asdict()
+        kept["reset"] = known.pop("reset")
+    elif changes.keys() & {"committed", "begin", "end"}:
+        known = {}
+    by_topic = {name: column_by_topic(column, group.topics, group.columns.start)
+                for name, column in known.items()}
+    return kept | {name: resized(parts, topics) for name, parts in by_topic.items()}

@@ -18,11 +18,11 @@ from typing import NamedTuple
 import numpy as np
 
 from . import metrics
-from .assignment import Assignment
+from .assignment import Assignment, AssignmentError
 from .assignors.sticky.flow import mask_of
 from .group import Group
 from .members import TopicPartition
-from .names import shown
+from .names import checked_kind, shown
 from .tables import Table
 
 # %% ../nbs/50_moves.ipynb #ae353b88
@@ -287,4 +287,6 @@ class Moves(Sequence):
 # %% ../nbs/50_moves.ipynb #ca7a7286
 def explain(assignment: Assignment) -> Moves:
     "Why each partition changed its owner, and which moves were unnecessary."
+    call = "explain(assign(group, strategy))"
+    checked_kind(assignment, Assignment, "assignment", call, AssignmentError)
     return Moves(assignment)

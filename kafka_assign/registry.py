@@ -5,7 +5,7 @@
 # %% auto #0
 __all__ = ['SHIPPED_CLASSES', 'BUILT_IN', 'ENTRY_POINTS', 'BROKER_PACKAGE', 'OF_JAVA', 'OF_THE_BROKER', 'NOT_COMPUTED',
            'StrategyError', 'Strategy', 'strategy', 'strategies', 'usual_strategies', 'parse_options', 'resolve',
-           'running_strategy', 'assign', 'assign_many']
+           'running_strategy', 'checked_group', 'assign', 'assign_many']
 
 # %% ../nbs/20_registry.ipynb #780d05aa
 import inspect
@@ -18,9 +18,11 @@ from importlib.metadata import entry_points
 import numpy as np
 
 from .assignment import Assignment, AssignmentError, checked_owners
+from .build import GroupError
 from .columns import Columns, side_by_side
 from .group import Group
-from .names import did_you_mean, foreign_code, quoted, shown
+from .names import (
+    brief, checked_kind, did_you_mean, foreign_code, quoted, shown)
 
 # %% ../nbs/20_registry.ipynb #99bef66e
 SHIPPED_CLASSES = ("RangeAssignor", "RoundRobinAssignor")        # of those computed here
@@ -83,7 +85,13 @@ class Strategy:
         if self.many and not isinstance(given, Columns):
             given = given.columns
         with foreign_code(f"strategy {quoted(self.label)}", StrategyError):
-            return self.function(given, **self.options)
+            answer = self.function(given, **self.options)
+        if not isinstance(answer, Mapping) or isinstance(answer, Assignment) or self.many:
+            return answer
+        try:                                        # owners by name
+            return Assignment(given, answer).owner
+        except AssignmentError as error:
+            raise AssignmentError(f"strategy {quoted(self.label)}: {error}") from None
 
     def run(self, group: Group) -> Assignment:
         "Its answer for one group, checked."
@@ -118,19 +126,6 @@ class Strategy:
                 f"(got {len(member.user_data)} bytes)")
 
 # %% ../nbs/20_registry.ipynb #ab4aeffa
-_registered: dict[str, Strategy] = {}
-
-
-def strategy(name: str, **fields) -> Callable:
-    "Register a function of a `Group` as strategy `name`; `fields`: other fields of `Strategy`."
-    def register(function):
-        function.strategy = Strategy(name, function, **fields)
-        if not function.__module__.startswith("kafka_assign."):
-            _registered[name] = function.strategy
-        return function
-    return register
-
-# %% ../nbs/20_registry.ipynb #e363cfc3
 BUILT_IN = {
     "range": "kafka_assign.assignors.baselines:range_assign",
     "roundrobin": "kafka_assign.assignors.baselines:roundrobin_assign",
@@ -140,6 +135,40 @@ BUILT_IN = {
     "sticky-yet-fair": "kafka_assign.assignors.sticky.solve:sticky_yet_fair_assign",
     "fairness-only": "kafka_assign.assignors.sticky.solve:fairness_only_assign",
     "kip54": "kafka_assign.assignors.kip54:kip54_assign"}
+_registered: dict[str, Strategy] = {}
+
+
+def _is_taken(name, function):
+    "Whether a strategy has this name and is another function, not this one defined again."
+    def place(one):
+        return [getattr(one, part, one) for part in ("__module__", "__qualname__")]
+    if name in _registered:
+        return place(_registered[name].function) != place(function)
+    return name in BUILT_IN and BUILT_IN[name].partition(":")[2] != place(function)[1]
+
+
+def strategy(name: str, *, replace: bool = False, **fields) -> Callable[[Callable], Callable]:
+    """Register a function of a `Group` as strategy `name`; `fields`: other fields of `Strategy`.
+
+    `replace` allows the name of another strategy. Raises `StrategyError`.
+    """
+    if not isinstance(name, str):
+        raise StrategyError(f'a strategy must be registered with its name, as in '
+                            f'@strategy("my-strategy") (got {getattr(name, "__name__", name)})')
+
+    def register(function):
+        made = Strategy(name, function, **fields)
+        if not function.__module__.startswith("kafka_assign."):
+            if not replace and _is_taken(name, function):
+                raise StrategyError(
+                    f"a strategy must be registered with a name of its own, or with replace=True "
+                    f"(got {quoted(name)}, which is another strategy)")
+            _registered[name] = made
+        function.strategy = made
+        return function
+    return register
+
+# %% ../nbs/20_registry.ipynb #e363cfc3
 ENTRY_POINTS = "kafka_assign.strategies"
 
 
@@ -241,6 +270,9 @@ NOT_COMPUTED = {
 # %% ../nbs/20_registry.ipynb #14982224
 def resolve(name: str | Strategy | Callable, **options) -> Strategy:
     "The strategy of a name, a class of Kafka's, `package.module:function`, or a function."
+    if not isinstance(name, (str, Strategy)) and not callable(name):
+        raise StrategyError(
+            f"strategy must be a name, a function or a Strategy (got {brief(name)})")
     if not isinstance(name, str):
         return _adopt(getattr(name, "__name__", "strategy"), name).with_options(options)
     head, _, rest = name.strip().partition(":")
@@ -274,9 +306,19 @@ def running_strategy(group: Group) -> Strategy:
                             "differ from the strategy of that name in this package")
     return chosen
 
+# %% ../nbs/20_registry.ipynb #b5e9963c
+def checked_group(group: Group, call: str) -> Group:
+    "`group`, if it is one; otherwise `GroupError`, which shows how `call` is written."
+    if isinstance(group, Mapping) and "topics" in group:
+        raise GroupError("group must be a Group (got a document, of which "
+                         "kafka_assign.document.group_from_document makes one)")
+    checked_kind(group, Group, "group", call, GroupError)
+    return group
+
 # %% ../nbs/20_registry.ipynb #786a54de
 def assign(group: Group, strategy: str | Strategy | Callable, **options) -> Assignment:
     "The assignment that a strategy computes for a group."
+    checked_group(group, "assign(group, strategy)")
     return resolve(strategy, **options).run(group)
 
 # %% ../nbs/20_registry.ipynb #32037358
@@ -285,7 +327,10 @@ def assign_many(groups: Mapping | Iterable[Group], strategy: str | Strategy | Ca
     "The assignments of many groups: a dict with the keys of a mapping, else a list."
     if isinstance(groups, Mapping):
         return dict(zip(groups, assign_many(groups.values(), strategy, **options)))
-    chosen, groups = resolve(strategy, **options), list(groups)
+    call = "assign_many(groups, strategy)"
+    checked_kind(groups, Iterable, "groups", call, GroupError)
+    groups = [checked_group(group, call) for group in groups]
+    chosen = resolve(strategy, **options)
     if not chosen.many:
         return [chosen.run(group) for group in groups]
     for group in groups:

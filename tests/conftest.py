@@ -27,6 +27,7 @@ def has_java():
 
 PROBES = {
     "java": has_java,
+    "mypy": lambda: importlib.util.find_spec("mypy") is not None,
     "spark": lambda: importlib.util.find_spec("pyspark") is not None,
 }
 

@@ -6,10 +6,11 @@
 __all__ = ['plot']
 
 # %% ../../nbs/55_pictures.ipynb #6fdbad5f
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
 from ..assignment import Assignment
 from ..comparison import Comparison
+from ..names import brief
 from .draw import Drawing, Picture
 from .layout import Scene
 from .words import describe
@@ -38,8 +39,10 @@ def _titled(what):
     if isinstance(what, Comparison):
         current = _titled(what.current) if (what.current.owner >= 0).any() else []
         return current + list(what.assignments.items())
-    if isinstance(what, dict):
+    if isinstance(what, Mapping):
         return [(title, own) for title, one in what.items() for _, own in _titled(one)]
     if isinstance(what, (list, tuple)):
         return [pair for one in what for pair in _titled(one)]
-    raise ValueError(f"plot must be given assignments (got {type(what).__name__})")
+    call = "plot(assign(group, strategy))"
+    found = brief(what)
+    raise ValueError(f"plot must be given assignments, as in {call} (got {found})")

@@ -4,7 +4,8 @@
 
 # %% auto #0
 __all__ = ['PIXELS', 'CARD', 'RIM', 'TRACK', 'QUIET', 'INK', 'HUES', 'BLACK', 'WHITE', 'BANDS', 'NAMED_LOOKS', 'LIGHT', 'DARK',
-           'BAR_TONES', 'Look', 'shade', 'looks', 'matplotlib_defaults', 'Picture', 'compact', 'Drawing']
+           'BAR_TONES', 'VECTOR_DATES', 'Look', 'shade', 'looks', 'matplotlib_defaults', 'Picture', 'compact',
+           'Drawing']
 
 # %% ../../nbs/54_pictures_draw.ipynb #7901ca69
 import io
@@ -18,6 +19,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from ..names import quoted
 from .layout import (
     HEAD, KEPT, MOVED, NO_OWNER, PLACED, TEXT, TOPIC_GAP, WIDTH, Scene, best_layout, distinct,
     drawable, fitted, flowing, text_width, typeface)
@@ -62,6 +64,9 @@ def matplotlib_defaults() -> Iterator[None]:
         matplotlib.rcdefaults()
         yield
 
+# %% ../../nbs/54_pictures_draw.ipynb #2911cb65
+VECTOR_DATES = {".svg": "Date", ".pdf": "CreationDate"}       # what would differ from day to day
+
 # %% ../../nbs/54_pictures_draw.ipynb #d0a11005
 class Picture:
     "A card of `height` pixels, the origin at its top left, and what it shows in `words`."
@@ -95,8 +100,20 @@ class Picture:
                 f"<pre>{words}</pre></details></figure>")
 
     def save(self, path: str | Path) -> None:
-        "Write the PNG to a file."
-        Path(path).write_bytes(self.png)
+        "Write a file; its suffix says whether as .png, .svg or .pdf."
+        kind = Path(path).suffix.lower()
+        if kind not in (".png", *VECTOR_DATES):
+            raise ValueError(f"path must end in .png, .svg or .pdf (got {quoted(path)})")
+        Path(path).write_bytes(self.png if kind == ".png" else self._vectors(kind))
+
+    def _vectors(self, kind):
+        "The file of such a kind; the same picture has the same bytes."
+        import matplotlib
+        out = io.BytesIO()
+        with matplotlib_defaults():
+            matplotlib.rcParams["svg.hashsalt"] = "kafka_assign"    # else ids are random
+            self.figure.savefig(out, format=kind[1:], metadata={VECTOR_DATES[kind]: None})
+        return out.getvalue()
 
     def __repr__(self) -> str:
         return self.words
@@ -189,8 +206,9 @@ class Drawing:
         draw(x, y - HEAD + 9, title, 13, bold=True)
         had = (assignment.group.previous >= 0).any()
         keys = ["kept", "moved", "placed", "unassigned"] if had else ["unassigned"]
-        words = [f"{key} {figures[key]:,}" for key in keys if figures[key] or key == "kept"]
-        words = " · ".join([f"score {figures['balance_score']:,}", *words])
+        shown = {"score": figures["balance_score"], **{key: figures[key] for key in keys}}
+        words = " · ".join(f"{key} {figure:,}" for key, figure in shown.items()
+                           if figure or figure == 0 and key in ("score", "kept"))
         size = next((s for s in (10, 9, 8) if text_width(words, s) <= layout.panel), 7.5)
         draw(x, y - HEAD + 28, fitted(words, layout.panel, size), size, QUIET)
         for slot, word in enumerate(["load", "lag"][:layout.bars]):

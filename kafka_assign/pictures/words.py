@@ -10,8 +10,8 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from ..assignment import Assignment
-from ..names import counted, shown
+from ..assignment import Assignment, AssignmentError
+from ..names import checked_kind, counted, shown
 
 # %% ../../nbs/52_pictures_words.ipynb #107c5675
 def shortened(name: str, most: int = 80) -> str:
@@ -88,6 +88,8 @@ def _change_lines(assignment):
 # %% ../../nbs/52_pictures_words.ipynb #90726b51
 def describe(assignment: Assignment, title: str = "") -> str:
     "An assignment in words: how balanced it is, who owns what, and what moved."
+    call = "describe(assign(group, strategy))"
+    checked_kind(assignment, Assignment, "assignment", call, AssignmentError)
     lines = [_headline(assignment, title)]
     lines += [_owner_line(assignment, member) for member in range(len(assignment))[:MOST_MEMBERS]]
     others, unassigned = assignment.loads[MOST_MEMBERS:], np.flatnonzero(assignment.unassigned)

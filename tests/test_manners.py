@@ -1,0 +1,288 @@
+"""Calls as people write them: they work where their meaning is clear; else one line says what was expected."""
+import copy
+import pickle
+import sys
+
+import numpy as np
+import pandas as pd
+import pytest
+from groups import groups
+from hypothesis import given
+from hypothesis import strategies as st
+
+from kafka_assign import (
+    Assignment, Group, Member, StrategyError, assign, assign_many, check_strategy, compare, describe, explain, plot,
+    strategies, strategy)
+from kafka_assign.document import group_from_document, group_to_document
+from kafka_assign.fleet.codec import group_from_row, row_from_group
+from kafka_assign.registry import resolve
+
+TOPICS, MEMBERS = {"clicks": 2, "views": 1}, {"a": ["clicks", "views"], "b": ["clicks"]}
+GROUP = Group(TOPICS, MEMBERS, {"a": [("clicks", 0), ("views", 0)], "b": [("clicks", 1)]})
+RANGE = assign(GROUP, "range")
+
+
+def to_the_first(group):
+    return [group.subscribers(group.topics[topic])[0] for topic in group.columns.topic_of]
+
+
+# --- what works --------------------------------------------------------------------------------------------------
+
+@pytest.mark.parametrize("make", [
+    lambda: Group(pd.Series(TOPICS), MEMBERS, dict(RANGE)),
+    lambda: Group(TOPICS, pd.Series(MEMBERS), pd.Series(RANGE.to_dict())),
+    lambda: Group(TOPICS, pd.Series(MEMBERS).items(), RANGE),
+    lambda: Group(TOPICS, MEMBERS, {"a": {"clicks": [0], "views": range(1)}, "b": {"clicks": np.array([1])}}),
+    lambda: Group(TOPICS, MEMBERS, {"a": {("clicks", 0): "x", ("views", 0): "y"}, "b": [["clicks", 1]]}),
+    lambda: GROUP.replace(topics=pd.Series(TOPICS)),
+], ids=range(6))
+def test_a_group_is_the_same_however_it_is_said(make):
+    assert make() == GROUP
+
+
+def test_lag_and_arrays_may_be_series():
+    lag = pd.Series({("clicks", 0): 5, ("clicks", 1): 6, ("views", 0): 7})
+    assert Group(TOPICS, MEMBERS, lag=lag).lag.tolist() == [5, 6, 7]
+    table = pd.DataFrame([[True, True], [True, False]], ["a", "b"], ["clicks", "views"])
+    arrays = Group.from_arrays(table.columns, pd.Series(TOPICS), table.index, table, pd.Series([0, 1, 0]), lag)
+    assert arrays == GROUP.replace(lag=lag)
+
+
+@pytest.mark.parametrize("answer", [
+    {"a": [("clicks", 0), ("views", 0)], "b": [("clicks", 1)]},
+    {"b": {"clicks": [1]}, "a": {"clicks": [0], "views": [0]}},
+    RANGE.to_dict(), dict(RANGE), np.array([0, 1, 0]), (0, 1, 0), pd.Series([0, 1, 0])], ids=range(7))
+def test_an_answer_may_be_by_name_or_by_number(answer):
+    assert dict(assign(GROUP, lambda group: answer)) == dict(Assignment(GROUP, answer)) == dict(RANGE)
+
+
+def test_a_strategy_that_answers_by_name_can_conform():
+    def by_name(group):
+        return assign(group, "roundrobin").to_dict()
+    report = check_strategy(by_name)
+    assert set(report.broken) <= {"nobody-idle"} and report.found["owner-column"] == ""
+    forgetful = check_strategy(lambda group: {})
+    assert forgetful.broken == ["each-partition-once"]
+
+
+def test_one_strategy_needs_no_list():
+    for one in ("range", to_the_first, resolve("range")):
+        assert len(compare(GROUP, one).rows) == 1
+
+
+# --- what is said of what does not work --------------------------------------------------------------------------
+
+DOCUMENT = group_to_document(GROUP)
+WRONG = [
+    (lambda: assign("range", GROUP), "group must be a Group, as in assign(group, strategy) (got 'range')"),
+    (lambda: assign(DOCUMENT, "range"), "group must be a Group (got a document, of which "
+                                        "kafka_assign.document.group_from_document makes one)"),
+    (lambda: assign(RANGE, "range"), "group must be a Group, as in assign(group, strategy) (got <range:"),
+    (lambda: assign(GROUP, GROUP), "strategy must be a name, a function or a Strategy (got <Group"),
+    (lambda: assign(GROUP, ["range"]), "strategy must be a name, a function or a Strategy (got ['range'])"),
+    (lambda: assign_many("range", [GROUP]), "group must be a Group, as in assign_many(groups, strategy) (got 'r')"),
+    (lambda: assign_many(GROUP, "range"), "groups must be an Iterable, as in assign_many(groups, strategy) (got <Gro"),
+    (lambda: compare("range", GROUP), "group must be a Group, as in compare(group, strategies) (got 'range')"),
+    (lambda: compare(GROUP, 7), "strategies must be an Iterable, as in compare(group, strategies) (got 7)"),
+    (lambda: compare(GROUP, [7]), "strategy must be a name, a function or a Strategy (got 7)"),
+    (lambda: explain(GROUP), "assignment must be an Assignment, as in explain(assign(group, strategy)) (got <Group"),
+    (lambda: describe(GROUP), "assignment must be an Assignment, as in describe(assign(group, strategy)) (got <Gr"),
+    (lambda: plot(GROUP), "plot must be given assignments, as in plot(assign(group, strategy)) (got <Group"),
+    (lambda: check_strategy(GROUP), "strategy must be a name, a function or a Strategy (got <Group"),
+    (lambda: Assignment([0, 1, 0], GROUP), "group must be a Group, as in Assignment(group, owner) (got [0, 1, 0])"),
+    (lambda: Assignment(GROUP, {"c": []}), "an owner must be a member of the group (got 'c')"),
+    (lambda: Assignment(GROUP, {"a": ["clicks-0"]}), "partitions of member a must be pairs (topic, partition), or"),
+    (lambda: Assignment(GROUP, {"a": [("clicks", 2)]}), "must name partitions of the group (got clicks-2)"),
+    (lambda: Assignment(GROUP, {"a": [("click", 0)]}), "(got click-0; did you mean 'clicks'?)"),
+    (lambda: Assignment(GROUP, {m: [("clicks", 0)] for m in "ab"}), "must have one owner (got clicks-0 on a and b)"),
+    (lambda: assign(GROUP, lambda group: {"c": []}), "strategy '<lambda>': an owner must be a member of the group"),
+    (lambda: Group(["clicks"], MEMBERS), "topics must be a mapping of names to numbers of partitions (got ['clicks'])"),
+    (lambda: Group(MEMBERS, TOPICS), "topics of member clicks must be a collection of names (got 2)"),
+    (lambda: Group(pd.Series([1, 2], ["t", "t"]), {}), "names must differ (got ['t', 't'])"),
+    (lambda: Group(pd.DataFrame({"t": [1]}), {}), "partitions of topic t must be a number from 0 on (got 0    1"),
+    (lambda: Group(TOPICS, MEMBERS, [("clicks", 0)]), "owned must be a mapping of member ids to partitions"),
+    (lambda: Group(TOPICS, MEMBERS, {"a": {"clicks": 0}}), "owned of member a must be pairs (topic, partition), or"),
+    (lambda: Group(TOPICS, MEMBERS, {"c": ["clicks"]}), "owned of member c must be pairs (topic, partition), or"),
+    (lambda: Group(TOPICS, MEMBERS, {"c": [("clicks", "0")]}), "owned by member c must be a whole number (got '0')"),
+    (lambda: strategy(to_the_first), '@strategy("my-strategy") (got to_the_first)'),
+    (lambda: strategy("range")(to_the_first), "with replace=True (got 'range', which is another strategy)"),
+]
+
+
+@pytest.mark.parametrize("call, words", WRONG, ids=[words for _, words in WRONG])
+def test_what_was_expected_is_said_in_a_line(call, words):
+    with pytest.raises(ValueError) as error:
+        call()
+    assert words in str(error.value) and "\n" not in str(error.value)
+
+
+# --- registering -------------------------------------------------------------------------------------------------
+
+@pytest.fixture
+def registered(monkeypatch):
+    """The table of registered strategies, which is as before after the test."""
+    table = {}
+    monkeypatch.setattr("kafka_assign.registry._registered", table)
+    return table
+
+
+def define(name, **fields):
+    @strategy(name, **fields)
+    def deal(group):
+        return to_the_first(group)
+    return deal
+
+
+def test_a_function_may_be_registered_again_and_no_other(registered):
+    assert define("mine") is not define("mine")
+    with pytest.raises(StrategyError, match="with replace=True"):
+        strategy("mine")(to_the_first)
+    assert not hasattr(to_the_first, "strategy") and "deal" in registered["mine"].function.__qualname__
+    define("range", replace=True)
+    assert assign(GROUP, "range").owner.tolist() == [0, 0, 0] and list(strategies()).count("range") == 1
+
+
+# --- where a strategy raised -------------------------------------------------------------------------------------
+
+CRASHES = '''
+import numpy as np
+
+
+def helper(group):
+    return group["nobody"]
+
+
+def own(group):
+    return helper(group)
+
+
+def in_a_library(group):
+    return np.stack([[1], [1, 2]])
+
+
+def of_the_package(group):
+    return group.subscribers("nobody")
+'''
+
+
+@pytest.fixture
+def crashes(tmp_path, monkeypatch):
+    """The path of a module `their_crashes` that can be imported."""
+    (tmp_path / "their_crashes.py").write_text(CRASHES)
+    monkeypatch.syspath_prepend(tmp_path)
+    yield tmp_path / "their_crashes.py"
+    del sys.modules["their_crashes"]
+
+
+@pytest.mark.parametrize("name, line", [("own", 6), ("of_the_package", 18)])
+def test_the_line_is_the_innermost_of_the_strategys_own_file(crashes, name, line):
+    with pytest.raises(StrategyError) as error:
+        assign(GROUP, f"their_crashes:{name}")
+    assert str(error.value).endswith(f" in {crashes}, line {line})")
+
+
+def test_a_value_error_of_a_library_has_a_note(crashes):
+    with pytest.raises(ValueError) as error:
+        assign(GROUP, "their_crashes:in_a_library")
+    [note] = error.value.__notes__
+    assert note.endswith(f" in {crashes}, line 14")
+
+
+def test_a_function_that_takes_no_group_has_no_line():
+    with pytest.raises(StrategyError, match=r"takes 0 positional arguments but 1 was given\)$"):
+        assign(GROUP, lambda: [0, 0, 0])
+
+
+# --- claims that do not hold -------------------------------------------------------------------------------------
+
+def reasons(group):
+    return {(claim.member, f"{claim.topic}-{claim.partition}"): reason for claim, reason in group.dropped}
+
+
+def test_every_reason_is_given():
+    group = Group({"t": 2, "u": 1}, [
+        Member("a", ["t", "gone"], generation=4,
+               owned=[("t", 0), ("t", 7), ("t", -1), ("gone", 0), ("none", 0), ("u", 0)]),
+        Member("b", ["t"], owned=[("t", 0), ("t", 0), ("t", 1)], generation=5),
+        Member("c", ["t"], owned=[("t", 1)], generation=5)], owned={"A": {"t": [0]}})
+    assert reasons(group) == {
+        ("a", "gone-0"): "topic 'gone' is not known", ("a", "none-0"): "topic 'none' is not known",
+        ("a", "t--1"): "topic 't' has 2 partitions", ("a", "t-7"): "topic 't' has 2 partitions",
+        ("a", "t-0"): "member 'b' claims it in a later generation",
+        ("a", "u-0"): "the member does not subscribe to 'u'",
+        ("b", "t-1"): "member 'c' claims it in the same generation",
+        ("c", "t-1"): "member 'b' claims it in the same generation", ("A", "t-0"): "no member has this id"}
+    assert repr(group) == "<Group: 3 members, 3 topics, 3 partitions, 9 dropped claims>"
+    assert "9 dropped claims" in group._repr_html_()
+
+
+@given(groups(), st.data())
+def test_a_claim_holds_or_is_dropped(group, data):
+    held = {(group.members[owner], *group.at(i)) for i, owner in enumerate(group.previous.tolist()) if owner >= 0}
+    given_claims = {(member.id, *pair) for member in group.details for pair in member.owned}
+    dropped = [tuple(claim) for claim, _ in group.dropped]
+    assert len(set(dropped)) == len(dropped) and not held & set(dropped)
+    assert held | set(dropped) == given_claims
+    order = data.draw(st.permutations(range(len(group.members))))
+    for again in (group_from_document(group_to_document(group)), copy.deepcopy(group), group.replace(inferred="x"),
+                  pickle.loads(pickle.dumps(group)), group.replace(members=[group.details[i] for i in order])):
+        assert again.dropped == group.dropped
+    if group.columns.size and all(0 <= number < 2**31 for _, _, number in dropped):  # as Kafka sends them
+        assert group_from_row(row_from_group(group)).dropped == group.dropped
+    assert group.replace(members=group._settled()).dropped == ()
+
+
+def test_claims_of_arrays_are_reported_and_no_member_is_made_for_those_that_hold():
+    matrix = [[1, 1], [1, 0]]
+    good = Group.from_arrays(["clicks", "views"], [2, 1], ["a", "b"], matrix, [0, 1, 0])
+    assert good.dropped == () and "details" not in vars(good) and "dropped" not in repr(good)
+    bad = Group.from_arrays(["views", "clicks"], [1, 2], ["b", "a"], [[0, 1], [1, 1]], [0, 1, 0])
+    assert reasons(bad) == {("b", "views-0"): "the member does not subscribe to 'views'"}
+    for again in (pickle.loads(pickle.dumps(bad)), copy.deepcopy(bad), bad.replace(name="x"), bad.replace(lag=None)):
+        assert again.dropped == bad.dropped
+    assert bad.leave("a").dropped == ()
+
+
+def test_claims_of_nobody_stay_until_the_members_change():
+    stray = GROUP.replace(owned={"c": {"views": [0]}, "B": {"views": [0]}})
+    assert list(reasons(stray)) == [("B", "views-0"), ("c", "views-0")]
+    assert stray == GROUP and stray.previous.tolist() == GROUP.previous.tolist()
+    for again in (stray.replace(time="x"), stray.replace(lag={"clicks": [1, 2]}), pickle.loads(pickle.dumps(stray))):
+        assert again.dropped == stray.dropped
+    joined = stray.join("c", ["views"])
+    assert joined.dropped == () and joined.previous.tolist() == GROUP.previous.tolist()
+
+
+def test_many_who_claim_the_same_are_reported_in_time():
+    members = [Member(f"m{i:04}", ["t"], owned=[("t", number) for number in range(40)]) for i in range(1000)]
+    dropped = Group({"t": 40}, members).dropped
+    assert len(dropped) == 40_000
+    assert dropped[0].reason == dropped[-41].reason == "member 'm0999' claims it in the same generation"
+    assert dropped[-1].reason == "member 'm0998' claims it in the same generation"
+
+
+def test_whether_a_member_is_there_takes_no_list_of_partitions():
+    a = Assignment(GROUP, [0, 1, 0])
+    assert "a" in a and "c" not in a and 7 not in a
+    assert "_rows" not in vars(a)
+
+
+# --- pictures ----------------------------------------------------------------------------------------------------
+
+STARTS = {".png": b"\x89PNG", ".svg": b"<?xml", ".pdf": b"%PDF-"}
+
+
+@pytest.mark.parametrize("suffix", [*STARTS, ".SVG"])
+def test_a_picture_is_saved_as_its_suffix_says(tmp_path, suffix):
+    pytest.importorskip("matplotlib")
+    for name in ("one", "two"):
+        plot(RANGE).save(tmp_path / f"{name}{suffix}")
+    one, two = ((tmp_path / f"{name}{suffix}").read_bytes() for name in ("one", "two"))
+    assert one.startswith(STARTS[suffix.lower()]) and one == two
+
+
+@pytest.mark.parametrize("name", ["a.jpg", "a", ".png"])
+def test_other_suffixes_are_refused(tmp_path, name):
+    with pytest.raises(ValueError, match=r"path must end in \.png, \.svg or \.pdf \(got "):
+        plot(RANGE).save(tmp_path / name)
+    assert not list(tmp_path.iterdir())

@@ -73,10 +73,10 @@ class Group:
             topics, details, listed, lag=lag, committed=committed, begin=begin, end=end,
             reset=reset, partition_racks=partition_racks)
         self._store(
-            columns, names, ids, offsets, details=details, strays=stray_claims(owned, given),
-            partition_racks=partition_racks, topic_ids=topic_ids, name=name, type=type,
-            state=state, strategy=strategy, generation=generation, time=time,
-            cluster=cluster, inferred=inferred, moment=moment)
+            columns, names, ids, offsets, strays=stray_claims(owned, given),
+            details=details, partition_racks=partition_racks, topic_ids=topic_ids,
+            name=name, type=type, state=state, strategy=strategy, generation=generation,
+            time=time, cluster=cluster, inferred=inferred, moment=moment)
 
     def _store(self, columns, topics, members, offsets=None, *, known={}, details=None,
                partition_racks=None, topic_ids=None, strays=(), claimed=None, **about):
@@ -273,7 +273,7 @@ class Group:
             rows.append([f"and {len(self.members) - SHOWN_MEMBERS} more"])
         return Table(["member", "subscription", "owned"], rows, repr(self)[1:-1]).html()
 
-# %% ../nbs/13_group.ipynb #e96564b9
+# %% ../nbs/13_group.ipynb #e8e1124b
 def _arguments(group, changes):
     "The arguments of `Group` that make a group, as far as `changes` leave it."
     topics = checked_counts(changes.get("topics", group.topic_counts))

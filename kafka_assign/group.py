@@ -73,11 +73,10 @@ class Group:
             topics, details, listed, lag=lag, committed=committed, begin=begin, end=end,
             reset=reset, partition_racks=partition_racks)
         self._store(
-            columns, names, ids, offsets, details=details,
-            strays=stray_claims(owned, details),
-            partition_racks=partition_racks, topic_ids=topic_ids, name=name, type=type,
-            state=state, strategy=strategy, generation=generation, time=time,
-            cluster=cluster, inferred=inferred, moment=moment)
+            columns, names, ids, offsets, strays=stray_claims(owned, given),
+            details=details, partition_racks=partition_racks, topic_ids=topic_ids,
+            name=name, type=type, state=state, strategy=strategy, generation=generation,
+            time=time, cluster=cluster, inferred=inferred, moment=moment)
 
     def _store(self, columns, topics, members, offsets=None, *, known={}, details=None,
                partition_racks=None, topic_ids=None, strays=(), claimed=None, **about):
@@ -252,7 +251,8 @@ class Group:
         state = {field.name: getattr(self, field.name) for field in fields(Group)}
         plain = {name: dict(state[name]) for name in ("partition_racks", "topic_ids")}
         made = {"details": self.details} if "details" in vars(self) else {}
-        claims = {"strays": self._strays, "claimed": self._claimed}
+        other = not np.array_equal(self._claimed, self.previous)
+        claims = {"strays": self._strays, "claimed": self._claimed if other else None}
         return state | plain | made | claims | {"known": self._known}
 
     def __setstate__(self, state):
@@ -273,7 +273,7 @@ class Group:
             rows.append([f"and {len(self.members) - SHOWN_MEMBERS} more"])
         return Table(["member", "subscription", "owned"], rows, repr(self)[1:-1]).html()
 
-# %% ../nbs/13_group.ipynb #fa27c3d4
+# %% ../nbs/13_group.ipynb #e8e1124b
 def _arguments(group, changes):
     "The arguments of `Group` that make a group, as far as `changes` leave it."
     topics = checked_counts(changes.get("topics", group.topic_counts))

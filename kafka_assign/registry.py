@@ -22,7 +22,7 @@ from .build import GroupError
 from .columns import Columns, side_by_side
 from .group import Group
 from .names import (
-    brief, checked_kind, did_you_mean, foreign_code, quoted, shown)
+    brief, checked_kind, crash_place, did_you_mean, foreign_code, quoted, shown)
 
 # %% ../nbs/20_registry.ipynb #99bef66e
 SHIPPED_CLASSES = ("RangeAssignor", "RoundRobinAssignor")        # of those computed here
@@ -178,7 +178,8 @@ def _load(place):
     try:
         return getattr(import_module(module), name)
     except Exception as error:           # importing a module that others wrote may raise anything
-        message = f"strategy {shown(place)} must be importable (got {shown(error)})"
+        found = f"{shown(error)}{crash_place(error, callers=1)}"
+        message = f"strategy {shown(place)} must be importable (got {found})"
         raise StrategyError(message) from error
 
 

@@ -61,7 +61,7 @@ def test_a_module_in_the_current_folder_is_found(tmp_path):
     done = asked("mine:deal")
     assert done.returncode == 0 and "mine:deal,4,12" in done.stdout, done.stderr
     done = asked("mine:crash")
-    assert done.returncode == 3 and done.stderr.endswith("mine.py, line 6\n") and "IndexError" in done.stderr
+    assert done.returncode == 3 and done.stderr.endswith("mine.py, line 6)\n") and "IndexError" in done.stderr
     head = 'from kafka_assign import strategy\n\n\n@strategy("all", many=True)\n'
     (tmp_path / "mine.py").write_text(f"{head}def crash(columns):\n    return columns.nonsense\n")
     command[-3:] = ["rank", os.path.join(os.path.dirname(__file__), "..", "samples", "kafka-4.3.1"), "-s"]
@@ -70,7 +70,7 @@ def test_a_module_in_the_current_folder_is_found(tmp_path):
     command[-3:] = ["compare", "--demo", "-s"]
     (tmp_path / "mine.py").write_text("import os\n\nos.nonsense\n")
     done = asked("mine:deal")
-    assert done.returncode == 2 and "mine.py, line 3 - try" in done.stderr and done.stderr.count("\n") == 1
+    assert done.returncode == 2 and "mine.py, line 3) - try" in done.stderr and done.stderr.count("\n") == 1
 
 
 def test_other_processes_find_it_when_it_is_checked(installed):

@@ -261,8 +261,8 @@ TIMES = ["", "2026-11-20", "2026-11-19T23:30:00-02:00", "2026-11-20T02:00Z"]
     ("2026-11-20T00:00Z", [("g", TIMES[1], 2)])])
 def test_moments_of_tables(spark, tmp_path, at, expected):
     """The latest is used, wherever it is; times in any form of ISO 8601; the others are counted."""
-    for file, fleet in (("b", at_times(*TIMES)[::-1]), ("a", at_times("", name="h"))):
-        parquet_of(tmp_path / f"{file}.parquet", fleet)
+    for file, several in (("b", at_times(*TIMES)[::-1]), ("a", at_times("", name="h"))):
+        parquet_of(tmp_path / f"{file}.parquet", several)
     run = run_of(tmp_path, tmp_path / "runs", spark=spark, strategies=["range"], at=at)
     assert used_moments(run) == expected and run.manifest["at"] == at
     counts = run.counts["groups"], run.counts["ignored"].get("other moment", 0)

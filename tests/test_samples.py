@@ -22,7 +22,7 @@ def table_of(path):
 
 
 def holds_a_group(path):
-    """Whether it holds groups as JSON, or a table of a group has a row: below a header, a line that begins with its name."""
+    """Whether it holds groups: as JSON, or in a table, where a line below the header begins with the name of one."""
     if path.suffix == ".jsonl":
         return True
     if not table_of(path):

@@ -7,9 +7,9 @@ __all__ = ['NAME', 'MOST_REMARKS', 'FILE', 'Form', 'ResetRule', 'One', 'Several'
            'Strategies', 'OneStrategy', 'GroupNames', 'GroupName', 'Cluster', 'Time', 'MomentUsed', 'Reset', 'Demo',
            'ListMoves', 'Prove', 'Format', 'FormOfFile', 'OutputFile', 'OutputFolder', 'Joins', 'Everything', 'Wide',
            'Master', 'Leave', 'Join', 'Like', 'Subscribe', 'PartitionCounts', 'FailIf', 'TYPED', 'write_remark',
-           'write_remarks', 'complete_strategy', 'InOrder', 'typed_changes', 'parsed_joins', 'crash_place',
-           'line_of_error', 'resolved', 'sources_of', 'demo_group', 'picked_groups', 'group_label', 'changed',
-           'each_group', 'place_shown', 'remark_on_ignored', 'remark_on_input', 'remark_on_groups', 'remark_on_moments']
+           'write_remarks', 'complete_strategy', 'InOrder', 'typed_changes', 'parsed_joins', 'line_of_error',
+           'resolved', 'sources_of', 'demo_group', 'picked_groups', 'group_label', 'changed', 'each_group',
+           'place_shown', 'remark_on_ignored', 'remark_on_input', 'remark_on_groups', 'remark_on_moments']
 
 # %% ../../nbs/71_cli_arguments.ipynb #2a1356b1
 import re
@@ -17,7 +17,6 @@ import sys
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from pathlib import Path
-from traceback import extract_tb
 from typing import Annotated, Literal
 
 import typer
@@ -166,20 +165,6 @@ def parsed_joins(texts: Sequence[str] | None) -> list[list[str]]:
             raise typer.BadParameter(words, param_hint="--joins")
     return joins
 
-# %% ../../nbs/71_cli_arguments.ipynb #7a0c0103
-def crash_place(error: Exception) -> str:
-    "Where other people's strategy raised an error, as ` at FILE, line N`; else nothing."
-    from kafka_assign import registry
-    frames = extract_tb((error.__cause__ or error).__traceback__)
-    calls = [i for i, frame in enumerate(frames)
-             if frame.filename == registry.__file__ and frame.name in ("ask", "_load")]
-    theirs = [frame for frame in frames[max(calls, default=len(frames)) + 1:]
-              if "importlib" not in frame.filename]
-    if not theirs or Path(theirs[0].filename).is_relative_to(Path(registry.__file__).parent):
-        return ""
-    last = [frame for frame in theirs if frame.filename == theirs[0].filename][-1]
-    return f" at {last.filename}, line {last.lineno}"
-
 # %% ../../nbs/71_cli_arguments.ipynb #7a0c0107
 def line_of_error(error: Exception) -> str:
     "The text of an error, in one line."
@@ -190,17 +175,14 @@ def line_of_error(error: Exception) -> str:
         command = getattr(error, "ctx", None)
         hint = f" - try '{command.command_path} --help'" if command else ""
         return text if text.endswith("?") else text + hint
-    return f"{error}{crash_place(error)}"
+    return "; ".join([str(error), *getattr(error, "__notes__", [])])
 
 # %% ../../nbs/71_cli_arguments.ipynb #659ad8f2
 def resolved(names: Sequence[str] | None) -> list:
     "The strategies named by `--strategy`; the usual ones if none is named."
     from kafka_assign.registry import resolve, usual_strategies
     with usage_errors("--strategy"):
-        try:
-            return [resolve(name) for name in names or usual_strategies()]
-        except ValueError as error:
-            raise ValueError(f"{error}{crash_place(error)}") from None
+        return [resolve(name) for name in names or usual_strategies()]
 
 # %% ../../nbs/71_cli_arguments.ipynb #f4d519b3
 def sources_of(files: Sequence[str]) -> list:
@@ -263,7 +245,7 @@ def each_group(groups: Iterable, call: Callable) -> tuple[list, list[str]]:
         try:
             results.append(call(group))
         except ValueError as error:
-            failed.append(f"{group_label(group)}: {error}{crash_place(error)}")
+            failed.append(f"{group_label(group)}: {line_of_error(error)}")
     return results, failed
 
 # %% ../../nbs/71_cli_arguments.ipynb #ec61c1c6

@@ -221,3 +221,13 @@ def test_rows_without_a_header_are_read_where_their_form_is_clear():
     for text in rows.replace("web\n", "web ui\n") + "\n", rows + "\nshop\n", rows + "\na b c d e f g h\n":
         with pytest.raises(SnapshotError, match="no group here .text."):
             read_groups(text)
+
+
+def test_a_folder_named_after_a_day_is_no_cluster(tmp_path, monkeypatch):
+    day = tmp_path / "prod" / "2026-11-19"
+    day.mkdir(parents=True)
+    (day / "wide.describe.txt").write_text((SAMPLES / "kafka-4.3.1" / "wide.describe.txt").read_text())
+    for folder, source in ((day, "."), (day, day), (day.parent, "."), (day.parent, "2026-11-19")):
+        monkeypatch.chdir(folder)
+        [group] = read_groups(str(source)).values()
+        assert (group.cluster, group.time) == ("prod", "2026-11-19")

@@ -203,8 +203,9 @@ def group_in_file_name(name: str) -> str:
 def _without_times(folder):
     "The folder itself, or if its name is only a time, the nearest one above it with another name."
     path = os.path.realpath(folder)
-    only_a_time = time_in_name(os.path.basename(path)) and not group_in_file_name(path)
-    return _without_times(os.path.dirname(folder) or os.curdir) if only_a_time else folder
+    while time_in_name(os.path.basename(path)) and not group_in_file_name(path):
+        path = os.path.dirname(path)
+    return path if os.path.isabs(folder) else os.path.relpath(path)
 
 
 def clusters_of(found: list[Origin], cluster: str | None) -> dict[str, str]:
@@ -236,7 +237,8 @@ class Place(NamedTuple):
 # %% ../../nbs/41_snapshot_sources.ipynb #13a1e0b0
 def origin_place(origin: Origin, time: str, file: int) -> Place:
     "The place of an origin; `time`: the one that the caller names, if any."
-    name, folder = os.path.basename(origin.name), os.path.basename(origin.folder)
+    folder = origin.folder and os.path.basename(os.path.realpath(origin.folder))
+    name = os.path.basename(origin.name)
     return Place(origin.name, origin.folder, time or time_in_name(name) or time_in_name(folder), file)
 
 # %% ../../nbs/41_snapshot_sources.ipynb #13a1f0d5

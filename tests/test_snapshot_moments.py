@@ -78,7 +78,8 @@ def test_folders_of_days(tmp_path):
     for day, member in ("2026-11-20", "web-1"), ("2026-11-21", "web-2"):
         folder_of(tmp_path / day, {"describe.txt": describe(member), "all.members.txt": members(member)})
     assert seen(tmp_path, cluster="prod") == DAYS
-    assert list(read_groups(tmp_path)) == ["2026-11-20/shop", "2026-11-21/shop"]
+    groups = read_groups(tmp_path)
+    assert (groups.moments, groups["shop"].time, groups["shop"].cluster) == ({"shop": 2}, "2026-11-21", tmp_path.name)
 
 
 def test_several_groups_a_day(tmp_path):

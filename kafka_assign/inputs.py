@@ -233,6 +233,7 @@ def checked_counts(topics: Mapping[str, int]) -> dict[str, int]:
             raise GroupError(
                 f"partitions of topic {shown(name)} must be a number from 0 on (got {brief(count)})")
         counts[name] = int(count)
+    check_sizes(np.array([*counts.values()], np.int64), np.array([0, len(counts)]))
     return counts
 
 # %% ../nbs/12_inputs.ipynb #b93dc33b
@@ -254,7 +255,6 @@ def columns_by_name(
     index = {name: i for i, name in enumerate(names)}
     partitions = np.array([counts.get(name, 0) for name in names], np.int64)
     topic_offsets, start = np.array([0, len(names)]), row_offsets(partitions)
-    check_sizes(partitions, topic_offsets)
     offsets = {"committed": committed, "begin": begin, "end": end}
     lag, offsets = _lag_and_offsets(lag, offsets, reset, index, start)
     columns = build_columns(

@@ -233,6 +233,9 @@ def members_from_columns(columns: Columns, topics: Sequence[str], members: Seque
     offsets, at = positions_by_number(columns.subscribers, len(members))
     wanted = np.array(topics, object)[row_of(columns.subscriber_offsets)[at]].tolist()
     owned, rows = owned_by_member(columns, topics, claimed), pairwise(offsets.tolist())
+    if columns.counted is not None:
+        counts = [None if count < 0 else count for count in columns.counted.tolist()]
+        known = {**known, "counted": counts}
     more = [dict(zip(known, values)) for values in zip(*known.values())] or [{}] * len(members)
     return tuple(Member(name, wanted[first:end], owned=claims, **fields)
                  for name, (first, end), claims, fields in zip(members, rows, owned, more))

@@ -86,7 +86,7 @@ def foreign_code(what: str, error_class: type[ValueError]) -> Iterator[None]:
         if type(error) is ValueError:           # and none that a library raises with intent
             error.add_note(f"raised by {what}{crash_place(error)}")
         raise
-    except Exception as error:
+    except (Exception, SystemExit, GeneratorExit) as error:      # but no interrupt
         raise error_class(f"{what} must not raise (got {brief(error)}{crash_place(error)})") from error
 
 # %% ../nbs/00_names.ipynb #3c14a6a6

@@ -10,7 +10,7 @@ from groups import groups, owners
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kafka_assign import Group, Member, metrics
+from kafka_assign import Group, Member, compare, metrics
 from kafka_assign.columns import one_group, side_by_side
 from kafka_assign.ragged import row_of
 
@@ -94,6 +94,19 @@ def test_where_owners_are_unknown_loads_are_as_counted(data):
     assert {name: figure[1] for name, figure in both.items()} == expected
     owner = np.zeros(3, np.int32)
     assert figures(counted.columns, owner) == by_definition(counted, owner.tolist())
+
+
+def test_counts_stay_with_members_whose_owners_are_unknown():
+    columns = Group({"t": 4}, [Member("a", ["t"], counted=3), Member("b", ["t"], counted=1)]).columns
+    group = Group.from_columns(columns, ["t"], ["a", "b"])
+    after = group.leave("b").join("c", ["t"])
+    assert [member.counted for member in after.details] == [3, None]
+    assert compare(after, ["range"]).rows[0]["moved"] is None
+
+
+def test_nothing_is_claimed_where_topics_are_unknown():
+    found = figures(Group({}, [Member("a", (), counted=3)]).columns, np.zeros(0, np.int32))
+    assert {found[name] for name in ("partitions", "assigned", "unassigned", "max_load", "balanced", "moved")} == {-1}
 
 
 @given(st.data())

@@ -60,11 +60,12 @@ def known_groups(draw):
     if offsets and group.columns.size:
         group = group.replace(lag=None, **offsets, reset=draw(st.sampled_from(["latest", "earliest", "none"])))
     members = [Member(**(vars(member) | draw(st.fixed_dictionaries({}, optional={
-        "client_id": st.sampled_from(NAMES), "host": st.just("/10.0.0.7"), "user_data": st.binary(max_size=3)}))))
+        "client_id": st.sampled_from(NAMES), "host": st.just("/10.0.0.7"), "user_data": st.binary(max_size=3),
+        "counted": st.integers(0, 9)}))))
         for member in as_listed(group)]
     return group.replace(
         members=members, name=draw(st.sampled_from(NAMES)), state=draw(st.sampled_from(["", "Stable"])),
-        generation=draw(st.integers(-1, 5)), type=draw(st.sampled_from(inputs.TYPES)))
+        generation=draw(st.integers(-1, 5)), type=draw(st.sampled_from(inputs.TYPES)), moment=draw(st.integers(0, 3)))
 
 
 @given(st.lists(known_groups(), max_size=4))

@@ -24,6 +24,7 @@ class Outcome(NamedTuple):
     "An owner column over one or many groups, with its figures."
     owner: np.ndarray  # the owner of each partition; -1 = none
     figures: Mapping[str, np.ndarray]  # per group: those of `measure`, and two more
+    answered: np.ndarray | None = None  # per group: is it an answer; None = in all
 
 # %% ../nbs/51_attention.ipynb #983dfe03
 def _outcome(columns, owner, join, figures):
@@ -58,11 +59,13 @@ def attainable(current: Outcome, results: Mapping[str, Outcome]) -> dict[str, Ou
     "The outcomes, without the figures of groups of which more can be assigned."
     found, outcomes = {}, [current, *results.values()]
     most = np.maximum.reduce([one.figures["assigned"] for one in outcomes])
-    for name, (owner, figures) in results.items():
-        short = figures["assigned"] < most
+    for name, one in results.items():
+        figures, short = one.figures, one.figures["assigned"] < most
+        if one.answered is not None:
+            short |= ~one.answered
         replaced = {figure: np.where(short, UNATTAINABLE, figures[figure])
                     for figure in LOWERED}
-        found[name] = Outcome(owner, {**figures, **replaced})
+        found[name] = one._replace(figures={**figures, **replaced})
     return found
 
 # %% ../nbs/51_attention.ipynb #75fc43a6
@@ -143,9 +146,8 @@ def _hot_partition(columns, current):
     return np.where(hot, largest, 0)
 
 
-def incurable(columns: Columns, current: Outcome,
-              results: Mapping[str, Outcome]) -> Iterator[Need]:
-    "Kind 7: what no strategy cures."
+def _too_many_members(current, results):
+    "The groups with more members than partitions that they could take."
     least = _least(results, "superfluous")
     idle = np.minimum(current.figures["idle"], least)
     idle *= (current.figures["partitions"] > 0) & (least != UNATTAINABLE)
@@ -156,6 +158,12 @@ def incurable(columns: Columns, current: Outcome,
         yield Need(group, 7, count,
                    f"{idle_of}: more members than partitions they could take", "",
                    f"no strategy helps: {fewer}, or more partitions")
+
+
+def incurable(columns: Columns, current: Outcome,
+              results: Mapping[str, Outcome]) -> Iterator[Need]:
+    "Kind 7: what no strategy cures."
+    yield from _too_many_members(current, results) if results else ()
     hot = _hot_partition(columns, current)
     for group in np.flatnonzero(hot > 0).tolist():
         total = counted(int(current.figures["lag_total"][group]), "record")
@@ -235,9 +243,13 @@ BROKER_ASSIGNS = "the broker assigns this group: no strategy of its members appl
 
 def _curable(columns, current, results, clients, everything):
     "The needs of kinds 1 to 5, each with the strategy that cures it."
+    answers = [one.answered for one in results.values()]
+    judged = np.ones(columns.groups, bool)
+    if all(answered is not None for answered in answers):
+        judged = np.logical_or.reduce(answers)
     for kind, short in shortfalls(columns, current, results, everything).items():
         word, words = _REASONS[kind]
-        for group in np.flatnonzero(short.affected > 0).tolist():
+        for group in np.flatnonzero(judged & (short.affected > 0)).tolist():
             now = counted(int(short.now[group]), word)
             yield Need(group, kind, int(short.affected[group]),
                        words.format(now, int(short.possible[group])),
@@ -259,7 +271,7 @@ def needs(columns: Columns, current: Outcome, results: Mapping[str, Outcome],
         clients = dict.fromkeys(results, "") if clients is None else clients
         results = attainable(current, results)
         found += _curable(columns, current, results, clients, everything)
-        found += incurable(columns, current, results)
+    found += incurable(columns, current, results)
     if states is not None:
         skip = rebalancing(states)
         found = [need for need in found if not skip[need.group]]

@@ -16,7 +16,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from .assignment import CURRENT
+from .assignment import CURRENT, AssignmentError
 from .attention import Need, Outcome, current_outcome, needs, outcome
 from .build import GroupError
 from .columns import Columns, side_by_side
@@ -66,6 +66,14 @@ class Answer(NamedTuple):
     owner: np.ndarray  # the owner column of all groups
     failures: dict[int, str]  # why groups have no answer, by place in the batch
     retried: bool = False  # whether it raised for the batch as a whole
+
+    def answered(self, groups: int) -> np.ndarray | None:
+        "Which of the `groups` of the batch have an answer; None = all of them."
+        if not self.failures:
+            return None
+        answered = np.ones(groups, bool)
+        answered[list(self.failures)] = False
+        return answered
 
 # %% ../nbs/56_ranking.ipynb #50fbac98
 def _answer_one_by_one(batch, strategy, retried=False):
@@ -155,8 +163,8 @@ def judge(batch: GroupBatch, strategies: Sequence[Strategy],
     "Ask `strategies` about all groups of a batch, and find what the groups need."
     columns, join = batch.columns, join_numbers(batch.topics, joins)
     answers = {strategy.label: answer(batch, strategy) for strategy in strategies}
-    results = {label: outcome(columns, one.owner, join)
-               for label, one in answers.items()}
+    results = {label: outcome(columns, one.owner, join)._replace(
+        answered=one.answered(columns.groups)) for label, one in answers.items()}
     current = current_outcome(columns, join)
     clients = {strategy.label: origin(strategy) for strategy in strategies
                if strategy.protocol != "broker"}
@@ -216,7 +224,7 @@ def rank(groups: Mapping[object, Group] | Iterable[Group],
     `strategies` are named as `assign` takes them (None = the usual ones), `joins` are
     lists of joined topics, and `everything` includes what is trifling. Raises
     `StrategyError` if a strategy has no answer for a group; with `on_failure`, calls it
-    with this group and the reason, and ranks the others.
+    with this group and the reason, and judges the group by the other strategies.
     """
     chosen, groups = _chosen(strategies), _checked_groups(groups)
     joins = checked_joins(joins, (name for group in groups for name in group.topics))
@@ -230,5 +238,5 @@ def rank(groups: Mapping[object, Group] | Iterable[Group],
                 raise StrategyError(f"group {shown(batch[at].name)}: {reason}")
             on_failure(batch[at], reason)
         found += [(batch[at], list(its_needs)) for at, its_needs
-                  in groupby(judgment.needs, attrgetter("group")) if at not in failures]
+                  in groupby(judgment.needs, attrgetter("group"))]
     return ranked_rows(found)

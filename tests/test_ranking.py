@@ -370,10 +370,33 @@ def test_a_group_that_a_strategy_refuses(caplog):
         rank([fine, sent], ["range", "sticky"])
     failed = []
     rows = rank([sent, fine], ["range", "sticky"], on_failure=lambda *one: failed.append(one))
-    assert rows == rank(fine, ["range", "sticky"])
+    of_range = [row for row in rank([sent, fine], ["range"]) if row["group"] == "sent"]
+    assert of_range and [row | {"rank": 0} for row in rows if row["group"] == "sent"] == [
+        row | {"rank": 0} for row in of_range]
+    assert [row | {"rank": 0} for row in rows if row["group"] == "fine"] == [
+        row | {"rank": 0} for row in rank(fine, ["range", "sticky"])]
     [(group, reason)] = failed
     assert group is sent and reason.startswith("claims of member 'a' must be given")
     assert rank([sent, fine], ["range"]) and not caplog.records
+
+
+@pytest.mark.parametrize("many", [True, False])
+def test_what_depends_on_no_strategy_is_found_if_all_raise(many, caplog):
+    """A dead group, a group in a rebalance and a hot partition need no strategy to be seen."""
+    def buggy(one):
+        raise RuntimeError("buggy")
+    hot = Group({"t": 2}, dict.fromkeys("ab", ["t"]), lag={"t": [9_000, 0]}, name="hot",
+                owned={"a": [("t", 0)], "b": [("t", 1)]})
+    fleet, failed = [*read_groups(SAMPLES / "kafka-3.9.2").values(), hot, lagging(name="lagging"),
+                     lagging(name="moving", state="Assigning")], []
+    failing = Strategy("buggy", buggy, many=many)
+    rows = rank(fleet, [failing], on_failure=lambda *one: failed.append(one))
+    assert len(failed) == len(fleet)
+    found = {row["group"]: row["kind"] for row in rows}
+    assert {"nightly-batch": 6, "hot": 7, "moving": 8}.items() <= found.items() and "lagging" not in found
+    assert set(kinds(rows)) == {6, 7, 8} and {row["strategy"] for row in rows} == {None}
+    for chosen in ([failing, "range"], ["range", failing]):
+        assert rank(fleet, chosen, on_failure=lambda *one: None) == rank(fleet, ["range"])
 
 
 def test_a_strategy_that_raises_is_logged_and_costs_only_the_group(caplog):
@@ -384,7 +407,7 @@ def test_a_strategy_that_raises_is_logged_and_costs_only_the_group(caplog):
     three, fine, failed = Group({"t": 3}, {"a": ["t"]}, name="three"), lagging(name="fine"), []
     chosen = ["range", Strategy("fussy", fussy, many=True)]
     rows = rank([three, fine], chosen, on_failure=lambda *one: failed.append(one))
-    assert rows == rank(fine, chosen)
+    assert rows == rank([fine, three], "range")
     assert failed == [(three, "strategy fussy must not raise (got RuntimeError: three)")]
     assert [record.levelname for record in caplog.records] == ["ERROR"] and "Traceback" in caplog.text
 

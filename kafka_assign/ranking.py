@@ -33,6 +33,7 @@ class GroupBatch(NamedTuple):
     topics: Sequence[str]  # names of the topics, in the order of the columns
     group: Callable[[int], Group]  # the group at a place, alone
     has_user_data: bool  # whether a member of any group sent user data
+    inferred: Sequence[str]  # what was inferred about each group, in words
 
 # %% ../nbs/56_ranking.ipynb #c8e8bd31
 def batch_of_groups(groups: Sequence[Group]) -> GroupBatch:
@@ -41,7 +42,8 @@ def batch_of_groups(groups: Sequence[Group]) -> GroupBatch:
         side_by_side([group.columns for group in groups]),
         [group.type for group in groups], [group.state for group in groups],
         list(chain.from_iterable(group.topics for group in groups)),
-        groups.__getitem__, any(group.has_user_data for group in groups))
+        groups.__getitem__, any(group.has_user_data for group in groups),
+        [group.inferred for group in groups])
 
 # %% ../nbs/56_ranking.ipynb #87bb363f
 GROUPS_AT_ONCE = 1_000           # if a strategy raises, no more are answered one by one
@@ -169,7 +171,7 @@ def judge(batch: GroupBatch, strategies: Sequence[Strategy],
     clients = {strategy.label: origin(strategy) for strategy in strategies
                if strategy.protocol != "broker"}
     found = needs(columns, current, results, clients, batch.types, batch.states,
-                  everything)
+                  everything, batch.inferred)
     return Judgment(answers, {CURRENT: current} | results, found)
 
 # %% ../nbs/56_ranking.ipynb #bf6d7ea7

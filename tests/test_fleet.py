@@ -230,6 +230,14 @@ def test_the_kernel_says_what_rank_says(fleet, everything):
             for name, found in needs.items()} == ranked
 
 
+def test_the_kernel_knows_that_partitions_are_missing_from_the_input():
+    about = {"owned": {"a": [("t", 1)]}, "inferred": "partitions: highest number seen + 1"}
+    for group, missing in ((Group({"t": 2}, {"a": ["t"]}, **about), True),
+                           (Group({"t": 2}, {"a": ["t"]}, **about, lag={"t": [1, 1]}), False)):
+        [need] = compared(table_of([group]))[0]["needs"]
+        assert need["reason"].endswith("or not in the input") == need["remedy"].endswith("moves unknown") == missing
+
+
 @given(st.lists(groups(), min_size=2, max_size=6), st.randoms(use_true_random=False))
 def test_neighbours_change_nothing(fleet, random):
     rows = [row_from_group(group, "fleet", at) for at, group in enumerate(fleet, 1)]

@@ -380,6 +380,27 @@ def test_a_group_that_a_strategy_refuses(caplog):
     assert rank([sent, fine], ["range"]) and not caplog.records
 
 
+def test_partitions_that_are_not_in_the_input_may_have_owners():
+    """Of a grepped output the partitions in between are unknown; of a whole one all owners are known."""
+    text = (SAMPLES / "kafka-3.9.2" / "orders-billing.describe.txt").read_text(encoding="utf-8")
+    lines = text.splitlines(keepends=True)
+    cut = rank(read_groups("".join(line for line in lines if "GROUP" in line or "billing-2" in line)))
+    [missing] = [row for row in cut if row["kind"] == 1]
+    assert missing["reason"].endswith(" subscribed partitions without an owner or not in the input")
+    assert all("moves unknown" in row["remedy"] and "placed" not in row["remedy"] for row in cut if row["strategy"])
+    assert 1 not in kinds(rank(read_groups(text)))
+
+
+def test_partitions_that_the_input_shows_without_an_owner_have_none():
+    text = ("GROUP  TOPIC  PARTITION  CURRENT-OFFSET  LOG-END-OFFSET  LAG  CONSUMER-ID  HOST  CLIENT-ID\n"
+            "g      t      0          1               2               1    c-1          /h    c\n"
+            "g      t      1          1               2               1    -            -     -\n")
+    group, = read_groups(text).values()
+    assert "partitions: highest number seen + 1" in group.inferred
+    [row] = rank(group)
+    assert row["reason"] == "1 subscribed partition without an owner" and "0 moves, 1 placed" in row["remedy"]
+
+
 @pytest.mark.parametrize("many", [True, False])
 def test_what_depends_on_no_strategy_is_found_if_all_raise(many, caplog):
     """A dead group, a group in a rebalance and a hot partition need no strategy to be seen."""

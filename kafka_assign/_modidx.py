@@ -1125,6 +1125,7 @@ d = { 'settings': {'branch': 'main', 'doc_baseurl': '', 'doc_host': '', 'git_url
                                       'kafka_assign.ranking._checked_groups': ('ranking.html#_checked_groups', 'kafka_assign/ranking.py'),
                                       'kafka_assign.ranking._chosen': ('ranking.html#_chosen', 'kafka_assign/ranking.py'),
                                       'kafka_assign.ranking._urgency': ('ranking.html#_urgency', 'kafka_assign/ranking.py'),
+                                      'kafka_assign.ranking._why': ('ranking.html#_why', 'kafka_assign/ranking.py'),
                                       'kafka_assign.ranking.answer': ('ranking.html#answer', 'kafka_assign/ranking.py'),
                                       'kafka_assign.ranking.batch_of_groups': ('ranking.html#batch_of_groups', 'kafka_assign/ranking.py'),
                                       'kafka_assign.ranking.batch_slices': ('ranking.html#batch_slices', 'kafka_assign/ranking.py'),

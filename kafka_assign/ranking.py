@@ -21,7 +21,7 @@ from .attention import Need, Outcome, current_outcome, needs, outcome
 from .build import GroupError
 from .columns import Columns, side_by_side
 from .group import Group
-from .names import brief, did_you_mean, quoted, shown
+from .names import brief, crash_place, did_you_mean, quoted, shown
 from .registry import Strategy, StrategyError, resolve, usual_strategies
 
 # %% ../nbs/56_ranking.ipynb #ca5e8295
@@ -77,6 +77,15 @@ class Answer(NamedTuple):
         answered[list(self.failures)] = False
         return answered
 
+# %% ../nbs/56_ranking.ipynb #255a4e2f
+def _why(strategy, error):
+    "Why a strategy has no answer for a group, in one line."
+    what, words = f"strategy {quoted(strategy.label)}", shown(error)
+    if not isinstance(error, (StrategyError, AssignmentError)):
+        place = crash_place(error, callers=3)          # this page, `run` and `ask`
+        return f"{what} must not raise (got {brief(error)}{place})"
+    return words if quoted(strategy.label) in words else f"{what}: {words}"
+
 # %% ../nbs/56_ranking.ipynb #50fbac98
 def _answer_one_by_one(batch, strategy, retried=False):
     "The answer of a strategy that is asked for each group alone."
@@ -87,11 +96,7 @@ def _answer_one_by_one(batch, strategy, retried=False):
         try:
             alone = strategy.run(batch.group(at)).owner
         except _RAISED as error:
-            if isinstance(error, StrategyError) and error.__cause__ is None:
-                failures[at] = shown(error)
-                continue
-            words = f"must not raise (got {brief(error.__cause__ or error)})"
-            failures[at] = f"strategy {shown(strategy.label)} {words}"
+            failures[at] = _why(strategy, error)
         else:
             alone = np.where(alone >= 0, alone + first[at], -1)
             owner[begin[at]:begin[at + 1]] = alone
@@ -208,13 +213,18 @@ def _chosen(strategies):
 
 
 def _checked_groups(groups):
-    "The groups of a mapping, of an iterable or alone, without share groups."
+    "The groups of a mapping, of an iterable or alone, by their number, without share groups."
+    keys = list(groups) if isinstance(groups, Mapping) else None
     groups = groups.values() if isinstance(groups, Mapping) else groups
     groups = [groups] if isinstance(groups, Group) else list(groups)
     for group in groups:
         if not isinstance(group, Group):
             raise GroupError(f"what is ranked must be groups (got {brief(group)})")
-    return [group for group in groups if group.type != "share"]
+    if keys is not None:
+        groups = [group if group.name else group.replace(name=str(key))
+                  for key, group in zip(keys, groups)]
+    return {number: group for number, group in enumerate(groups, 1)
+            if group.type != "share"}
 
 # %% ../nbs/56_ranking.ipynb #aa2877dc
 def rank(groups: Mapping[object, Group] | Iterable[Group],
@@ -224,11 +234,13 @@ def rank(groups: Mapping[object, Group] | Iterable[Group],
     """The groups that need attention, most urgent first: a row for each need.
 
     `strategies` are named as `assign` takes them (None = the usual ones), `joins` are
-    lists of joined topics, and `everything` includes what is trifling. Raises
+    lists of joined topics, and `everything` includes what is trifling. In a mapping, a
+    group without a name has the name of its key. Raises
     `StrategyError` if a strategy has no answer for a group; with `on_failure`, calls it
     with this group and the reason, and judges the group by the other strategies.
     """
-    chosen, groups = _chosen(strategies), _checked_groups(groups)
+    chosen, numbered = _chosen(strategies), _checked_groups(groups)
+    numbers, groups = list(numbered), list(numbered.values())
     joins = checked_joins(joins, (name for group in groups for name in group.topics))
     sizes, found = np.array([group.columns.size for group in groups], np.int64), []
     for part in batch_slices(sizes):
@@ -237,7 +249,8 @@ def rank(groups: Mapping[object, Group] | Iterable[Group],
         failures = judgment.failures
         for at, reason in sorted(failures.items()):
             if on_failure is None:
-                raise StrategyError(f"group {shown(batch[at].name)}: {reason}")
+                name = shown(batch[at].name) or f"(number {numbers[part][at]})"
+                raise StrategyError(f"group {name}: {reason}")
             on_failure(batch[at], reason)
         found += [(batch[at], list(its_needs)) for at, its_needs
                   in groupby(judgment.needs, attrgetter("group"))]

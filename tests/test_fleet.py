@@ -275,7 +275,9 @@ def test_a_strategy_that_raises_costs_only_the_group():
     done = compared(table_of(some_groups()), ["range", fussy.strategy])
     rejected = {row["position"]: row["reject"] for row in done if row["reject"]}
     assert list(rejected) == [4, 5]
-    assert rejected[5] == "group three: strategy fussy must not raise (got RuntimeError: three)"
+    line = fussy.__code__.co_firstlineno + 3
+    assert rejected[5] == ("group three: strategy 'fussy' must not raise "
+                           f"(got RuntimeError: three in {__file__}, line {line})")
     assert [len(row["results"]) for row in done] == [3, 3, 3, 0, 0, 3, 3, 3]
 
 
@@ -330,8 +332,9 @@ def test_any_error_of_a_strategy_is_a_reject(error, words, many):
     def raises(one):
         raise error
     done = compared(table_of(some_groups()), ["range", Strategy("raises", raises, many=many)])
+    place = f" in {__file__}, line {raises.__code__.co_firstlineno + 1}"
     assert [row["reject"] for row in done] == [
-        f"group {group.name}: strategy raises must not raise (got {words})" for group in some_groups()]
+        f"group {group.name}: strategy 'raises' must not raise (got {words}{place})" for group in some_groups()]
 
 
 def test_a_person_may_still_interrupt():
@@ -348,7 +351,7 @@ def test_a_strategy_that_writes_into_the_columns_harms_itself_only(column):
         getattr(columns, column)[:] = 0
         return columns.previous
     done = compared(table_of(some_groups()), [Strategy("scribbler", scribbler, many=True), "range"])
-    assert all("strategy scribbler must not raise (got ValueError" in row["reject"] for row in done)
+    assert all("strategy 'scribbler' must not raise (got ValueError" in row["reject"] for row in done)
 
     def scribbles_when_many(columns):
         if columns.groups > 1:
@@ -477,7 +480,7 @@ def test_a_topic_is_in_one_join(tmp_path):
         list(compare_batches([batch_of([])], ["range"], joins))
     line = ["fleet", "compare", "missing", "-o", str(tmp_path), "--joins", "a+b", "--joins", "a+c"]
     done = CliRunner().invoke(program, line)
-    assert done.exit_code == 1 and "a topic must be in one join (got 'a' in two)" in done.stderr
+    assert done.exit_code in (2, 3) and "a topic must be in one join (got 'a' in two)" in done.stderr
     assert list(tmp_path.iterdir()) == []
 
 

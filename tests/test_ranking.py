@@ -359,6 +359,39 @@ def test_arguments_that_cannot_be_used_are_named():
     assert rank(lagging(), "range") == rank(lagging(), ["range"]) == rank([lagging()], ["range", "RangeAssignor"])
 
 
+def test_a_group_without_a_name_has_that_of_its_key():
+    rows = rank({"alpha": lagging(), "beta": lagging(), 3: lagging(), "other": lagging(name="gamma")})
+    assert {row["group"] for row in rows} == {"alpha", "beta", "3", "gamma"}
+    assert rank({"alpha": lagging()}) == rank(lagging(name="alpha"))
+
+
+def test_a_wrong_answer_is_no_crash():
+    """It is told once, with the number of the group if that has no name; share groups count, too."""
+    def unsub(group):
+        return np.zeros(group.columns.size, int)
+    fleet = [lagging(type="share"), lagging(), Group({"t": 1, "u": 1}, {"a": ["t"], "b": ["u"]})]
+    words = r"^group \(number 3\): strategy 'unsub': an owner must subscribe to the topic \(got "
+    with pytest.raises(StrategyError, match=words):
+        rank(fleet, [unsub])
+
+
+@pytest.mark.parametrize("error", [KeyError("four"), ValueError("four"), UnicodeError("four")])
+def test_a_crash_names_its_line(error):
+    def crashes(group):
+        raise error
+    words = f"strategy 'crashes' must not raise (got {type(error).__name__}: {error} in {__file__}, line "
+    with pytest.raises(StrategyError) as caught:
+        rank(lagging(), [crashes])
+    assert str(caught.value) == f"group (number 1): {words}{crashes.__code__.co_firstlineno + 1})"
+
+
+def test_an_error_that_does_not_name_the_strategy_is_completed():
+    def asks_another(group):
+        return assign(group, "nosuch")
+    with pytest.raises(StrategyError, match=r"^group \(number 1\): strategy 'asks_another': .*'nosuch'"):
+        rank(lagging(), [asks_another])
+
+
 def test_share_groups_are_left_out():
     assert rank([lagging(name="s", type="share"), lagging(name="g")]) == rank(lagging(name="g"))
 
@@ -429,7 +462,10 @@ def test_a_strategy_that_raises_is_logged_and_costs_only_the_group(caplog):
     chosen = ["range", Strategy("fussy", fussy, many=True)]
     rows = rank([three, fine], chosen, on_failure=lambda *one: failed.append(one))
     assert rows == rank([fine, three], "range")
-    assert failed == [(three, "strategy fussy must not raise (got RuntimeError: three)")]
+    [(group, reason)] = failed
+    line = fussy.__code__.co_firstlineno + 2
+    assert group is three
+    assert reason == f"strategy 'fussy' must not raise (got RuntimeError: three in {__file__}, line {line})"
     assert [record.levelname for record in caplog.records] == ["ERROR"] and "Traceback" in caplog.text
 
 

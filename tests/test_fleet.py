@@ -18,6 +18,7 @@ from kafka_assign.registry import Strategy, resolve
 from kafka_assign.build import MOST_PARTITIONS, GroupError
 from kafka_assign.cli.app import program
 from kafka_assign.columns import same_content, side_by_side
+from kafka_assign.document import write_document
 from kafka_assign.fleet.codec import decode_rows, group_from_row, row_from_group
 from kafka_assign.fleet.job import Run, compare_fleet
 from kafka_assign.fleet.kernel import compare_batch, compare_batches, importable_name, split_batch
@@ -560,6 +561,38 @@ def test_inputs_that_are_none(tmp_path, content, words):
     with pytest.raises(ValueError, match=words) as caught:
         open_inputs(str(tmp_path / "input"))
     assert "\n" not in str(caught.value)
+
+
+HEADER = "GROUP  TOPIC  PARTITION  CURRENT-OFFSET  LOG-END-OFFSET  LAG  CONSUMER-ID  HOST  CLIENT-ID\n"
+ROW = "g      t      0          -               2               -    c-1          /h    c\n"
+
+
+def test_older_moments_in_text_are_counted(tmp_path):
+    """Those of groups that have no moment early enough, too."""
+    for day in ("2026-11-19", "2026-11-20", "2026-11-21"):
+        (tmp_path / f"g-{day}.txt").write_text(HEADER + ROW.replace("  2  ", f"  {day[-2:]} "))
+    (tmp_path / "h-2026-11-21.txt").write_text(HEADER + ROW.replace("g ", "h "))
+    (tmp_path / "s.json").write_text(write_document(Group({}, {}, name="s", type="share")))
+    expected = {"latest": (2, 2, 1), "all": (4, 0, 1), "2026-11-20": (1, 3, 1)}
+    for at, (used, other, several) in expected.items():
+        found = open_inputs(tmp_path, at=at)
+        groups = [name for name in found.groups["group"].to_pylist() if name != "s"]
+        shared = found.groups.num_rows - len(groups)
+        assert (len(groups), found.other, found.several) == (used, other + (not shared), several), at
+        assert found.count == f"{used} group{'s' * (used > 1)}"
+    with pytest.raises(ValueError, match="must not be after 2026-11-01"):
+        open_inputs(tmp_path, at="2026-11-01")
+
+
+def test_cluster_time_and_reset_are_those_of_text(tmp_path):
+    (tmp_path / "g.txt").write_text(HEADER + ROW)
+    [row] = open_inputs(tmp_path, cluster="east", time="2026-11-20", reset="none").groups.to_pylist()
+    assert (row["cluster"], row["time"]) == ("east", "2026-11-20") and row["topics"][0]["lag"] == [-1]
+    (tmp_path / "g.txt").unlink()
+    pq.write_table(rows_of_groups(some_groups())[0], tmp_path / "a.parquet")
+    with pytest.raises(FleetError, match=r"cluster, time must be given with text or JSON \(got only Parquet\)"):
+        open_inputs(tmp_path, cluster="east", time="2026-11-20")
+    assert open_inputs(tmp_path).count == "8 rows of groups"
 
 
 def test_other_tables_are_named(tmp_path):

@@ -269,6 +269,22 @@ def test_moments_of_tables(spark, tmp_path, at, expected):
     assert counts == ({"read": len(expected), "used": len(expected), "rejected": 0}, 5 - len(expected))
 
 
+def test_moments_of_text(spark, tmp_path):
+    """The latest is used; a line and the counts tell of the others; options of `rank` mean the same."""
+    for at, group in enumerate(at_times("2026-11-20", "2026-11-21", "2026-11-22"), 1):
+        (tmp_path / f"{at}.json").write_text(write_document(group.replace(end={"t": [9] * 9})))
+    said, options = [], {"cluster": "east", "reset": "none"}
+    run = run_of(tmp_path, tmp_path / "runs", spark=spark, strategies=["range"], progress=said.append, **options)
+    assert used_moments(run) == [("g", "2026-11-22", 3)]
+    assert run.counts["groups"]["read"] == 1 and run.counts["ignored"] == {"other moment": 2}
+    assert "1 group with several moments in the input, the latest is used" in said
+    assert "comparing range on 1 group" in said
+    assert {name: run.manifest[name] for name in ("cluster", "reset", "time")} == options | {"time": ""}
+    [group] = read_groups(tmp_path, **options).values()
+    assert run.ranking() == rank(group, ["range"]) and run.ranking()[0]["cluster"] == "east"
+    assert run.table("results")["inferred"][0].as_py() == group.inferred != ""
+
+
 def test_rows_that_repeat_a_moment_are_rejects(spark, tmp_path):
     """The first is used; each other is a reject with both places. Rows without a name repeat nothing."""
     twice = [*at_times("2026-11-20", name="g\x07"), *at_times("2026-11-20", name="g\x07"), *at_times("", name="h")]

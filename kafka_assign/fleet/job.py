@@ -12,7 +12,6 @@ import json
 import os
 import shutil
 import sys
-import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext, suppress
@@ -20,6 +19,7 @@ from datetime import UTC, datetime
 from functools import partial
 from itertools import chain
 from pathlib import Path
+from time import monotonic
 from uuid import uuid4
 
 import numpy as np
@@ -33,7 +33,7 @@ from .schemas import (
     COMPARE_TABLES, COMPARED_SCHEMA, GROUP_SCHEMA, KEY_FIELDS, NARROW_GROUP_SCHEMA, FleetError, spark_schema)
 from .session import check_master, error_line, interruptible, settings_in_force, spark_session
 from .sources import Inputs, as_list, file_address, input_frame, open_inputs, pick_moments
-from ..names import did_you_mean, quoted, shown
+from ..names import counted, did_you_mean, quoted, shown
 from ..ranking import checked_joins
 
 # %% ../../nbs/65_fleet_job.ipynb #bafe7924
@@ -232,13 +232,12 @@ def count_groups(inputs: Inputs, seen: Mapping[str, int], tables: Mapping[str, M
     for entry in inputs.ignored:
         ignored[entry.kind] += entry.lines
     shared = tables["ignored"]["rows"] - len(inputs.ignored)
-    ignored.update({"share group": shared, "other moment": seen["other"]})
+    ignored.update({"share group": shared, "other moment": seen["other"] + inputs.other})
     used, rejected = tables["groups"]["rows"], tables["rejects"]["rows"] - inputs.rows["rejected"]
     if inputs.parquet_rows is not None and seen["rows"] != inputs.groups.num_rows + inputs.parquet_rows:
         words = f"{inputs.groups.num_rows + inputs.parquet_rows} groups must be read"
         raise FleetError(f"{words} (got {seen['rows']})")
-    unfit = len(inputs.rejects) - inputs.rows["rejected"]
-    read = seen["rows"] + unfit - shared - seen["other"]
+    read = seen["rows"] + inputs.unfit - shared - seen["other"]
     if read != used + rejected:
         words = "groups read must be groups used and rejected"
         raise FleetError(f"{words} (got {read}, {used} and {rejected})")
@@ -293,9 +292,11 @@ def _compare(spark, inputs, strategies, joins, everything, folder, report):
     from pyspark.errors import PySparkException
     settings = settings_in_force(spark)
     report(", ".join(f"{words} {value}" for words, value in settings.items()))
-    count = "groups" if inputs.parquet_rows is None else (
-        f"{inputs.groups.num_rows + inputs.parquet_rows} groups")
-    report(f"comparing {', '.join(strategies)} on {count}")
+    if inputs.several:
+        used = {"latest": "the latest is used", "all": "all are used"}
+        words = used.get(inputs.at, f"the last one up to {shown(inputs.at)} is used")
+        report(f"{counted(inputs.several, 'group')} with several moments in the input, {words}")
+    report(f"comparing {', '.join(strategies)} on {inputs.count}")
     check_master(settings["master"])
     try:
         joins = known_joins(input_frame(spark, inputs), joins) if joins else []
@@ -311,25 +312,28 @@ def compare_fleet(
         inputs, out: str | os.PathLike, strategies: Iterable[str] | None = None,
         master: str | None = None, joins: Sequence[Sequence[str]] = (), spark=None,
         progress: Callable[[str], object] | None = None, at: str = "latest",
-        everything: bool = False) -> Run:
+        everything: bool = False, reset: str | None = None, cluster: str | None = None,
+        time: str = "") -> Run:
     """Compare strategies on every group of `inputs` and write a new run into the folder `out`.
 
     `inputs`: a path, address, stream or text, or several; `strategies`: as `assign` takes them
     (None = the usual ones); `master`: as Spark's, or `spark`: a session to use; `joins`: lists of
     topics that are joined; `progress`: a function that is called with a line at each step; `at`:
     the moments to use, `latest`, `all`, or the latest not after a time in ISO 8601; `everything`
-    includes needs that are trifling. Raises `FleetError`, `SnapshotError` or `StrategyError` and
-    leaves no run behind.
+    includes needs that are trifling; `reset`, `cluster` and `time` are those of text and JSON, as
+    `read_groups` takes them. Raises `FleetError`, `SnapshotError` or `StrategyError` and leaves no
+    run behind.
     """
-    began, clock, report = datetime.now(UTC), time.monotonic(), progress or (lambda line: None)
+    began, clock, report = datetime.now(UTC), monotonic(), progress or (lambda line: None)
     chosen, named, joins = chosen_strategies(strategies), as_list(inputs), checked_joins(joins)
     narrow = all(resolve(name).many for name in chosen.values())
-    found = open_inputs(named, NARROW_GROUP_SCHEMA if narrow else GROUP_SCHEMA, at)
+    reading = {"at": at, "reset": reset, "cluster": cluster, "time": time}
+    found = open_inputs(named, NARROW_GROUP_SCHEMA if narrow else GROUP_SCHEMA, **reading)
     session = spark_session(master) if spark is None else nullcontext(spark)
     with new_run_folder(out, report) as folder, session as active, interruptible(active):
         done = _compare(active, found, chosen, joins, everything, folder, report)
         return Run(finish_run(folder, {
             "job": "compare", "began": f"{began:%Y-%m-%dT%H:%M:%SZ}",
-            "seconds": round(time.monotonic() - clock, 3),
+            "seconds": round(monotonic() - clock, 3),
             "inputs": [shown(one)[:200] for one in named], "strategies": list(chosen),
-            "joins": joins, "at": at, "versions": versions()} | done))
+            "joins": joins, **reading, "versions": versions()} | done))

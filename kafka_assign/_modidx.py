@@ -279,6 +279,7 @@ d = { 'settings': {'branch': 'main', 'doc_baseurl': '', 'doc_host': '', 'git_url
                                         'kafka_assign.attention._excess_lag': ('attention.html#_excess_lag', 'kafka_assign/attention.py'),
                                         'kafka_assign.attention._hot_partition': ( 'attention.html#_hot_partition',
                                                                                    'kafka_assign/attention.py'),
+                                        'kafka_assign.attention._known_lag': ('attention.html#_known_lag', 'kafka_assign/attention.py'),
                                         'kafka_assign.attention._least': ('attention.html#_least', 'kafka_assign/attention.py'),
                                         'kafka_assign.attention._outcome': ('attention.html#_outcome', 'kafka_assign/attention.py'),
                                         'kafka_assign.attention._overload': ('attention.html#_overload', 'kafka_assign/attention.py'),

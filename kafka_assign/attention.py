@@ -135,6 +135,12 @@ class Need(NamedTuple):
 LEAST_HOT_LAG = 1000          # records; a smaller lag of one partition is not reported
 
 
+def _known_lag(current, group, figure):
+    "A lag in words: at least so many records if some lag is unknown."
+    records = counted(int(current.figures[figure][group]), "record")
+    return f"at least {records}" if current.figures["lag_unknown"][group] else records
+
+
 def _hot_partition(columns, current):
     "The largest lag of a partition if it is more than half of the lag, else 0."
     if columns.lag is None:
@@ -166,7 +172,7 @@ def incurable(columns: Columns, current: Outcome,
     yield from _too_many_members(current, results) if results else ()
     hot = _hot_partition(columns, current)
     for group in np.flatnonzero(hot > 0).tolist():
-        total = counted(int(current.figures["lag_total"][group]), "record")
+        total = _known_lag(current, group, "lag_total")
         reason = f"one partition holds {hot[group]:,} of {total} of lag"
         yield Need(group, 7, 1, reason, "",
                    "no strategy helps: more partitions, or keys that spread better")
@@ -204,9 +210,8 @@ def abandoned(columns: Columns, current: Outcome,
         empty &= np.array([state.lower() in names for state in states], bool)
     waiting = row_sums(columns.lag > 0, columns.group_offsets)
     for group in np.flatnonzero(empty & (waiting > 0)).tolist():
-        records = int(current.figures["lag_total"][group])
-        wait = "waits" if records == 1 else "wait"
-        reason = f"no active members while {counted(records, 'record')} {wait}"
+        wait = "waits" if current.figures["lag_total"][group] == 1 else "wait"
+        reason = f"no active members while {_known_lag(current, group, 'lag_total')} {wait}"
         yield Need(group, 6, int(waiting[group]), reason, "", "start members, or "
                    "delete the group if no reader commits to it by hand")
 
@@ -271,7 +276,11 @@ def _curable(columns, current, results, clients, everything, cut):
         word, words = _REASONS[kind]
         for group in np.flatnonzero(judged & (short.affected > 0)).tolist():
             now = counted(int(short.now[group]), word)
+            if kind == 4:
+                now = _known_lag(current, group, "lag_max")
             reason = words.format(now, int(short.possible[group]))
+            if kind == 4 and current.figures["lag_unknown"][group]:
+                reason += " for the known lag"
             reason += " or not in the input" if kind == 1 and cut[group] else ""
             yield Need(group, kind, int(short.affected[group]), reason,
                        *_remedy(group, short.cured, results, clients))

@@ -180,8 +180,23 @@ def kinds(rows):
 def test_a_dead_group_with_waiting_records(version):
     [row] = [row for row in rank(read_groups(version)) if row["group"] == "nightly-batch"]
     assert row["kind"] == 6 and row["affected"] == 44 and row["strategy"] is None
-    assert row["reason"] == "no active members while 568,990 records wait"
+    assert row["reason"] == "no active members while at least 568,990 records wait"
     assert row["remedy"] == "start members, or delete the group if no reader commits to it by hand"
+
+
+@pytest.mark.parametrize("more, words", [(0, ""), (-1, "at least ")])
+def test_lag_that_is_known_in_part_is_a_lower_bound(more, words):
+    """The last partition has no lag, or one that is not known."""
+    lag = {"t": [5_000, 5_000, 0, more]}
+    owned = {"a": [("t", 0), ("t", 1)], "b": [("t", 2), ("t", 3)]}
+    members = dict.fromkeys("ab", ["t"])
+    [row] = rank(Group({"t": 4}, {}, lag=lag))
+    assert row["reason"] == f"no active members while {words}10,000 records wait"
+    [row] = rank(Group({"t": 4}, members, lag=lag, owned=owned))
+    end = " for the known lag" if words else ""
+    assert row["kind"] == 4 and row["reason"] == f"one member lags {words}10,000 records behind, 5,000 would do{end}"
+    [row] = rank(Group({"t": 4}, members, lag={"t": [5_000, 20, 0, more]}, owned=owned))
+    assert row["kind"] == 7 and row["reason"] == f"one partition holds 5,000 of {words}5,020 records of lag"
 
 
 def test_a_group_without_waiting_records_needs_nothing():

@@ -278,7 +278,7 @@ def test_moments_of_text(spark, tmp_path):
     assert used_moments(run) == [("g", "2026-11-22", 3)]
     assert run.counts["groups"]["read"] == 1 and run.counts["ignored"] == {"other moment": 2}
     assert "1 group with several moments in the input, the latest is used" in said
-    assert "comparing range on 1 group" in said
+    assert "comparing range on 1 group" in said and said[-1] == f"complete: {run.path}"
     assert {name: run.manifest[name] for name in ("cluster", "reset", "time")} == options | {"time": ""}
     [group] = read_groups(tmp_path, **options).values()
     assert run.ranking() == rank(group, ["range"]) and run.ranking()[0]["cluster"] == "east"
@@ -387,7 +387,7 @@ def test_settings_of_the_user_change_no_result(spark, tmp_path):
     for name, value in {
             "spark.sql.ansi.enabled": "false", "spark.sql.session.timeZone": "Asia/Kathmandu",
             "spark.sql.caseSensitive": "true", "spark.sql.execution.arrow.maxRecordsPerBatch": "7",
-            "spark.sql.files.maxRecordsPerFile": "3", "spark.sql.files.ignoreCorruptFiles": "true",
+            "spark.sql.parquet.compression.codec": "gzip", "spark.sql.files.maxRecordsPerFile": "3", "spark.sql.files.ignoreCorruptFiles": "true",
             "mapreduce.fileoutputcommitter.algorithm.version": "2", "spark.sql.shuffle.partitions": "3",
             "mapreduce.fileoutputcommitter.marksuccessfuljobs": "false"}.items():
         other.conf.set(name, value)
@@ -395,6 +395,9 @@ def test_settings_of_the_user_change_no_result(spark, tmp_path):
     theirs, ours = (run_of(path, tmp_path / "runs", spark=session) for session in (other, spark))
     assert hashes(theirs) == hashes(ours) and theirs.counts == ours.counts
     assert theirs.ranking() == ours.ranking()
+    for run, codec in ((theirs, "GZIP"), (ours, "ZSTD")):
+        file = next((run.path / "results").glob("*.parquet"))
+        assert pq.read_metadata(file).row_group(0).column(0).compression == codec
 
 
 SHOW_SETTINGS = """
@@ -402,7 +405,8 @@ import json
 from kafka_assign.fleet.session import open_session
 spark = open_session()
 names = ["spark.master", "spark.driver.memory", "spark.ui.enabled", "spark.app.name", "spark.driver.extraJavaOptions",
-         "spark.sql.execution.arrow.maxRecordsPerBatch", "spark.sql.session.timeZone", "spark.driver.host"]
+         "spark.sql.execution.arrow.maxRecordsPerBatch", "spark.sql.session.timeZone", "spark.driver.host",
+         "spark.ui.showConsoleProgress"]
 print(json.dumps({name: spark.conf.get(name, None) for name in names}))
 """
 
@@ -421,7 +425,7 @@ def test_settings_are_defaults(tmp_path):
         "spark.master": "local[1]", "spark.driver.memory": "700m", "spark.ui.enabled": "false",
         "spark.app.name": "kafka-assign", "spark.driver.extraJavaOptions": "-XX:+UseParallelGC -Dx=y",
         "spark.sql.execution.arrow.maxRecordsPerBatch": "5", "spark.sql.session.timeZone": "Asia/Kathmandu",
-        "spark.driver.host": "127.0.0.1"}, done.stderr
+        "spark.driver.host": "127.0.0.1", "spark.ui.showConsoleProgress": "false"}, done.stderr
 
 
 # --- failure -------------------------------------------------------------------------------------------------------

@@ -316,7 +316,8 @@ def test_no_group_is_an_error(spark, tmp_path):
     parquet_of(tmp_path / "shared.parquet", [], [(0, {"group": "s", "type": "share"})])
     for given, words in ((f"file://{tmp_path}/empty", "inputs must hold a group to compare (got none)"),
                          (tmp_path / "shared.parquet", "inputs must hold a group to compare (got {'share group': 1})"),
-                         (f"file://{tmp_path}/missing", "PATH_NOT_FOUND")):
+                         (f"file://{tmp_path}/missing", "PATH_NOT_FOUND"),
+                         ("s3a://bucket/groups", "S3AFileSystem not found; set spark.jars.packages to ")):
         with pytest.raises(FleetError) as caught:
             run_of(given, tmp_path / "runs", spark=spark, strategies=["range"])
         assert words in str(caught.value) and "\n" not in str(caught.value)
@@ -541,7 +542,7 @@ def test_an_interrupt_while_java_starts_leaves_no_java(tmp_path):
 
 @pytest.mark.parametrize("master, words", [
     ("local[x]", "Could not parse Master URL: 'local[x]'"), ("spark://127.0.0.1:1", "Connection refused"),
-    ("yarn", "the master must be on it")])
+    ("yarn", "the master must be on it"), ("localhost", "(got localhost); local[4] works")])
 def test_a_wrong_master_is_one_line(tmp_path, master, words):
     path = parquet_of(tmp_path / "fleet.parquet", a_fleet(3))
     done = subprocess.run([sys.executable, "-c", CLI, "fleet", "compare", path, "-o", str(tmp_path / "runs"),

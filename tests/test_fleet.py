@@ -584,6 +584,17 @@ def test_older_moments_in_text_are_counted(tmp_path):
         open_inputs(tmp_path, at="2026-11-01")
 
 
+def test_groups_without_a_name_are_called_what_the_reader_calls_them(tmp_path):
+    """So they are different groups, and have the names that `rank` gives them."""
+    owned = {"a": [("t", n) for n in range(9)]}
+    crowded = Group({"t": 9}, {"a": ["t"], "b": ["t"]}, owned=owned)
+    (tmp_path / "g.jsonl").write_text("\n".join(write_document(crowded.replace(generation=n)) for n in (1, 2)))
+    names = open_inputs(tmp_path).groups["group"].to_pylist()
+    read = read_groups(tmp_path)
+    assert names == list(read) and len(set(names)) == 2
+    assert {row["group"] for row in rank(read)} == set(names)
+
+
 def test_cluster_time_and_reset_are_those_of_text(tmp_path):
     (tmp_path / "g.txt").write_text(HEADER + ROW)
     [row] = open_inputs(tmp_path, cluster="east", time="2026-11-20", reset="none").groups.to_pylist()

@@ -11,9 +11,11 @@ from groups import groups
 from hypothesis import given
 from hypothesis import strategies as st
 from outputs import SAMPLES
+from typer.testing import CliRunner
 
 from kafka_assign import Group, Member, StrategyError, assign, rank
 from kafka_assign.attention import BROKER_ASSIGNS, REBALANCING
+from kafka_assign.cli.app import program
 from kafka_assign.registry import Strategy
 from kafka_assign.snapshot import read_groups
 from test_house import HEAVY
@@ -466,6 +468,16 @@ def test_what_depends_on_no_strategy_is_found_if_all_raise(many, caplog):
     assert set(kinds(rows)) == {6, 7, 8} and {row["strategy"] for row in rows} == {None}
     for chosen in ([failing, "range"], ["range", failing]):
         assert rank(fleet, chosen, on_failure=lambda *one: None) == rank(fleet, ["range"])
+
+
+@pytest.mark.parametrize("form", ["json", "csv"])
+def test_the_program_ranks_in_spite_of_a_strategy_that_raises(form, tmp_path, monkeypatch):
+    (tmp_path / "mystrat.py").write_text("def buggy(group):\n    raise RuntimeError('buggy')\n")
+    monkeypatch.syspath_prepend(tmp_path)
+    line = ["rank", str(SAMPLES / "kafka-3.9.2"), "-s", "mystrat:buggy", "--format", form]
+    done = CliRunner().invoke(program, line)
+    assert done.exit_code == 3 and "mystrat.py, line 2" in done.stderr
+    assert "nightly-batch" in done.stdout and "no active members while" in done.stdout
 
 
 def test_a_strategy_that_raises_is_logged_and_costs_only_the_group(caplog):

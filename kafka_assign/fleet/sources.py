@@ -178,7 +178,8 @@ def open_inputs(inputs, schema: pa.Schema = NARROW_GROUP_SCHEMA, at: str = "late
         raise FleetError(f"{', '.join(given)} must be given with text or JSON (got only Parquet)")
     groups, picked = _read_text(text, files + addresses, at, reading)
     paths = [one for one in text if isinstance(one, str) and "\n" not in one]
-    rows, rejects = rows_of_groups([one.group for one in picked], " ".join(paths), schema)
+    named = [one.group if one.group.name else one.group.replace(name=one.place) for one in picked]
+    rows, rejects = rows_of_groups(named, " ".join(paths), schema)
     count = sum(count_rows(file, schema) for file in files)
     if not (groups or groups.rejects or count or addresses):
         raise FleetError("inputs must hold a group (got none)")

@@ -210,8 +210,9 @@ def abandoned(columns: Columns, current: Outcome,
         empty &= np.array([state.lower() in names for state in states], bool)
     waiting = row_sums(columns.lag > 0, columns.group_offsets)
     for group in np.flatnonzero(empty & (waiting > 0)).tolist():
+        records = _known_lag(current, group, "lag_total")
         wait = "waits" if current.figures["lag_total"][group] == 1 else "wait"
-        reason = f"no active members while {_known_lag(current, group, 'lag_total')} {wait}"
+        reason = f"no active members while {records} {wait}"
         yield Need(group, 6, int(waiting[group]), reason, "", "start members, or "
                    "delete the group if no reader commits to it by hand")
 

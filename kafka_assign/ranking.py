@@ -213,7 +213,7 @@ def _chosen(strategies):
 
 
 def _checked_groups(groups):
-    "The groups of a mapping, of an iterable or alone, by their number, without share groups."
+    "The groups of a mapping, an iterable or alone, by number, without share groups."
     keys = list(groups) if isinstance(groups, Mapping) else None
     groups = groups.values() if isinstance(groups, Mapping) else groups
     groups = [groups] if isinstance(groups, Group) else list(groups)

@@ -388,7 +388,8 @@ def test_settings_of_the_user_change_no_result(spark, tmp_path):
     for name, value in {
             "spark.sql.ansi.enabled": "false", "spark.sql.session.timeZone": "Asia/Kathmandu",
             "spark.sql.caseSensitive": "true", "spark.sql.execution.arrow.maxRecordsPerBatch": "7",
-            "spark.sql.parquet.compression.codec": "gzip", "spark.sql.files.maxRecordsPerFile": "3", "spark.sql.files.ignoreCorruptFiles": "true",
+            "spark.sql.parquet.compression.codec": "gzip",
+            "spark.sql.files.maxRecordsPerFile": "3", "spark.sql.files.ignoreCorruptFiles": "true",
             "mapreduce.fileoutputcommitter.algorithm.version": "2", "spark.sql.shuffle.partitions": "3",
             "mapreduce.fileoutputcommitter.marksuccessfuljobs": "false"}.items():
         other.conf.set(name, value)

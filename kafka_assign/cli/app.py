@@ -290,8 +290,7 @@ def fleet_compare_command(
     if strategy:
         resolved(strategy)
     run = compare_fleet(sources_of(inputs), output, strategy or None, master, pairs,
-                        progress=write_remark, at=at, everything=everything,
-                        reset=reset, cluster=cluster, time=time)
+                        None, write_remark, at, everything, reset, cluster, time)
     show_run(run, form, output)
     rejects = run.table("rejects").to_pylist() if run.rejected else []
     write_remarks([f"{place_shown(row['source'], row['position'])}: {row['reason']}"

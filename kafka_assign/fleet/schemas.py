@@ -36,7 +36,7 @@ KEY_FIELDS = (
     _field("group", pa.string(), "name of the group; may be empty, never null"),
     _field("time", pa.string(), "when the group was observed, ISO 8601; null = unknown"),
     _field("moment", pa.int64(),
-           "which of several moments that the time does not tell apart, from 1; null = no need to"))
+           "which of several moments of one or no time, from 1; null = the only one"))
 
 # What is known about a group as a whole.
 ABOUT_FIELDS = (

@@ -16,12 +16,12 @@ from typing import NamedTuple
 
 import numpy as np
 
-from .assignment import CURRENT
+from .assignment import CURRENT, AssignmentError
 from .attention import Need, Outcome, current_outcome, needs, outcome
 from .build import GroupError
 from .columns import Columns, side_by_side
 from .group import Group
-from .names import brief, did_you_mean, quoted, shown
+from .names import brief, crash_place, did_you_mean, quoted, shown
 from .registry import Strategy, StrategyError, resolve, usual_strategies
 
 # %% ../nbs/56_ranking.ipynb #ca5e8295
@@ -33,6 +33,7 @@ class GroupBatch(NamedTuple):
     topics: Sequence[str]  # names of the topics, in the order of the columns
     group: Callable[[int], Group]  # the group at a place, alone
     has_user_data: bool  # whether a member of any group sent user data
+    inferred: Sequence[str]  # what was inferred about each group, in words
 
 # %% ../nbs/56_ranking.ipynb #c8e8bd31
 def batch_of_groups(groups: Sequence[Group]) -> GroupBatch:
@@ -41,7 +42,8 @@ def batch_of_groups(groups: Sequence[Group]) -> GroupBatch:
         side_by_side([group.columns for group in groups]),
         [group.type for group in groups], [group.state for group in groups],
         list(chain.from_iterable(group.topics for group in groups)),
-        groups.__getitem__, any(group.has_user_data for group in groups))
+        groups.__getitem__, any(group.has_user_data for group in groups),
+        [group.inferred for group in groups])
 
 # %% ../nbs/56_ranking.ipynb #87bb363f
 GROUPS_AT_ONCE = 1_000           # if a strategy raises, no more are answered one by one
@@ -67,6 +69,23 @@ class Answer(NamedTuple):
     failures: dict[int, str]  # why groups have no answer, by place in the batch
     retried: bool = False  # whether it raised for the batch as a whole
 
+    def answered(self, groups: int) -> np.ndarray | None:
+        "Which of the `groups` of the batch have an answer; None = all of them."
+        if not self.failures:
+            return None
+        answered = np.ones(groups, bool)
+        answered[list(self.failures)] = False
+        return answered
+
+# %% ../nbs/56_ranking.ipynb #255a4e2f
+def _why(strategy, error):
+    "Why a strategy has no answer for a group, in one line."
+    what, words = f"strategy {quoted(strategy.label)}", shown(error)
+    if not isinstance(error, (StrategyError, AssignmentError)):
+        place = crash_place(error, callers=3)          # this page, `run` and `ask`
+        return f"{what} must not raise (got {brief(error)}{place})"
+    return words if quoted(strategy.label) in words else f"{what}: {words}"
+
 # %% ../nbs/56_ranking.ipynb #50fbac98
 def _answer_one_by_one(batch, strategy, retried=False):
     "The answer of a strategy that is asked for each group alone."
@@ -77,11 +96,7 @@ def _answer_one_by_one(batch, strategy, retried=False):
         try:
             alone = strategy.run(batch.group(at)).owner
         except _RAISED as error:
-            if isinstance(error, StrategyError) and error.__cause__ is None:
-                failures[at] = shown(error)
-                continue
-            words = f"must not raise (got {brief(error.__cause__ or error)})"
-            failures[at] = f"strategy {shown(strategy.label)} {words}"
+            failures[at] = _why(strategy, error)
         else:
             alone = np.where(alone >= 0, alone + first[at], -1)
             owner[begin[at]:begin[at + 1]] = alone
@@ -155,13 +170,13 @@ def judge(batch: GroupBatch, strategies: Sequence[Strategy],
     "Ask `strategies` about all groups of a batch, and find what the groups need."
     columns, join = batch.columns, join_numbers(batch.topics, joins)
     answers = {strategy.label: answer(batch, strategy) for strategy in strategies}
-    results = {label: outcome(columns, one.owner, join)
-               for label, one in answers.items()}
+    results = {label: outcome(columns, one.owner, join)._replace(
+        answered=one.answered(columns.groups)) for label, one in answers.items()}
     current = current_outcome(columns, join)
     clients = {strategy.label: origin(strategy) for strategy in strategies
                if strategy.protocol != "broker"}
     found = needs(columns, current, results, clients, batch.types, batch.states,
-                  everything)
+                  everything, batch.inferred)
     return Judgment(answers, {CURRENT: current} | results, found)
 
 # %% ../nbs/56_ranking.ipynb #bf6d7ea7
@@ -198,13 +213,18 @@ def _chosen(strategies):
 
 
 def _checked_groups(groups):
-    "The groups of a mapping, of an iterable or alone, without share groups."
+    "The groups of a mapping, an iterable or alone, by number, without share groups."
+    keys = list(groups) if isinstance(groups, Mapping) else None
     groups = groups.values() if isinstance(groups, Mapping) else groups
     groups = [groups] if isinstance(groups, Group) else list(groups)
     for group in groups:
         if not isinstance(group, Group):
             raise GroupError(f"what is ranked must be groups (got {brief(group)})")
-    return [group for group in groups if group.type != "share"]
+    if keys is not None:
+        groups = [group if group.name else group.replace(name=str(key))
+                  for key, group in zip(keys, groups)]
+    return {number: group for number, group in enumerate(groups, 1)
+            if group.type != "share"}
 
 # %% ../nbs/56_ranking.ipynb #aa2877dc
 def rank(groups: Mapping[object, Group] | Iterable[Group],
@@ -214,11 +234,13 @@ def rank(groups: Mapping[object, Group] | Iterable[Group],
     """The groups that need attention, most urgent first: a row for each need.
 
     `strategies` are named as `assign` takes them (None = the usual ones), `joins` are
-    lists of joined topics, and `everything` includes what is trifling. Raises
+    lists of joined topics, and `everything` includes what is trifling. In a mapping, a
+    group without a name has the name of its key. Raises
     `StrategyError` if a strategy has no answer for a group; with `on_failure`, calls it
-    with this group and the reason, and ranks the others.
+    with this group and the reason, and judges the group by the other strategies.
     """
-    chosen, groups = _chosen(strategies), _checked_groups(groups)
+    chosen, numbered = _chosen(strategies), _checked_groups(groups)
+    numbers, groups = list(numbered), list(numbered.values())
     joins = checked_joins(joins, (name for group in groups for name in group.topics))
     sizes, found = np.array([group.columns.size for group in groups], np.int64), []
     for part in batch_slices(sizes):
@@ -227,8 +249,9 @@ def rank(groups: Mapping[object, Group] | Iterable[Group],
         failures = judgment.failures
         for at, reason in sorted(failures.items()):
             if on_failure is None:
-                raise StrategyError(f"group {shown(batch[at].name)}: {reason}")
+                name = shown(batch[at].name) or f"(number {numbers[part][at]})"
+                raise StrategyError(f"group {name}: {reason}")
             on_failure(batch[at], reason)
         found += [(batch[at], list(its_needs)) for at, its_needs
-                  in groupby(judgment.needs, attrgetter("group")) if at not in failures]
+                  in groupby(judgment.needs, attrgetter("group"))]
     return ranked_rows(found)

@@ -269,6 +269,22 @@ def test_moments_of_tables(spark, tmp_path, at, expected):
     assert counts == ({"read": len(expected), "used": len(expected), "rejected": 0}, 5 - len(expected))
 
 
+def test_moments_of_text(spark, tmp_path):
+    """The latest is used; a line and the counts tell of the others; options of `rank` mean the same."""
+    for at, group in enumerate(at_times("2026-11-20", "2026-11-21", "2026-11-22"), 1):
+        (tmp_path / f"{at}.json").write_text(write_document(group.replace(end={"t": [9] * 9})))
+    said, options = [], {"cluster": "east", "reset": "none"}
+    run = run_of(tmp_path, tmp_path / "runs", spark=spark, strategies=["range"], progress=said.append, **options)
+    assert used_moments(run) == [("g", "2026-11-22", 3)]
+    assert run.counts["groups"]["read"] == 1 and run.counts["ignored"] == {"other moment": 2}
+    assert "1 group with several moments in the input, the latest is used" in said
+    assert "comparing range on 1 group" in said and said[-1] == f"complete: {run.path}"
+    assert {name: run.manifest[name] for name in ("cluster", "reset", "time")} == options | {"time": ""}
+    [group] = read_groups(tmp_path, **options).values()
+    assert run.ranking() == rank(group, ["range"]) and run.ranking()[0]["cluster"] == "east"
+    assert run.table("results")["inferred"][0].as_py() == group.inferred != ""
+
+
 def test_rows_that_repeat_a_moment_are_rejects(spark, tmp_path):
     """The first is used; each other is a reject with both places. Rows without a name repeat nothing."""
     twice = [*at_times("2026-11-20", name="g\x07"), *at_times("2026-11-20", name="g\x07"), *at_times("", name="h")]
@@ -300,7 +316,8 @@ def test_no_group_is_an_error(spark, tmp_path):
     parquet_of(tmp_path / "shared.parquet", [], [(0, {"group": "s", "type": "share"})])
     for given, words in ((f"file://{tmp_path}/empty", "inputs must hold a group to compare (got none)"),
                          (tmp_path / "shared.parquet", "inputs must hold a group to compare (got {'share group': 1})"),
-                         (f"file://{tmp_path}/missing", "PATH_NOT_FOUND")):
+                         (f"file://{tmp_path}/missing", "PATH_NOT_FOUND"),
+                         ("s3a://bucket/groups", "S3AFileSystem not found; set spark.jars.packages to ")):
         with pytest.raises(FleetError) as caught:
             run_of(given, tmp_path / "runs", spark=spark, strategies=["range"])
         assert words in str(caught.value) and "\n" not in str(caught.value)
@@ -371,6 +388,7 @@ def test_settings_of_the_user_change_no_result(spark, tmp_path):
     for name, value in {
             "spark.sql.ansi.enabled": "false", "spark.sql.session.timeZone": "Asia/Kathmandu",
             "spark.sql.caseSensitive": "true", "spark.sql.execution.arrow.maxRecordsPerBatch": "7",
+            "spark.sql.parquet.compression.codec": "gzip",
             "spark.sql.files.maxRecordsPerFile": "3", "spark.sql.files.ignoreCorruptFiles": "true",
             "mapreduce.fileoutputcommitter.algorithm.version": "2", "spark.sql.shuffle.partitions": "3",
             "mapreduce.fileoutputcommitter.marksuccessfuljobs": "false"}.items():
@@ -379,6 +397,9 @@ def test_settings_of_the_user_change_no_result(spark, tmp_path):
     theirs, ours = (run_of(path, tmp_path / "runs", spark=session) for session in (other, spark))
     assert hashes(theirs) == hashes(ours) and theirs.counts == ours.counts
     assert theirs.ranking() == ours.ranking()
+    for run, codec in ((theirs, "GZIP"), (ours, "ZSTD")):
+        file = next((run.path / "results").glob("*.parquet"))
+        assert pq.read_metadata(file).row_group(0).column(0).compression == codec
 
 
 SHOW_SETTINGS = """
@@ -386,7 +407,8 @@ import json
 from kafka_assign.fleet.session import open_session
 spark = open_session()
 names = ["spark.master", "spark.driver.memory", "spark.ui.enabled", "spark.app.name", "spark.driver.extraJavaOptions",
-         "spark.sql.execution.arrow.maxRecordsPerBatch", "spark.sql.session.timeZone", "spark.driver.host"]
+         "spark.sql.execution.arrow.maxRecordsPerBatch", "spark.sql.session.timeZone", "spark.driver.host",
+         "spark.ui.showConsoleProgress"]
 print(json.dumps({name: spark.conf.get(name, None) for name in names}))
 """
 
@@ -405,7 +427,7 @@ def test_settings_are_defaults(tmp_path):
         "spark.master": "local[1]", "spark.driver.memory": "700m", "spark.ui.enabled": "false",
         "spark.app.name": "kafka-assign", "spark.driver.extraJavaOptions": "-XX:+UseParallelGC -Dx=y",
         "spark.sql.execution.arrow.maxRecordsPerBatch": "5", "spark.sql.session.timeZone": "Asia/Kathmandu",
-        "spark.driver.host": "127.0.0.1"}, done.stderr
+        "spark.driver.host": "127.0.0.1", "spark.ui.showConsoleProgress": "false"}, done.stderr
 
 
 # --- failure -------------------------------------------------------------------------------------------------------
@@ -521,7 +543,7 @@ def test_an_interrupt_while_java_starts_leaves_no_java(tmp_path):
 
 @pytest.mark.parametrize("master, words", [
     ("local[x]", "Could not parse Master URL: 'local[x]'"), ("spark://127.0.0.1:1", "Connection refused"),
-    ("yarn", "the master must be on it")])
+    ("yarn", "the master must be on it"), ("localhost", "(got localhost); local[4] works")])
 def test_a_wrong_master_is_one_line(tmp_path, master, words):
     path = parquet_of(tmp_path / "fleet.parquet", a_fleet(3))
     done = subprocess.run([sys.executable, "-c", CLI, "fleet", "compare", path, "-o", str(tmp_path / "runs"),

@@ -11,9 +11,11 @@ from groups import groups
 from hypothesis import given
 from hypothesis import strategies as st
 from outputs import SAMPLES
+from typer.testing import CliRunner
 
 from kafka_assign import Group, Member, StrategyError, assign, rank
 from kafka_assign.attention import BROKER_ASSIGNS, REBALANCING
+from kafka_assign.cli.app import program
 from kafka_assign.registry import Strategy
 from kafka_assign.snapshot import read_groups
 from test_house import HEAVY
@@ -180,8 +182,23 @@ def kinds(rows):
 def test_a_dead_group_with_waiting_records(version):
     [row] = [row for row in rank(read_groups(version)) if row["group"] == "nightly-batch"]
     assert row["kind"] == 6 and row["affected"] == 44 and row["strategy"] is None
-    assert row["reason"] == "no active members while 568,990 records wait"
+    assert row["reason"] == "no active members while at least 568,990 records wait"
     assert row["remedy"] == "start members, or delete the group if no reader commits to it by hand"
+
+
+@pytest.mark.parametrize("more, words", [(0, ""), (-1, "at least ")])
+def test_lag_that_is_known_in_part_is_a_lower_bound(more, words):
+    """The last partition has no lag, or one that is not known."""
+    lag = {"t": [5_000, 5_000, 0, more]}
+    owned = {"a": [("t", 0), ("t", 1)], "b": [("t", 2), ("t", 3)]}
+    members = dict.fromkeys("ab", ["t"])
+    [row] = rank(Group({"t": 4}, {}, lag=lag))
+    assert row["reason"] == f"no active members while {words}10,000 records wait"
+    [row] = rank(Group({"t": 4}, members, lag=lag, owned=owned))
+    end = " for the known lag" if words else ""
+    assert row["kind"] == 4 and row["reason"] == f"one member lags {words}10,000 records behind, 5,000 would do{end}"
+    [row] = rank(Group({"t": 4}, members, lag={"t": [5_000, 20, 0, more]}, owned=owned))
+    assert row["kind"] == 7 and row["reason"] == f"one partition holds 5,000 of {words}5,020 records of lag"
 
 
 def test_a_group_without_waiting_records_needs_nothing():
@@ -359,6 +376,39 @@ def test_arguments_that_cannot_be_used_are_named():
     assert rank(lagging(), "range") == rank(lagging(), ["range"]) == rank([lagging()], ["range", "RangeAssignor"])
 
 
+def test_a_group_without_a_name_has_that_of_its_key():
+    rows = rank({"alpha": lagging(), "beta": lagging(), 3: lagging(), "other": lagging(name="gamma")})
+    assert {row["group"] for row in rows} == {"alpha", "beta", "3", "gamma"}
+    assert rank({"alpha": lagging()}) == rank(lagging(name="alpha"))
+
+
+def test_a_wrong_answer_is_no_crash():
+    """It is told once, with the number of the group if that has no name; share groups count, too."""
+    def unsub(group):
+        return np.zeros(group.columns.size, int)
+    fleet = [lagging(type="share"), lagging(), Group({"t": 1, "u": 1}, {"a": ["t"], "b": ["u"]})]
+    words = r"^group \(number 3\): strategy 'unsub': an owner must subscribe to the topic \(got "
+    with pytest.raises(StrategyError, match=words):
+        rank(fleet, [unsub])
+
+
+@pytest.mark.parametrize("error", [KeyError("four"), ValueError("four"), UnicodeError("four")])
+def test_a_crash_names_its_line(error):
+    def crashes(group):
+        raise error
+    words = f"strategy 'crashes' must not raise (got {type(error).__name__}: {error} in {__file__}, line "
+    with pytest.raises(StrategyError) as caught:
+        rank(lagging(), [crashes])
+    assert str(caught.value) == f"group (number 1): {words}{crashes.__code__.co_firstlineno + 1})"
+
+
+def test_an_error_that_does_not_name_the_strategy_is_completed():
+    def asks_another(group):
+        return assign(group, "nosuch")
+    with pytest.raises(StrategyError, match=r"^group \(number 1\): strategy 'asks_another': .*'nosuch'"):
+        rank(lagging(), [asks_another])
+
+
 def test_share_groups_are_left_out():
     assert rank([lagging(name="s", type="share"), lagging(name="g")]) == rank(lagging(name="g"))
 
@@ -370,10 +420,64 @@ def test_a_group_that_a_strategy_refuses(caplog):
         rank([fine, sent], ["range", "sticky"])
     failed = []
     rows = rank([sent, fine], ["range", "sticky"], on_failure=lambda *one: failed.append(one))
-    assert rows == rank(fine, ["range", "sticky"])
+    of_range = [row for row in rank([sent, fine], ["range"]) if row["group"] == "sent"]
+    assert of_range and [row | {"rank": 0} for row in rows if row["group"] == "sent"] == [
+        row | {"rank": 0} for row in of_range]
+    assert [row | {"rank": 0} for row in rows if row["group"] == "fine"] == [
+        row | {"rank": 0} for row in rank(fine, ["range", "sticky"])]
     [(group, reason)] = failed
     assert group is sent and reason.startswith("claims of member 'a' must be given")
     assert rank([sent, fine], ["range"]) and not caplog.records
+
+
+def test_partitions_that_are_not_in_the_input_may_have_owners():
+    """Of a grepped output the partitions in between are unknown; of a whole one all owners are known."""
+    text = (SAMPLES / "kafka-3.9.2" / "orders-billing.describe.txt").read_text(encoding="utf-8")
+    lines = text.splitlines(keepends=True)
+    cut = rank(read_groups("".join(line for line in lines if "GROUP" in line or "billing-2" in line)))
+    [missing] = [row for row in cut if row["kind"] == 1]
+    assert missing["reason"].endswith(" subscribed partitions without an owner or not in the input")
+    assert all("moves unknown" in row["remedy"] and "placed" not in row["remedy"] for row in cut if row["strategy"])
+    assert 1 not in kinds(rank(read_groups(text)))
+
+
+def test_partitions_that_the_input_shows_without_an_owner_have_none():
+    text = ("GROUP  TOPIC  PARTITION  CURRENT-OFFSET  LOG-END-OFFSET  LAG  CONSUMER-ID  HOST  CLIENT-ID\n"
+            "g      t      0          1               2               1    c-1          /h    c\n"
+            "g      t      1          1               2               1    -            -     -\n")
+    group, = read_groups(text).values()
+    assert "partitions: highest number seen + 1" in group.inferred
+    [row] = rank(group)
+    assert row["reason"] == "1 subscribed partition without an owner" and "0 moves, 1 placed" in row["remedy"]
+
+
+@pytest.mark.parametrize("many", [True, False])
+def test_what_depends_on_no_strategy_is_found_if_all_raise(many, caplog):
+    """A dead group, a group in a rebalance and a hot partition need no strategy to be seen."""
+    def buggy(one):
+        raise RuntimeError("buggy")
+    hot = Group({"t": 2}, dict.fromkeys("ab", ["t"]), lag={"t": [9_000, 0]}, name="hot",
+                owned={"a": [("t", 0)], "b": [("t", 1)]})
+    fleet, failed = [*read_groups(SAMPLES / "kafka-3.9.2").values(), hot, lagging(name="lagging"),
+                     lagging(name="moving", state="Assigning")], []
+    failing = Strategy("buggy", buggy, many=many)
+    rows = rank(fleet, [failing], on_failure=lambda *one: failed.append(one))
+    assert len(failed) == len(fleet)
+    found = {row["group"]: row["kind"] for row in rows}
+    assert {"nightly-batch": 6, "hot": 7, "moving": 8}.items() <= found.items() and "lagging" not in found
+    assert set(kinds(rows)) == {6, 7, 8} and {row["strategy"] for row in rows} == {None}
+    for chosen in ([failing, "range"], ["range", failing]):
+        assert rank(fleet, chosen, on_failure=lambda *one: None) == rank(fleet, ["range"])
+
+
+@pytest.mark.parametrize("form", ["json", "csv"])
+def test_the_program_ranks_in_spite_of_a_strategy_that_raises(form, tmp_path, monkeypatch):
+    (tmp_path / "mystrat.py").write_text("def buggy(group):\n    raise RuntimeError('buggy')\n")
+    monkeypatch.syspath_prepend(tmp_path)
+    line = ["rank", str(SAMPLES / "kafka-3.9.2"), "-s", "mystrat:buggy", "--format", form]
+    done = CliRunner().invoke(program, line)
+    assert done.exit_code == 3 and "mystrat.py, line 2" in done.stderr
+    assert "nightly-batch" in done.stdout and "no active members while" in done.stdout
 
 
 def test_a_strategy_that_raises_is_logged_and_costs_only_the_group(caplog):
@@ -384,8 +488,11 @@ def test_a_strategy_that_raises_is_logged_and_costs_only_the_group(caplog):
     three, fine, failed = Group({"t": 3}, {"a": ["t"]}, name="three"), lagging(name="fine"), []
     chosen = ["range", Strategy("fussy", fussy, many=True)]
     rows = rank([three, fine], chosen, on_failure=lambda *one: failed.append(one))
-    assert rows == rank(fine, chosen)
-    assert failed == [(three, "strategy fussy must not raise (got RuntimeError: three)")]
+    assert rows == rank([fine, three], "range")
+    [(group, reason)] = failed
+    line = fussy.__code__.co_firstlineno + 2
+    assert group is three
+    assert reason == f"strategy 'fussy' must not raise (got RuntimeError: three in {__file__}, line {line})"
     assert [record.levelname for record in caplog.records] == ["ERROR"] and "Traceback" in caplog.text
 
 

@@ -271,7 +271,8 @@ def _fleet_job():
 def fleet_compare_command(
         inputs: FleetInputs, output: OutputFolder, strategy: Strategies = None,
         joins: Joins = None, everything: Everything = False,
-        at: MomentUsed = "latest", master: Master = None, form: Format = "table"):
+        at: MomentUsed = "latest", master: Master = None, form: Format = "table",
+        cluster: Cluster = None, time: Time = "", reset: Reset = None):
     """Which groups need attention, and what strategies would do for them.
 
     Every group of every input is compared under every strategy. The output lists the
@@ -289,7 +290,7 @@ def fleet_compare_command(
     if strategy:
         resolved(strategy)
     run = compare_fleet(sources_of(inputs), output, strategy or None, master, pairs,
-                        progress=write_remark, at=at, everything=everything)
+                        None, write_remark, at, everything, reset, cluster, time)
     show_run(run, form, output)
     rejects = run.table("rejects").to_pylist() if run.rejected else []
     write_remarks([f"{place_shown(row['source'], row['position'])}: {row['reason']}"

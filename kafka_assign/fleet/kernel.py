@@ -34,9 +34,10 @@ def need_lists(found: Iterable[Need], groups: int) -> pa.ListArray:
 def compare_groups(batch: Batch, strategies: Sequence[Strategy], joins: Sequence[Sequence[str]] = (),
                    everything: bool = False) -> tuple[pa.RecordBatch, Judgment]:
     "A row of `COMPARED_SCHEMA` for each group of a batch, and the judgment about all of them."
-    types, states = (batch.rows[name].fill_null("").to_pylist() for name in ("type", "state"))
+    types, states, inferred = (
+        batch.rows[name].fill_null("").to_pylist() for name in ("type", "state", "inferred"))
     topics = batch.topics.to_pylist() if joins else ()
-    given = GroupBatch(batch.columns, types, states, topics, batch.group, batch.has_user_data)
+    given = GroupBatch(batch.columns, types, states, topics, batch.group, batch.has_user_data, inferred)
     judgment = judge(given, strategies, joins, everything)
     owners = {label: one.owner for label, one in judgment.outcomes.items()}
     figures = {label: one.figures for label, one in judgment.outcomes.items()}

@@ -32,10 +32,11 @@ def _rows_of(*fields):
 
 # What identifies a row: a group, in a cluster, at a moment.
 KEY_FIELDS = (
-    _field("cluster", pa.string(), "the cluster"),
-    _field("group", pa.string(), "name of the group"),
-    _field("time", pa.string(), "when the group was observed, ISO 8601"),
-    _field("moment", pa.int64(), "which of several moments of unknown time, from 1"))
+    _field("cluster", pa.string(), "the cluster; null = not named"),
+    _field("group", pa.string(), "name of the group; may be empty, never null"),
+    _field("time", pa.string(), "when the group was observed, ISO 8601; null = unknown"),
+    _field("moment", pa.int64(),
+           "which of several moments of one or no time, from 1; null = the only one"))
 
 # What is known about a group as a whole.
 ABOUT_FIELDS = (

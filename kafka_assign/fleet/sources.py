@@ -20,9 +20,9 @@ import pyarrow.parquet as pq
 from .codec import row_from_group
 from .schemas import NARROW_GROUP_SCHEMA, ORIGIN_FIELDS, FleetError, spark_schema
 from ..group import Group
-from ..names import shown
+from ..names import counted, shown
 from ..snapshot import Groups, Ignored, Reject, SnapshotError, read_groups
-from ..snapshot.moments import time_order
+from ..snapshot.moments import Found, by_moment, chosen, time_order
 from ..snapshot.sources import end_of, instant
 
 # %% ../../nbs/64_fleet_sources.ipynb #c8595679
@@ -104,7 +104,24 @@ class Inputs(NamedTuple):
     rejects: list[Reject]
     ignored: list[Ignored]
     rows: dict[str, int]  # rows of text: read, used, rejected
-    at: str = "latest"  # the moments to use: latest, all, or the latest not after a time
+    at: str  # the moments to use: latest, all, or the latest not after a time
+    other: int  # moments in text that are not used
+    several: int  # groups in text of which there are several moments
+
+    @property
+    def unfit(self) -> int:
+        "How many groups read in this process cannot be rows."
+        return len(self.rejects) - self.rows["rejected"]
+
+    @property
+    def count(self) -> str:
+        "How much is compared, in words; of Parquet all rows, whatever they hold."
+        if self.parquet_rows is None:
+            return "groups"
+        if self.parquet:
+            return counted(self.groups.num_rows + self.parquet_rows, "row") + " of groups"
+        shared = self.groups["type"].to_pylist().count("share")
+        return counted(self.groups.num_rows - shared + self.unfit, "group")
 
 # %% ../../nbs/64_fleet_sources.ipynb #1746505d
 def as_list(inputs) -> list:
@@ -130,34 +147,48 @@ def _split(inputs):
     return text, files, addresses
 
 
-def _read_text(text, others, at):
-    "The groups in all text inputs; text without a group is ignored if there are other inputs."
+def _read_text(text, others, at, reading):
+    "All moments in text inputs, and those chosen; text without any is ignored if there are other inputs."
+    if not text:
+        return Groups({}), []
     try:
-        return read_groups(text if len(text) != 1 else text[0], at=at) if text else Groups({})
+        groups = read_groups(text if len(text) != 1 else text[0], at="all", **reading)
+        return groups, chosen(by_moment(Found(group, key) for key, group in groups.items()), at)
     except SnapshotError as error:
         if not others:
             raise
-        return Groups({}, ignored=[Ignored(shown(str(one)), 0, "text", str(error)) for one in text])
+        return Groups({}, ignored=[Ignored(shown(str(one)), 0, "text", str(error)) for one in text]), []
 
 # %% ../../nbs/64_fleet_sources.ipynb #f82a096f
-def open_inputs(inputs, schema: pa.Schema = NARROW_GROUP_SCHEMA, at: str = "latest") -> Inputs:
-    "What is in `inputs` (paths, addresses, streams, text), for a job that reads rows of `schema`."
+def open_inputs(inputs, schema: pa.Schema = NARROW_GROUP_SCHEMA, at: str = "latest",
+                reset: str | None = None, cluster: str | None = None, time: str = "") -> Inputs:
+    """What is in `inputs` (paths, addresses, streams, text), for a job that reads rows of `schema`.
+
+    `reset`, `cluster` and `time` are those of text and JSON, as `read_groups` takes them; Parquet has
+    columns for them.
+    """
     inputs = as_list(inputs)
     if not inputs:
         raise FleetError("a job must have an input (got none)")
     if at not in ("latest", "all") and end_of(at) is None:
         raise FleetError(f"at must be latest, all or a time in ISO 8601 (got {shown(at)})")
     text, files, addresses = _split(inputs)
-    groups = _read_text(text, files + addresses, at)
+    reading = {"reset": reset, "cluster": cluster, "time": time}
+    if not text and (given := [name for name, value in reading.items() if value]):
+        raise FleetError(f"{', '.join(given)} must be given with text or JSON (got only Parquet)")
+    groups, picked = _read_text(text, files + addresses, at, reading)
     paths = [one for one in text if isinstance(one, str) and "\n" not in one]
-    rows, rejects = rows_of_groups(groups.values(), " ".join(paths), schema)
+    named = [one.group if one.group.name else one.group.replace(name=one.place) for one in picked]
+    rows, rejects = rows_of_groups(named, " ".join(paths), schema)
     count = sum(count_rows(file, schema) for file in files)
     if not (groups or groups.rejects or count or addresses):
         raise FleetError("inputs must hold a group (got none)")
     ignored = [entry for entry in groups.ignored if entry.kind != "parquet"]
+    several = {(one.group.cluster, one.group.name) for one in picked if one.moments > 1}
     return Inputs(rows, (*files, *addresses), None if addresses else count,
                   groups.rejects + rejects, ignored,
-                  {"read": groups.read, "used": groups.used, "rejected": groups.rejected}, at)
+                  {"read": groups.read, "used": groups.used, "rejected": groups.rejected}, at,
+                  len(groups) - len(picked), len(several))
 
 # %% ../../nbs/64_fleet_sources.ipynb #a9f1c837
 def file_address(path: str | os.PathLike) -> str:

@@ -416,7 +416,8 @@ def test_rows_in_any_order_say_the_same(seed):
 
 def test_members_are_listed_as_the_text_shows_them_first():
     rows = [["g", "t", 0, 1, 2, 1, "b", "/h", "c"], ["g", "t", 1, 1, 2, 1, "c", "/h", "c"]]
-    idle = [["g", "a", "", "/h", "c", 0, "-"], ["g", "b", "", "/h", "c", 1, "t(0)"]]
+    idle = [["g", "a", "", "/h", "c", 0, "-"], ["g", "b", "", "/h", "c", 1, "t(0)"],
+            ["g", "c", "", "/h", "c", 1, "t(1)"]]
     for text, order in [(table(OFFSETS, *rows) + table(LISTED, *idle), "bca"),
                         (table(LISTED, *idle) + table(OFFSETS, *rows), "abc"),
                         (table(OFFSETS, *rows[::-1]), "cb"), (table(OFFSETS, *rows[::-1] * 150), "cb")]:

@@ -166,13 +166,16 @@ class SnapshotReader:
         if rows is None:
             self.account.ignore("json", "JSON without topics and members of a group")
             return ""
+        if not rows:
+            self.account.ignore("json", "JSON without partitions of a group")
         kinds = {OffsetsRow: "offsets", MemberRow: "members", StateRow: "state"}
+        by_rpk = "group_name" in (value[0] if isinstance(value, list) else value)
         for kind, part in groupby(rows, key=lambda row: kinds[type(row)]):
             tables.begin(kind, place, self.account.position)
             for row in part:
                 self.account.rows += 1
                 tables.add(row, self.account.position)
-                tables.note(row.group, BY_OWNER if "status" in value else "")
+                tables.note(row.group, "" if by_rpk else BY_OWNER)
         return ""
 
     def _keep_document(self, document, cluster, time):

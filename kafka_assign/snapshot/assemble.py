@@ -54,7 +54,7 @@ MADE_BY_BROKER = re.compile(r"(.+)-[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}",
 def infer_instance_id(member_id: str, client_id: str) -> str:
     "The instance id in a member id; empty if the member is taken to be dynamic."
     match = MADE_BY_BROKER.fullmatch(member_id)
-    return match[1] if match and match[1] != client_id else ""
+    return match[1] if match and client_id and match[1] != client_id else ""
 
 # %% ../../nbs/45_snapshot_assemble.ipynb #43a1e0a4
 def reset_words(reset: str, partitions: int, with_begin: int = 0) -> list[str]:
@@ -107,11 +107,11 @@ class Assembler:
                           for (_, id, _, client), shown in zip(facts.members, self.shown)]
 
     def _counted(self):
-        "By member how many partitions it has, in groups of which no table names any; -1 in other groups."
+        "By member how many partitions it has, in groups of which no table names all of them; -1 in other groups."
         group = np.array([key[0] for key in self.facts.members], np.int64)
         counts = [record.count if record and record.target is None else 0 for record in self.records]
         named, count = (np.bincount(group, number, len(self.facts.groups)) for number in (self.named, counts))
-        return np.where(((named == 0) & (count > 0))[group], counts, -1)
+        return np.where((named < count)[group], counts, -1)
 
     def _take_offsets(self):
         "The offsets of all partitions, and by topic how many rows show them. The rows are dropped: columns need room."

@@ -125,6 +125,8 @@ def _one_state(rows, topics, account):
 def _one_record(rows, account):
     "By key: all rows of the key in one, and the positions of those that add something."
     kept = {}
+    if len({key for key, *_ in rows}) < len(rows):
+        rows = sorted(rows, key=lambda one: sum((cell in NOT_SHOWN) + (cell is None) for cell in one[1]))
     for key, row, position in rows:
         if key not in kept:
             kept[key] = row, [position]
@@ -150,6 +152,31 @@ def _claims(assignments, members, topics):
     claims = [(member, number[members[member][0], topic], partition) for member, assignment in assignments.items()
               for topic, partitions in assignment for partition in partitions]
     return ClaimColumns(*np.array(claims, np.int32).reshape(-1, 3).T)
+
+
+def _listed_members(tables, names):
+    "Moment and id of the members that `--members` lists, at the moments whose lists have no rejected row."
+    table_of, descriptions = [table for table, _ in tables.outputs], list(tables.descriptions)
+    listed, damaged = set(), set()
+    for number, *_ in tables.members:
+        key = names.descriptions[names.description[number]][:2]
+        listed.add(key)
+        if table_of[descriptions[number][0]] in tables.damaged:
+            damaged.add(key[0])
+    return {key for key in listed if key[0] not in damaged}
+
+
+def _by_listed_members(rows, listed, members, account):
+    "The rows whose owner `--members` lists, where it lists the members of the group."
+    moments = {moment for moment, _ in listed}
+    unlisted = [number for number, key in enumerate(members) if key[0] in moments and key[:2] not in listed]
+    if not unlisted:
+        return rows
+    wrong = np.isin(rows.member, unlisted)
+    for at in np.flatnonzero(wrong):
+        account.reject(rows.position[at], "an owner must be one of the members that --members lists "
+                                          f"(got {shown(members[rows.member[at]][1])})")
+    return rows.take(~wrong)
 
 
 def _in_assignments(rows, records, members, topics, account):
@@ -233,6 +260,7 @@ def merge_tables(tables: ParsedTables, account: Account) -> Facts:
              for topic, _ in (record.current or ()) + (record.target or ())}
     topics = _ordered({*names.topics, *named})
     rows = _one_state(rows._replace(topic=_numbers(names.topics, topics)[rows.topic]), topics, account)
+    rows = _by_listed_members(rows, _listed_members(tables, names), members, account)
     rows = _in_assignments(rows, records, members, topics, account)
     rows, records, members, listed = _shown_members(rows, records, members, listed)
     account.used += len(rows.topic)

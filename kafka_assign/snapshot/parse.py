@@ -62,6 +62,7 @@ class ParsedTables:
         self.descriptions: dict[tuple, int] = _numbering()                 # by output, member id, host, client id
         self.members: list[tuple[int, MemberRow, int]] = []                # description, row, position
         self.states: list[tuple[int, StateRow, int]] = []                  # output, row, position
+        self.damaged: set[int] = set()                                     # tables with a rejected row
         self.notes: dict[str, list[str]] = {}                              # by group: what was inferred
         self.blocks: list[OffsetsTable] = []                               # many rows each
         self._single = array("q")                                          # rows in the order of `OffsetsTable`
@@ -369,6 +370,7 @@ class TextParser:
             self.account.ignore(kind, WHY_NOT_PARSED[kind])
         elif kind != "text":
             self.account.rows += 1
+            self.tables.damaged.add(len(self.tables.starts) - 1)
             self.account.reject(
                 self.account.position, error or f"a row must follow a whole header (got {excerpt(line)})")
         elif ROW_WITHOUT_HEADER.match(line):

@@ -86,7 +86,7 @@ def _utf8_parts(stream):
 
 # %% ../../nbs/41_snapshot_sources.ipynb #13a1e0a4
 LINE_PREFIXES = (
-    rb"(?:>[ ]?)+", rb"[\w.-]+ *\|[ ]?", rb"\[pod/[^\]\n]+\][ ]", rb"std(?:out|err) [FP][ ]",
+    rb"(?:>[ ]?)++", rb"[\w.-]+ *\|[ ]?", rb"\[pod/[^\]\n]+\][ ]", rb"std(?:out|err) [FP][ ]",
     rb"\[?\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d[\d.,]*(?:Z|[+-]\d\d:?\d\d)?\]?[ ]")
 POSSIBLE_HEADER = re.compile(rb"GROUP[ ,]|TOPIC |CONSUMER-ID|COORDINATOR ")
 HEADER_LINE = re.compile(

@@ -1461,6 +1461,8 @@ d = { 'settings': {'branch': 'main', 'doc_baseurl': '', 'doc_host': '', 'git_url
                                                                                             'kafka_assign/snapshot/sources.py'),
                                                'kafka_assign.snapshot.sources._first_header': ( 'snapshot_sources.html#_first_header',
                                                                                                 'kafka_assign/snapshot/sources.py'),
+                                               'kafka_assign.snapshot.sources._folder_name': ( 'snapshot_sources.html#_folder_name',
+                                                                                               'kafka_assign/snapshot/sources.py'),
                                                'kafka_assign.snapshot.sources._parsed_json': ( 'snapshot_sources.html#_parsed_json',
                                                                                                'kafka_assign/snapshot/sources.py'),
                                                'kafka_assign.snapshot.sources._prefix_pattern': ( 'snapshot_sources.html#_prefix_pattern',

@@ -78,7 +78,8 @@ def test_folders_of_days(tmp_path):
     for day, member in ("2026-11-20", "web-1"), ("2026-11-21", "web-2"):
         folder_of(tmp_path / day, {"describe.txt": describe(member), "all.members.txt": members(member)})
     assert seen(tmp_path, cluster="prod") == DAYS
-    assert list(read_groups(tmp_path)) == ["2026-11-20/shop", "2026-11-21/shop"]
+    groups = read_groups(tmp_path)
+    assert (groups.moments, groups["shop"].time, groups["shop"].cluster) == ({"shop": 2}, "2026-11-21", tmp_path.name)
 
 
 def test_several_groups_a_day(tmp_path):
@@ -274,3 +275,12 @@ def test_partitions_that_are_not_in_the_input_are_counted():
     assert len(groups.rejects) == 1 and words.format(1) in groups["shop"].inferred.split("; ")
     [group] = read_groups(table(OFFSETS, *rows)).values()
     assert "partitions: " not in group.inferred
+
+def test_a_folder_named_after_a_day_is_no_cluster(tmp_path, monkeypatch):
+    day = tmp_path / "prod" / "2026-11-19"
+    day.mkdir(parents=True)
+    (day / "wide.describe.txt").write_text((SAMPLES / "kafka-4.3.1" / "wide.describe.txt").read_text())
+    for folder, source in ((day, "."), (day, day), (day.parent, "."), (day.parent, "2026-11-19")):
+        monkeypatch.chdir(folder)
+        [group] = read_groups(str(source)).values()
+        assert (group.cluster, group.time) == ("prod", "2026-11-19")

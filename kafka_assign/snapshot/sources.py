@@ -200,11 +200,18 @@ def group_in_file_name(name: str) -> str:
     return FILE_ENDING.sub("", TIME_IN_NAME.sub("", name).strip("._- ")) if time_in_name(name) else name
 
 # %% ../../nbs/41_snapshot_sources.ipynb #13a1f0cf
+def _folder_name(folder):
+    "The name of a folder; of `key=value`, the value."
+    name = os.path.basename(os.path.realpath(folder))
+    return name.partition("=")[2] or name
+
+
 def _without_times(folder):
     "The folder itself, or if its name is only a time, the nearest one above it with another name."
     path = os.path.realpath(folder)
-    only_a_time = time_in_name(os.path.basename(path)) and not group_in_file_name(path)
-    return _without_times(os.path.dirname(folder) or os.curdir) if only_a_time else folder
+    while time_in_name(name := _folder_name(path)) and not group_in_file_name(name):
+        path = os.path.dirname(path)
+    return path if os.path.isabs(folder) else os.path.relpath(path)
 
 
 def clusters_of(found: list[Origin], cluster: str | None) -> dict[str, str]:
@@ -213,7 +220,7 @@ def clusters_of(found: list[Origin], cluster: str | None) -> dict[str, str]:
     if cluster is not None or len(found) == 1 and found[0].named:
         return dict.fromkeys(folders, cluster or "")
     named_after = {folder: folder and _without_times(folder) for folder in folders}
-    names = {base: base and os.path.basename(os.path.realpath(base)) for base in named_after.values()}
+    names = {base: base and _folder_name(base) for base in named_after.values()}
     count = Counter(names.values())
     return {folder: names[base] if count[names[base]] == 1 else base for folder, base in named_after.items()}
 
@@ -236,7 +243,8 @@ class Place(NamedTuple):
 # %% ../../nbs/41_snapshot_sources.ipynb #13a1e0b0
 def origin_place(origin: Origin, time: str, file: int) -> Place:
     "The place of an origin; `time`: the one that the caller names, if any."
-    name, folder = os.path.basename(origin.name), os.path.basename(origin.folder)
+    folder = origin.folder and _folder_name(origin.folder)
+    name = os.path.basename(origin.name)
     return Place(origin.name, origin.folder, time or time_in_name(name) or time_in_name(folder), file)
 
 # %% ../../nbs/41_snapshot_sources.ipynb #13a1f0d5

@@ -156,3 +156,10 @@ def test_a_member_without_a_client_id_is_dynamic():
     document = {"group_name": "g", "partitions": [{"topic": "t", "partition": 0, "member_id": f"consumer-1-{UUID}"}]}
     [member] = read_groups(json.dumps(document) + "\n")["g"].details
     assert member.instance_id is None
+
+
+def test_owners_of_members_that_are_not_counted_make_up_for_nothing():
+    """A damaged list counts one member; another one owns more than is missing."""
+    damaged = listed(**{"c-2": 3, "c-1": 8}).replace("c-1", "-  ")
+    group = read_groups(describe("c-1", 8) + damaged)["g"]
+    assert group.members == ("c-1", "c-2") and group.counted.tolist() == [8, 3]

@@ -486,3 +486,62 @@ def test_what_is_said_of_changes():
     assert str(Change("partitions", "t", count=1)) == "t has 1 partition"
     assert str(Change("subscribe", "a")) == "a subscribes to nothing"
     assert FORMS.keys() == {"leave", "join", "subscribe", "partitions"}
+
+
+# --- what the input does not say is not judged -------------------------------------------------------------------
+
+REBALANCING = "Warning: Consumer group 'billing' is rebalancing.\n"
+
+
+def rows_of_billing(*rows):
+    """A table of these rows, each topic, partition, lag and member."""
+    return TWO.splitlines()[0] + "\n" + "".join(
+        f"billing  {topic}  {partition}  {0 if lag != '-' else '-'}  {lag}  {lag}  {member}  /h  c\n"
+        for topic, partition, lag, member in rows)
+
+
+@pytest.mark.parametrize("condition, code", [("moved>1000", 3), ("unassigned>0", 3), ("lag_total>9999999", 0)])
+def test_a_group_that_was_rebalancing_is_not_judged(condition, code):
+    table = rows_of_billing(("orders", 0, 5, "a"), ("orders", 1, 7, "b"))
+    assert run(["compare", "-", "-s", "range", "--fail-if", condition], table).code == 0
+    done = run(["compare", "-", "-s", "range", "--fail-if", condition], REBALANCING + table)
+    assert done.code == code
+    assert ("was rebalancing when captured (PreparingRebalance)" in done.err) is (code == 3)
+
+
+@pytest.mark.parametrize("condition, code", [
+    ("lag_max>6", 1), ("lag_max>=7", 1), ("lag_max>7", 3), ("lag_max<8", 3), ("lag_max<=6", 0), ("lag_total==7", 3),
+    ("lag_total!=6", 1), ("lag_min<9", 3), ("lag_unknown>1", 0), ("moved>9", 0)])
+def test_a_partly_unknown_lag_is_a_lower_bound(condition, code):
+    table = rows_of_billing(("orders", 0, 7, "a"), ("orders", 1, "-", "a"))
+    done = run(["compare", "-", "-s", "range", "--fail-if", condition], table)
+    assert done.code == code, done.err
+    assert ("billing: " in done.err and "the lag of 1 partition is not known" in done.err) is (code == 3)
+
+
+def test_a_topic_without_a_known_subscriber():
+    table = rows_of_billing(("orders", 0, 1, "a"), ("clicks", 0, 1, "b"), ("clicks", 1, 1, "c"))
+    done = run(["compare", "-", "-s", "fair", "--leave", "a", "--fail-if", "moved>9"], table)
+    assert done.code == 3 and "some topics have no known subscriber after the changes" in done.err
+    assert "no other member is known to subscribe to orders (subscriptions are inferred): give " \
+           "--subscribe MEMBER:orders" in done.err
+    done = run(["compare", "-", "-s", "fair", "--leave", "a", "--subscribe", "b:orders,clicks",
+                "--fail-if", "moved>9"], table)
+    assert done.code == 0 and "known to subscribe" not in done.err
+
+
+@pytest.mark.parametrize("options, words", [
+    (["--partitions", "order=24"], "did you mean 'orders'?"), (["--partitions", "a b=24"], "letters, digits, dots"),
+    (["--partitions", "order=24", "--leave", "billing-1"], "a topic must have a subscriber"),
+    (["--join", "2:orders"], "give --join 2 --like MEMBER"), (["--join", "100000"], "at most 9,999 members"),
+    (["--fail-if", "max_lag>7000"], "did you mean 'lag_max'?")])
+def test_what_is_meant_otherwise_is_refused(options, words):
+    done = run(["compare", "--demo", *options])
+    assert done.code == 2 and one_line(done.err) and words in done.err
+
+
+def test_a_group_under_sticky_can_be_judged_by_the_optimum():
+    group = write_document(demo_group().replace(strategy="sticky")) + "\n"
+    done = run(["compare", "-", "--fail-if", "moved>9"], group)
+    assert done.code == 2 and "add -s sticky to judge by the optimum" in done.err
+    assert run(["compare", "-", "-s", "sticky", "--fail-if", "moved>9"], group).code == 0

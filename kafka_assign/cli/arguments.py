@@ -9,7 +9,8 @@ __all__ = ['NAME', 'MOST_REMARKS', 'FILE', 'Form', 'ResetRule', 'One', 'Several'
            'Master', 'Leave', 'Join', 'Like', 'Subscribe', 'PartitionCounts', 'FailIf', 'TYPED', 'write_remark',
            'write_remarks', 'complete_strategy', 'InOrder', 'typed_changes', 'parsed_joins', 'line_of_error',
            'resolved', 'sources_of', 'demo_group', 'picked_groups', 'group_label', 'changed', 'each_group',
-           'place_shown', 'remark_on_ignored', 'remark_on_input', 'remark_on_groups', 'remark_on_moments']
+           'place_shown', 'remark_on_ignored', 'remark_on_input', 'remark_on_groups', 'remark_on_missing',
+           'remark_on_moments']
 
 # %% ../../nbs/71_cli_arguments.ipynb #2a1356b1
 import re
@@ -22,7 +23,8 @@ from typing import Annotated, Literal
 import typer
 from typer.core import TyperCommand
 
-from .changes import FORMS, Change, apply_changes, parse_change, usage_errors
+from .changes import (
+    FORMS, Change, apply_changes, lost_topics, parse_change, usage_errors)
 from ..names import did_you_mean, quoted, shown
 
 # %% ../../nbs/71_cli_arguments.ipynb #1095cc08
@@ -229,12 +231,11 @@ def group_label(group) -> str:
 
 # %% ../../nbs/71_cli_arguments.ipynb #bd565b13
 def changed(group, changes: Sequence[Change], like: str | None = None) -> tuple:
-    "As `apply_changes`, with a remark for each new topic that no member subscribes to."
+    "As `apply_changes`, with a remark if a topic has no known subscriber any more."
     after, made = apply_changes(group, changes, like)
-    for name in dict.fromkeys(change.name for change in made if change.kind == "partitions"):
-        if name not in group.topics and not len(after.subscribers(name)):
-            topic = f"{quoted(name)}{did_you_mean(name, group.topics)}"
-            write_remark(f"--partitions: no member subscribes to the new topic {topic}")
+    if lost := lost_topics(group, after):
+        write_remark(f"no other member is known to subscribe to {', '.join(map(shown, lost))} "
+                     f"(subscriptions are inferred): give --subscribe MEMBER:{shown(lost[0])}")
     return after, made
 
 # %% ../../nbs/71_cli_arguments.ipynb #1ce8d58b
@@ -293,6 +294,13 @@ def remark_on_groups(groups: Iterable, form: str) -> None:
     pairs = [(group, [group.inferred and form != "table" and f"inferred: {group.inferred}",
                       group.type == "consumer" and BROKER_ASSIGNS]) for group in groups]
     _write_once((words, group.name) for group, texts in pairs for words in filter(None, texts))
+
+# %% ../../nbs/71_cli_arguments.ipynb #5459a2ee
+def remark_on_missing(groups: Iterable, ranking: Iterable[Mapping]) -> None:
+    "Write of which of the listed groups partitions are not in the input."
+    listed = {(row["cluster"] or "", row["group"]) for row in ranking}
+    _write_once((words, group.name) for group in groups if (group.cluster, group.name) in listed
+                for words in group.inferred.split("; ") if " not in the input" in words)
 
 # %% ../../nbs/71_cli_arguments.ipynb #7a0c0105
 def remark_on_moments(groups, picked: Iterable, at: str) -> None:

@@ -5,10 +5,11 @@
 # %% auto #0
 __all__ = ['TABLE_KINDS', 'PARSED_KINDS', 'WHY_NOT_PARSED', 'FILLER', 'JOINED_HOST', 'COLUMN_WORD', 'COLUMN_NAME',
            'FIRST_COLUMNS', 'WITH_COMMAS', 'LEAST_TOO_HIGH', 'PARTITION_LIST', 'ASSIGNMENT_DIALECTS', 'TopicNumbers',
-           'ROW_PARSERS', 'REMARKS', 'NAMED_GROUP', 'ROW_WITHOUT_HEADER', 'FOREIGN_TEXTS', 'KNOWN_COLUMNS',
-           'KNOWN_LAYOUTS', 'SUMMARY_LINE', 'JSON_TYPES', 'table_kind', 'excerpt', 'TableLayout', 'layout_of',
-           'parse_assignment', 'OffsetsRow', 'MemberRow', 'StateRow', 'parse_row', 'remark_kind', 'group_in_remark',
-           'foreign_text', 'layout_without_header', 'summary_entry', 'summary_row', 'rows_in_json']
+           'ROW_PARSERS', 'REMARKS', 'NAMED_GROUP', 'NOTICED_STATE', 'ROW_WITHOUT_HEADER', 'FOREIGN_TEXTS',
+           'KNOWN_COLUMNS', 'KNOWN_LAYOUTS', 'SUMMARY_LINE', 'JSON_TYPES', 'table_kind', 'excerpt', 'TableLayout',
+           'layout_of', 'parse_assignment', 'OffsetsRow', 'MemberRow', 'StateRow', 'parse_row', 'remark_kind',
+           'group_in_remark', 'state_in_notice', 'foreign_text', 'layout_without_header', 'summary_entry',
+           'summary_row', 'rows_in_json']
 
 # %% ../../nbs/40_snapshot_formats.ipynb #03a1f0c4
 import re
@@ -318,6 +319,15 @@ def group_in_remark(line: str) -> str:
     "The group that a command or notice names; empty if it names none or several."
     found = {"".join(groups) for groups in NAMED_GROUP.findall(line)}
     return found.pop() if len(found) == 1 else ""
+
+# %% ../../nbs/40_snapshot_formats.ipynb #b87a8419
+NOTICED_STATE = re.compile(r"(?:Warning: )?[Cc]onsumer group '.+' (?:(has no active members)|is rebalancing)\.")
+
+
+def state_in_notice(line: str) -> str:
+    "The state of the group that a notice is about, `Empty` or `PreparingRebalance`; empty if it is no such notice."
+    found = NOTICED_STATE.match(line)
+    return "" if found is None else "Empty" if found[1] else "PreparingRebalance"
 
 # %% ../../nbs/40_snapshot_formats.ipynb #03a1f0f2
 ROW_WITHOUT_HEADER = re.compile(r"\S.*\s(?:\d+|-)\s+(?:\d+|-)\s+(?:\d+|-)\s+(?:-?\d+|-)\s+\S"

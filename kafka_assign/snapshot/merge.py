@@ -15,7 +15,7 @@ from ..metrics import partition_lag
 from ..names import java_key, shown
 from ..ragged import row_offsets
 from .formats import LEAST_TOO_HIGH, MemberRow, StateRow
-from .moments import NOT_SHOWN, Moment, fill, moments_of
+from .moments import NOT_SHOWN, Moment, fill, moments_of, noticed_states
 from .parse import OffsetsTable, ParsedTables
 from .sources import Account
 
@@ -31,6 +31,7 @@ class Facts(NamedTuple):
     owned: ClaimColumns  # who owns which partition
     records: dict[int, tuple[MemberRow, list[int]]]  # by member: rows of `--members` as one, and positions
     states: dict[int, tuple[StateRow, list[int]]]  # by group: rows of `--state` as one, and positions
+    noticed: dict[int, str]  # by group: the state that a notice names
     notes: dict[str, list[str]]  # by name of the group: what was inferred while parsing
 
 # %% ../../nbs/44_snapshot_merge.ipynb #33a1e0a2
@@ -275,4 +276,4 @@ def merge_tables(tables: ParsedTables, account: Account) -> Facts:
         topics = [topic for topic, count in zip(topics, counts.tolist()) if count]
         rows, owned = (one._replace(topic=number[one.topic]) for one in (rows, owned))
     return Facts(moments, topics, counts[counts > 0], members, listed, rows, owned, records, states,
-                 tables.notes)
+                 noticed_states(tables, moments), tables.notes)

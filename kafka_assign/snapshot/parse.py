@@ -4,9 +4,9 @@
 
 # %% auto #0
 __all__ = ['COLUMN_TYPES', 'WORD_MASKS', 'HEADER_WORDS', 'NUMBER_COLUMNS', 'HASH_FACTOR', 'NAMED_BY_FILE', 'NAMED_BY_REMARK',
-           'BY_OWNER', 'BY_FORM', 'NO_HEADER', 'OffsetsTable', 'TableStart', 'ParsedTables', 'Lines', 'split_lines',
-           'byte_words', 'text_of', 'headers_in', 'plan_of', 'rows_that_line_up', 'numbers_at', 'text_words',
-           'first_equal', 'regular_rows', 'TextParser']
+           'BY_OWNER', 'BY_FORM', 'NO_HEADER', 'OffsetsTable', 'TableStart', 'StateNotice', 'ParsedTables', 'Lines',
+           'split_lines', 'byte_words', 'text_of', 'headers_in', 'plan_of', 'rows_that_line_up', 'numbers_at',
+           'text_words', 'first_equal', 'regular_rows', 'TextParser']
 
 # %% ../../nbs/42_snapshot_parse.ipynb #23a1f0c4
 from array import array
@@ -16,10 +16,10 @@ from typing import NamedTuple
 
 import numpy as np
 
-from kafka_assign.snapshot.formats import (
+from .formats import (
     FIRST_COLUMNS, LEAST_TOO_HIGH, PARSED_KINDS, ROW_WITHOUT_HEADER, WHY_NOT_PARSED, MemberRow, OffsetsRow, StateRow,
     TableLayout, excerpt, foreign_text, group_in_remark, layout_of, layout_without_header, parse_row, remark_kind,
-    summary_entry, summary_row)
+    state_in_notice, summary_entry, summary_row)
 from .sources import FEWEST_LINES, LONGEST_NAMES, MOST_COLUMNS, Account, Place
 
 # %% ../../nbs/42_snapshot_parse.ipynb #23a1f0c8
@@ -46,6 +46,14 @@ class TableStart(NamedTuple):
     place: Place
     position: int  # of the header, through all sources
 
+# %% ../../nbs/42_snapshot_parse.ipynb #7c53437f
+class StateNotice(NamedTuple):
+    "A notice of the tool that says in which state a group is."
+    group: str  # name
+    state: str
+    place: Place
+    position: int  # of the line, through all sources
+
 # %% ../../nbs/42_snapshot_parse.ipynb #23a1e0a7
 def _numbering():
     "A dict that numbers its keys when they are first looked up."
@@ -63,6 +71,7 @@ class ParsedTables:
         self.members: list[tuple[int, MemberRow, int]] = []                # description, row, position
         self.states: list[tuple[int, StateRow, int]] = []                  # output, row, position
         self.damaged: set[int] = set()                                     # tables with a rejected row
+        self.notices: list[StateNotice] = []
         self.notes: dict[str, list[str]] = {}                              # by group: what was inferred
         self.blocks: list[OffsetsTable] = []                               # many rows each
         self._single = array("q")                                          # rows in the order of `OffsetsTable`
@@ -366,6 +375,8 @@ class TextParser:
             self.account.ignore(remark, excerpt(line, 200))
             if name := group_in_remark(line):
                 self.group, self.named_by = name, NAMED_BY_REMARK
+                if state := state_in_notice(line):
+                    self.tables.notices.append(StateNotice(name, state, self.place, self.account.position))
         elif kind in WHY_NOT_PARSED:
             self.account.ignore(kind, WHY_NOT_PARSED[kind])
         elif kind != "text":

@@ -225,7 +225,7 @@ def clusters_of(found: list[Origin], cluster: str | None) -> dict[str, str]:
     return {folder: names[base] if count[names[base]] == 1 else base for folder, base in named_after.items()}
 
 # %% ../../nbs/41_snapshot_sources.ipynb #13a1e0aa
-KIND_IN_NAME = re.compile(r"(?:^|[._-])(?:describe|offsets|members|state|verbose|output)(?=[._-]|$)", re.I)
+KIND_IN_NAME = re.compile(r"(?:^|[._-])(?:describe|offsets|members|state|verbose|output|err|stderr)(?=[._-]|$)", re.I)
 
 
 class Place(NamedTuple):

@@ -163,3 +163,46 @@ def test_owners_of_members_that_are_not_counted_make_up_for_nothing():
     damaged = listed(**{"c-2": 3, "c-1": 8}).replace("c-1", "-  ")
     group = read_groups(describe("c-1", 8) + damaged)["g"]
     assert group.members == ("c-1", "c-2") and group.counted.tolist() == [8, 3]
+
+
+# What is left out, quoted, or looks like a prompt
+
+def test_groups_without_a_moment_up_to_a_time_are_named():
+    documents = [{"format": 1, "name": name, "topics": {"t": 1}, "members": []} | time for name, time in (
+        ("a", {"time": "2026-11-20"}), ("b", {}), ("c", {"time": "2026-11-23"}))]
+    text = "".join(json.dumps(document) + "\n" for document in documents)
+    groups = read_groups(text, at="2026-11-21")
+    assert list(groups) == ["a"] and groups.read == groups.used == 3
+    assert [entry[2:] for entry in groups.ignored] == [("moment", "no moment up to 2026-11-21 is known of b, c", 2)]
+    assert read_groups(text, at="latest").ignored == []
+
+
+@pytest.mark.parametrize("rows", [3, 300])
+@pytest.mark.parametrize("quote", ["> ", ">", "> > "])
+def test_a_quoted_output_below_another(rows, quote):
+    below = "".join(quote + line for line in describe(partitions=rows, group="quoted").splitlines(keepends=True))
+    groups = read_groups(describe(partitions=rows) + below)
+    assert {name: group.topic_counts for name, group in groups.items()} == {"g": {"t": rows}, "quoted": {"t": rows}}
+    assert {entry.kind for entry in groups.ignored} <= {"header", "prompt"} and groups.used == 2 * rows
+    assert groups["quoted"].previous.tolist() == [0] * rows
+
+
+def test_a_damaged_row_of_a_group_that_looks_like_a_prompt():
+    text = describe(group="batch#")
+    lines = text.splitlines(keepends=True)
+    for damaged in lines[3].replace("t     1", "t     x"), lines[3][:20].rstrip() + "\n":
+        groups = read_groups("".join([*lines[:3], damaged, *lines[4:], "root# ls\n", "$ ls\n"]))
+        assert (groups["batch#"].topic_counts, groups.rejected) == ({"t": 4}, 1)
+        assert [entry.lines for entry in groups.ignored if entry.kind == "prompt"] == [2]
+    cut = read_groups("".join([lines[0], lines[1], lines[2].replace("t     0", "t     x"), *lines[3:]]))
+    assert cut.rejected == 1
+
+
+# Groups of the new protocol
+
+def test_the_type_by_the_ids_of_all_members():
+    """`--describe` of version 4 shows no epochs, but members of the new protocol have ids of another form."""
+    for ids, type in ((["jmtoqpKjSdadNCMcaW3GxA"], "consumer"), (["jmtoqpKjSdadNCMcaW3GxA", f"c-{UUID}"], ""),
+                      (["jmtoqpKjSdadNCMcaW3Gxx"], ""), ([f"c-{UUID}"], "")):
+        group = read_groups(table(OFFSETS, *(["g", "t", i, 1, 2, 1, id, "/h", "c"] for i, id in enumerate(ids))))["g"]
+        assert group.type == type and ("type: consumer, by the member ids" in group.inferred) == bool(type)

@@ -20,13 +20,13 @@ from .assemble import Assembler, reset_words
 from .formats import (
     MemberRow, OffsetsRow, StateRow, excerpt, rows_in_json)
 from .merge import merge_tables
-from .moments import Found, by_moment, chosen
+from .moments import Found, by_moment, chosen, left_out
 from .parse import (
     BY_OWNER, NAMED_BY_FILE, ParsedTables, TextParser)
 from kafka_assign.snapshot.sources import (
     Account, Ignored, NoText, Origin, Reject, SnapshotError, begins_like_json,
     clusters_of, group_in_file_name, json_values, origin_place, origins, weightiest,
-    without_prefixes)
+    unquoted, without_prefixes)
 
 # %% ../../nbs/46_snapshot_reading.ipynb #63a1f0c5
 _all_ = ["Ignored", "Reject", "SnapshotError"]
@@ -137,7 +137,7 @@ class SnapshotReader:
         if not group and isinstance(origin.content, str):
             group, named_by = group_in_file_name(origin.name), NAMED_BY_FILE
         parser = TextParser(tables, self.account, place, group, named_by)
-        for block in without_prefixes(chain(head, blocks)):
+        for block in unquoted(without_prefixes(chain(head, blocks))):
             parser.block(block)
         parser.finish()
 
@@ -253,11 +253,17 @@ def read_groups(source: object, cluster: str | None = None, time: str = "", *,
     reader = SnapshotReader(cluster, time, group, reset)
     for origin in sources:
         reader.read(origin, clusters[origin.folder])
-    found, account = chosen(by_moment(reader.groups()), at), reader.account
+    moments, account = by_moment(reader.groups()), reader.account
+    found = chosen(moments, at)
     if not found:
         raise no_group_error(source, sources, account)
-    keys = unique_keys(found)
+    keys, ignored = unique_keys(found), account.ignored
+    if names := left_out(moments, found):
+        more = f" and {len(names) - 3:,} more" if names[3:] else ""
+        reason = f"no moment up to {at} is known of {', '.join(map(shown, names[:3]))}{more}"
+        name = sources[0].name if len(sources) == 1 else f"{len(sources)} files"
+        ignored.append(Ignored(name, 0, "moment", reason, len(names)))
     return Groups({key: one.group for key, one in zip(keys, found)},
-                  account.rejects, account.ignored, used=account.used,
+                  account.rejects, ignored, used=account.used,
                   repeated=account.repeated, rows=account.rows,
                   moments={key: one.moments for key, one in zip(keys, found)})

@@ -4,8 +4,8 @@
 
 # %% auto #0
 __all__ = ['SHARED_SUBSCRIPTION', 'ALL_TOPICS', 'OWN_SUBSCRIPTIONS', 'INSTANCE_IDS', 'DYNAMIC_MEMBERS', 'MADE_BY_BROKER',
-           'TYPE_BY_STATE', 'infer_subscriptions', 'infer_instance_id', 'reset_words', 'infer_type', 'partition_words',
-           'completeness_words', 'Assembler']
+           'TYPE_BY_STATE', 'KAFKA_UUID', 'infer_subscriptions', 'infer_instance_id', 'reset_words', 'infer_type',
+           'partition_words', 'completeness_words', 'Assembler']
 
 # %% ../../nbs/45_snapshot_assemble.ipynb #43a1f0c4
 import re
@@ -73,13 +73,17 @@ def reset_words(reset: str, partitions: int, with_begin: int = 0) -> list[str]:
 # %% ../../nbs/45_snapshot_assemble.ipynb #43a1f0cc
 TYPE_BY_STATE = {"Assigning": "consumer", "Reconciling": "consumer",
                  "PreparingRebalance": "classic", "CompletingRebalance": "classic", "AwaitingSync": "classic"}
+KAFKA_UUID = re.compile(r"[\w-]{21}[AQgw]", re.ASCII)                       # 16 bytes in URL-safe base64
 
 
-def infer_type(shown_type: str, state: str, strategy: str) -> tuple[str, list[str]]:
-    "The type of a group (`classic`, `consumer`, or empty), and words that say from what it was inferred."
+def infer_type(shown_type: str, state: str, strategy: str, ids: Sequence[str] = ()) -> tuple[str, list[str]]:
+    """The type of a group (`classic`, `consumer`, or empty), and words that say from what it was inferred; `ids`: of its
+    members."""
     if shown_type or state in TYPE_BY_STATE:
         return shown_type or TYPE_BY_STATE[state], []
-    return ("consumer", ["type: strategy uniform is the broker's"]) if strategy == "uniform" else ("", [])
+    if strategy == "uniform":
+        return "consumer", ["type: strategy uniform is the broker's"]
+    return ("consumer", ["type: consumer, by the member ids"]) if ids and all(map(KAFKA_UUID.fullmatch, ids)) else ("", [])
 
 # %% ../../nbs/45_snapshot_assemble.ipynb #43a1f0cf
 def partition_words(partitions: int, shown: int, owned: int) -> list[str]:
@@ -188,7 +192,7 @@ class Assembler:
         words += reset_words(self.reset, without_commit)
         state = state or StateRow("", "", "", 0, -1, "")
         shown_type = max([state.type, *(record.type for record, _ in records)])
-        kind, type_words = infer_type(shown_type, state.state, state.strategy)
+        kind, type_words = infer_type(shown_type, state.state, state.strategy, ids)
         moment = facts.groups[group]
         words += facts.notes.get(moment.group, [])
         return Group.from_columns(

@@ -4,7 +4,7 @@
 
 # %% auto #0
 __all__ = ['NOT_SHOWN', 'ANY_TIME', 'fill', 'Content', 'Moment', 'moments_of_group', 'time_order', 'moments_of', 'noticed_states',
-           'Found', 'numbered', 'by_moment', 'chosen']
+           'Found', 'numbered', 'by_moment', 'chosen', 'left_out']
 
 # %% ../../nbs/43_snapshot_moments.ipynb #53a1f0c4
 import re
@@ -334,3 +334,10 @@ def chosen(moments: list[list[Found]], at: str) -> list[Found]:
         first = f"the first is of {min(known)[1]}" if known else "no time is known"
         raise SnapshotError(f"a moment must not be after {at} ({first})")
     return [group[-1] for group in early if group]
+
+# %% ../../nbs/43_snapshot_moments.ipynb #e942c6cb
+def left_out(moments: list[list[Found]], found: Iterable[Found]) -> list[str]:
+    "The names of the groups none of whose `moments` is among those `found`."
+    names = {(one.group.cluster, one.group.name or one.place) for one in found}
+    keys = [(group[-1].group.cluster, group[-1].group.name or group[-1].place) for group in moments]
+    return [name for cluster, name in keys if (cluster, name) not in names]

@@ -364,6 +364,17 @@ class TextParser:
             self.tables.begin("state", self.place, self.account.position)
             self.tables.add(row, self.account.position)
 
+    def _is_damaged_row(self, line):
+        "Whether a line that looks like a prompt is a row of the current table: in its group, or with its cells."
+        if self.layout is None or self.layout.kind not in PARSED_KINDS:
+            return False
+        if "GROUP" in self.layout.columns and (len(self.tables.starts) - 1, line.split()[0]) in self.tables.outputs:
+            return True
+        try:
+            return bool(self.layout.cells(line))
+        except ValueError:
+            return False
+
     def _no_row(self, line, error):
         "Handle a line that is no row of the current table."
         layout, kind = layout_of(line), self.layout.kind if self.layout else "text"
@@ -371,7 +382,7 @@ class TextParser:
             self._summarize(*entry)
         elif layout:
             self.header(layout)
-        elif remark := remark_kind(line):
+        elif (remark := remark_kind(line)) and not (remark == "prompt" and self._is_damaged_row(line)):
             self.account.ignore(remark, excerpt(line, 200))
             if name := group_in_remark(line):
                 self.group, self.named_by = name, NAMED_BY_REMARK

@@ -4,10 +4,10 @@
 
 # %% auto #0
 __all__ = ['BLOCK_BYTES', 'FEWEST_LINES', 'LONGEST_NAMES', 'MOST_COLUMNS', 'LINE_PREFIXES', 'POSSIBLE_HEADER', 'HEADER_LINE',
-           'TIME_IN_NAME', 'FILE_ENDING', 'KIND_IN_NAME', 'IGNORED_KINDS', 'JSON_BEGINS', 'SnapshotError', 'NoText',
-           'Origin', 'without_prefixes', 'origins', 'time_in_name', 'instant', 'end_of', 'group_in_file_name',
-           'clusters_of', 'Place', 'origin_place', 'Reject', 'Ignored', 'weightiest', 'Account', 'begins_like_json',
-           'json_values']
+           'QUOTED_HEADER', 'QUOTES', 'QUOTED_LINE', 'TIME_IN_NAME', 'FILE_ENDING', 'KIND_IN_NAME', 'IGNORED_KINDS',
+           'JSON_BEGINS', 'SnapshotError', 'NoText', 'Origin', 'without_prefixes', 'unquoted', 'origins',
+           'time_in_name', 'instant', 'end_of', 'group_in_file_name', 'clusters_of', 'Place', 'origin_place', 'Reject',
+           'Ignored', 'weightiest', 'Account', 'begins_like_json', 'json_values']
 
 # %% ../../nbs/41_snapshot_sources.ipynb #13a1f0c4
 import codecs
@@ -93,13 +93,21 @@ HEADER_LINE = re.compile(
     rb"[ \t]*((?:" + rb"|".join(LINE_PREFIXES) + rb")*)(?:" + POSSIBLE_HEADER.pattern + rb")")
 
 
+def _first_line(block, part, whole):
+    "Where the first line begins that contains `part` and matches `whole`, and the match; -1 and None without one."
+    end = 0
+    while found := part.search(block, end):
+        start = block.rfind(b"\n", end, found.start()) + 1 or end
+        if match := whole.match(block, start):
+            return start, match
+        end = block.find(b"\n", found.end()) + 1 or len(block)
+    return -1, None
+
+
 def _first_header(block):
     "Where the line of the first header begins, and what precedes the header; -1 if there is none."
-    for found in POSSIBLE_HEADER.finditer(block):
-        start = block.rfind(b"\n", 0, found.start()) + 1
-        if header := HEADER_LINE.match(block, start):
-            return start, header[1]
-    return -1, b""
+    start, header = _first_line(block, POSSIBLE_HEADER, HEADER_LINE)
+    return start, header[1] if header else b""
 
 
 def _prefix_pattern(prefix):
@@ -126,6 +134,22 @@ def without_prefixes(blocks: Iterable[bytes]) -> Iterator[bytes]:
         if start >= 0:
             break
     yield from blocks
+
+# %% ../../nbs/41_snapshot_sources.ipynb #e7efc320
+QUOTED_HEADER = re.compile(rb">[ ]?(?:" + POSSIBLE_HEADER.pattern + rb")")
+QUOTES = re.compile(rb"^[ \t]*(?:>[ ]?)++", re.M)
+QUOTED_LINE = re.compile(QUOTES.pattern + rb"(?:" + POSSIBLE_HEADER.pattern + rb")", re.M)
+
+
+def unquoted(blocks: Iterable[bytes]) -> Iterator[bytes]:
+    "The blocks without `>` at the beginning of their lines, from the first quoted header on."
+    quoted = False
+    for block in blocks:
+        start = 0
+        if b">" in block and not quoted:
+            start, _ = _first_line(block, QUOTED_HEADER, QUOTED_LINE)
+            quoted = start >= 0
+        yield block[:start] + QUOTES.sub(b"", block[start:]) if quoted and b">" in block else block
 
 # %% ../../nbs/41_snapshot_sources.ipynb #13a1f0cc
 def _files_in(folder):
@@ -266,7 +290,7 @@ class Ignored(NamedTuple):
 # %% ../../nbs/41_snapshot_sources.ipynb #13a1e0ad
 IGNORED_KINDS = (
     "error", "share", "list", "other", "json", "parquet", "binary", "unreadable", "notice", "header", "text", "prompt",
-    "log", "empty")
+    "log", "empty", "moment")
 
 
 def weightiest(ignored: Iterable[Ignored]) -> Ignored:

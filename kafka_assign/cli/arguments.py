@@ -9,7 +9,7 @@ __all__ = ['NAME', 'MOST_REMARKS', 'FILE', 'Form', 'ResetRule', 'One', 'Several'
            'Master', 'Leave', 'Join', 'Like', 'Subscribe', 'PartitionCounts', 'FailIf', 'TYPED', 'write_remark',
            'write_remarks', 'complete_strategy', 'InOrder', 'typed_changes', 'parsed_joins', 'line_of_error',
            'resolved', 'sources_of', 'demo_group', 'picked_groups', 'group_label', 'changed', 'each_group',
-           'place_shown', 'remark_on_ignored', 'remark_on_input', 'remark_on_groups', 'remark_on_missing',
+           'place_shown', 'remark_on_ignored', 'remark_on_input', 'write_once', 'remark_on_groups', 'remark_on_missing',
            'remark_on_moments']
 
 # %% ../../nbs/71_cli_arguments.ipynb #2a1356b1
@@ -278,7 +278,7 @@ def remark_on_input(groups) -> bool:
     return bool(rejects)
 
 # %% ../../nbs/71_cli_arguments.ipynb #7888ac81
-def _write_once(pairs):
+def write_once(pairs: Iterable[tuple[str, str]]) -> None:
     "Write remarks, given as (text, name of a group), each with the names of the first groups."
     found = {}
     for words, name in pairs:
@@ -287,19 +287,19 @@ def _write_once(pairs):
     write_remarks([f"{', '.join(names[:3])}{more.get(words, '')}: {words}"
                    for words, names in found.items()], "remarks")
 
-
+# %% ../../nbs/71_cli_arguments.ipynb #df55bb6d
 def remark_on_groups(groups: Iterable, form: str) -> None:
     "Write the remarks about groups that a table does not show."
     from kafka_assign.attention import BROKER_ASSIGNS
     pairs = [(group, [group.inferred and form != "table" and f"inferred: {group.inferred}",
                       group.type == "consumer" and BROKER_ASSIGNS]) for group in groups]
-    _write_once((words, group.name) for group, texts in pairs for words in filter(None, texts))
+    write_once((words, group.name) for group, texts in pairs for words in filter(None, texts))
 
-# %% ../../nbs/71_cli_arguments.ipynb #5459a2ee
+# %% ../../nbs/71_cli_arguments.ipynb #2c3fd1da
 def remark_on_missing(groups: Iterable, ranking: Iterable[Mapping]) -> None:
     "Write of which of the listed groups partitions are not in the input."
     listed = {(row["cluster"] or "", row["group"]) for row in ranking}
-    _write_once((words, group.name) for group in groups if (group.cluster, group.name) in listed
+    write_once((words, group.name) for group in groups if (group.cluster, group.name) in listed
                 for words in group.inferred.split("; ") if " not in the input" in words)
 
 # %% ../../nbs/71_cli_arguments.ipynb #7a0c0105
@@ -310,5 +310,5 @@ def remark_on_moments(groups, picked: Iterable, at: str) -> None:
     wanted = {(group.cluster, group.name) for group in picked}
     counts = {(groups[key].cluster, groups[key].name): count
               for key, count in groups.moments.items() if count > 1}
-    _write_once((f"{count:,} moments in the input, {words}; --at latest, all or TIME chooses", name)
+    write_once((f"{count:,} moments in the input, {words}; --at latest, all or TIME chooses", name)
                 for (cluster, name), count in counts.items() if (cluster, name) in wanted)

@@ -209,7 +209,7 @@ def apply_changes(group, changes: Iterable[Change], like: str | None = None) -> 
     _check_subscribed(before, group, made)
     return group, made
 
-
+# %% ../../nbs/70_cli_changes.ipynb #630027c1
 def lost_topics(before, after) -> list[str]:
     "Topics that lost their last known subscriber by changes, if subscriptions are only inferred."
     if before is after or not after.members or "subscriptions: " not in before.inferred:

@@ -302,7 +302,7 @@ def test_rank_says_what_python_says():
 
 
 def test_rank_names_a_group_once():
-    table = run(f"rank {SAMPLES}/kafka-4.3.1 --all").out.splitlines()
+    table = run(f"rank {SAMPLES}/kafka-4.3.1 --all").out.splitlines()[:-2]
     needs = rank(read_groups(SAMPLES / "kafka-4.3.1"), everything=True)
     names = [need["group"] for need in needs]
     starts = [line.split()[:3] for line in table[1:] if line[:5].strip()]
@@ -418,7 +418,7 @@ def test_same_name_in_two_clusters():
 def test_what_was_inferred_is_said():
     assert "\ninferred: subscriptions: " in run("compare - -g search", TWO).out
     done = run("compare - -s range --format csv", TWO)
-    assert done.err.startswith("billing, search: inferred: ") and one_line(done.err) and done.code == 0
+    assert "billing, search: inferred: " in done.err and len(done.err.splitlines()) == 2 and done.code == 0
 
 
 def test_groups_of_the_broker_are_marked():

@@ -23,7 +23,8 @@ MARKED = {
     "members: only those that own partitions": OF_MEMBERS,
     "subscriptions: topics a member owns": {"topic_gap", "balanced"},
     "subscriptions: every topic of which a member owns a partition": {"topic_gap", "balanced"},
-    "partitions: some not in the input, counted up to the highest number seen": {"partitions", "unassigned", "lag_unknown"},
+    "partitions: some not in the input, counted up to the highest number seen": {
+        "partitions", "unassigned", "lag_unknown"},
     "topics: none shown": {"partitions", "unassigned"},
 }
 

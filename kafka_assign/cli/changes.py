@@ -67,14 +67,15 @@ MOST_JOIN = 9_999           # members at once
 
 def _joining(text):
     "The change that `--join NUMBER` is, or None if the text has another form; or a usage error."
-    number, _, _ = text.partition(":")
+    number = text.rpartition(":")[0] or text
     if not re.fullmatch("[0-9]+", number):
         return None
     if ":" in text:
-        words = f"a number takes no topics: give --join {number} --like MEMBER (got {quoted(text)})"
+        words = (f"a number must have no topics: give --join {number} --like MEMBER "
+                 f"(got {quoted(text)})")
         raise typer.BadParameter(words, param_hint="--join")
     if len(number.lstrip("0")) > len(str(MOST_JOIN)):
-        words = f"at most {MOST_JOIN:,} members may join at once (got {quoted(text)})"
+        words = f"members that join at once must be at most {MOST_JOIN:,} (got {quoted(text)})"
         raise typer.BadParameter(words, param_hint="--join")
     return Change("join", "", count=int(number)) if int(number) else None
 
@@ -208,7 +209,7 @@ def apply_changes(group, changes: Iterable[Change], like: str | None = None) -> 
     _check_subscribed(before, group, made)
     return group, made
 
-
+# %% ../../nbs/70_cli_changes.ipynb #630027c1
 def lost_topics(before, after) -> list[str]:
     "Topics that lost their last known subscriber by changes, if subscriptions are only inferred."
     if before is after or not after.members or "subscriptions: " not in before.inferred:

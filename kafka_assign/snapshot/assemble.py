@@ -5,7 +5,7 @@
 # %% auto #0
 __all__ = ['SHARED_SUBSCRIPTION', 'ALL_TOPICS', 'OWN_SUBSCRIPTIONS', 'INSTANCE_IDS', 'DYNAMIC_MEMBERS', 'MADE_BY_BROKER',
            'TYPE_BY_STATE', 'KAFKA_UUID', 'infer_subscriptions', 'infer_instance_id', 'reset_words', 'infer_type',
-           'partition_words', 'completeness_words', 'Assembler']
+           'count_words', 'completeness_words', 'Assembler']
 
 # %% ../../nbs/45_snapshot_assemble.ipynb #43a1f0c4
 import re
@@ -86,13 +86,13 @@ def infer_type(shown_type: str, state: str, strategy: str, ids: Sequence[str] = 
     return ("consumer", ["type: consumer, by the member ids"]) if ids and all(map(KAFKA_UUID.fullmatch, ids)) else ("", [])
 
 # %% ../../nbs/45_snapshot_assemble.ipynb #43a1f0cf
-def partition_words(partitions: int, shown: int, owned: int) -> list[str]:
+def count_words(partitions: int, shown: int, owned: int) -> list[str]:
     "Words for the number of partitions, `shown` of which are in the input, and `owned` of which have an owner."
     if shown < partitions:
         return [f"partitions: {partitions - shown} not in the input, counted up to the highest number seen"]
     return ["partitions: highest number seen + 1"] if owned < partitions else []
 
-
+# %% ../../nbs/45_snapshot_assemble.ipynb #db215e44
 def completeness_words(partitions: int, members: int, state: StateRow | None, records: Sequence[tuple[MemberRow, int]],
                        noticed: str = "") -> list[str]:
     """Words for what may be missing in a group; `records`: rows that count the partitions of a member, and how many of
@@ -187,7 +187,7 @@ class Assembler:
         words = [subscriptions] if ids and columns.size else []
         records = [(record, named) for record, named in zip(self.records[members], self.named[members]) if record]
         noticed = facts.noticed.get(group, "")
-        words += self._member_words(members) + partition_words(columns.size, known, owned)
+        words += self._member_words(members) + count_words(columns.size, known, owned)
         words += completeness_words(columns.size, len(ids), state, records, noticed)
         words += reset_words(self.reset, without_commit)
         state = state or StateRow("", "", "", 0, -1, "")
@@ -199,5 +199,5 @@ class Assembler:
             columns if rows else replace(columns, lag=None), [name for _, name in facts.topics[topics]], ids,
             Offsets(*(column[places] for column in self.offsets[:3]), self.reset) if rows else None,
             known={"host": hosts, "client_id": clients, "instance_id": self.instances[members]},
-            name=moment.group, type=kind, state=state.state or noticed, strategy=state.strategy, generation=state.generation,
-            cluster=self.cluster, time=moment.time, inferred="; ".join(words + type_words))
+            name=moment.group, type=kind, state=state.state or noticed, strategy=state.strategy,
+            generation=state.generation, cluster=self.cluster, time=moment.time, inferred="; ".join(words + type_words))

@@ -206,3 +206,19 @@ def test_the_type_by_the_ids_of_all_members():
                       (["jmtoqpKjSdadNCMcaW3Gxx"], ""), ([f"c-{UUID}"], "")):
         group = read_groups(table(OFFSETS, *(["g", "t", i, 1, 2, 1, id, "/h", "c"] for i, id in enumerate(ids))))["g"]
         assert group.type == type and ("type: consumer, by the member ids" in group.inferred) == bool(type)
+
+
+# The table of rpk
+
+RPK = ["TOPIC", "PARTITION", "CURRENT-OFFSET", "LOG-START-OFFSET", "LOG-END-OFFSET", "LAG", "MEMBER-ID", "INSTANCE-ID",
+       "CLIENT-ID", "HOST"]
+
+
+@pytest.mark.parametrize("rows", [4, 400])
+def test_instance_ids_in_the_table_of_rpk(rows):
+    members = [["m-1", "i-1", "c", "/h"], [f"c-{UUID}", "", "c", "/h"], ["m-3", "i-3", "c", "/h"], [""] * 4]
+    text = "GROUP    g\nSTATE    Stable\nMEMBERS  3\n" + table(
+        RPK, *(["t", i, 1, 0, 2, 1, *members[i % 4]] for i in range(rows)))
+    group = read_groups(text)["g"]
+    assert {m.id: m.instance_id for m in group.details} == {"m-1": "i-1", f"c-{UUID}": None, "m-3": "i-3"}
+    assert group.previous.tolist() == [1, 0, 2, -1] * (rows // 4) and "dynamic" not in group.inferred

@@ -117,7 +117,8 @@ class Assembler:
         self.facts, self.account, self.cluster, self.reset = facts, account, cluster, reset
         self.named = np.bincount(facts.owned.member, minlength=len(facts.members)).tolist()
         self.records = [facts.records[i][0] if i in facts.records else None for i in range(len(facts.members))]
-        self.shown = [record.instance_id if record else None for record in self.records]
+        self.shown = [facts.instances.get(key[:2], record and record.instance_id)
+                      for key, record in zip(facts.members, self.records)]
         self.instances = [(infer_instance_id(id, client) if shown is None else shown) or None
                           for (_, id, _, client), shown in zip(facts.members, self.shown)]
 

@@ -208,6 +208,7 @@ class OffsetsRow(NamedTuple):
     committed: int
     end: int
     member: tuple[str, str, str] | None  # member id, host, client id; None = no owner
+    instance_id: str | None = None  # of the owner; empty: it is dynamic; None: the table does not show it
 
 
 def _offsets_row(cells, layout):
@@ -222,7 +223,7 @@ def _offsets_row(cells, layout):
     owned = idle or cells["CONSUMER-ID"] != "-"
     host = _name(cells, "HOST") if owned and layout.by_rpk else cells["HOST"]         # else the row was truncated
     member = (_name(cells, "CONSUMER-ID"), host, cells["CLIENT-ID"]) if owned else None
-    return OffsetsRow(group, topic, partition, committed, end, member)
+    return OffsetsRow(group, topic, partition, committed, end, member, cells.get("INSTANCE-ID") if member else None)
 
 # %% ../../nbs/40_snapshot_formats.ipynb #03a1f0e4
 class MemberRow(NamedTuple):

@@ -30,6 +30,7 @@ class Facts(NamedTuple):
     offsets: OffsetsTable  # one row for each partition that is shown, by topic and partition
     owned: ClaimColumns  # who owns which partition
     records: dict[int, tuple[MemberRow, list[int]]]  # by member: rows of `--members` as one, and positions
+    instances: dict[tuple[int, str], str]  # by group and member id: instance id in rows of offsets
     states: dict[int, tuple[StateRow, list[int]]]  # by group: rows of `--state` as one, and positions
     noticed: dict[int, str]  # by group: the state that a notice names
     notes: dict[str, list[str]]  # by name of the group: what was inferred while parsing
@@ -255,6 +256,7 @@ def merge_tables(tables: ParsedTables, account: Account) -> Facts:
     rows = tables.take_offsets()
     moments = moments_of(tables, rows)
     names, state_rows = _by_moment(tables, moments)
+    instances = {names.descriptions[names.description[number]][:2]: id for number, id in tables.instances.items()}
     members, listed, rows, member_rows = _one_description(names, rows, tables.members, account)
     records = _one_record(member_rows, account)
     named = {(members[member][0], topic) for member, (record, _) in records.items()
@@ -275,5 +277,5 @@ def merge_tables(tables: ParsedTables, account: Account) -> Facts:
         number = np.cumsum(counts > 0) - 1
         topics = [topic for topic, count in zip(topics, counts.tolist()) if count]
         rows, owned = (one._replace(topic=number[one.topic]) for one in (rows, owned))
-    return Facts(moments, topics, counts[counts > 0], members, listed, rows, owned, records, states,
+    return Facts(moments, topics, counts[counts > 0], members, listed, rows, owned, records, instances, states,
                  noticed_states(tables, moments), tables.notes)

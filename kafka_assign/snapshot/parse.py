@@ -68,6 +68,7 @@ class ParsedTables:
         self.outputs: dict[tuple[int, str], int] = _numbering()            # by table and name of the group
         self.topics: dict[tuple[int, str], int] = _numbering()             # by output and name
         self.descriptions: dict[tuple, int] = _numbering()                 # by output, member id, host, client id
+        self.instances: dict[int, str] = {}                                # by description: instance id in its rows
         self.members: list[tuple[int, MemberRow, int]] = []                # description, row, position
         self.states: list[tuple[int, StateRow, int]] = []                  # output, row, position
         self.damaged: set[int] = set()                                     # tables with a rejected row
@@ -95,6 +96,8 @@ class ParsedTables:
         "Add one row."
         if isinstance(row, OffsetsRow):
             topic, member = self.codes(row)
+            if row.instance_id is not None:
+                self.instances[member] = row.instance_id
             self._single.extend((topic, row.partition, row.committed, row.end, member, position))
             return
         output = self.outputs[len(self.starts) - 1, row.group]
@@ -166,7 +169,7 @@ def plan_of(layout: TableLayout | None) -> list[int]:
     """The least length of a row; where topic, partition and consumer begin; start and width of each number; starts of
     all columns (the last one repeated). All zeros: rows of this layout are parsed line by line."""
     no_plan = [0] * (4 + 2 * len(NUMBER_COLUMNS) + MOST_COLUMNS)
-    if layout is None or layout.kind != "offsets" or {"GROUP", "OWNER"} & {*layout.columns[1:]} or layout.starts[0]:
+    if layout is None or layout.kind != "offsets" or {"GROUP", "OWNER", "MEMBER-ID"} & {*layout.columns[1:]} or layout.starts[0]:
         return no_plan
     starts, index = layout.starts, layout.columns.index
     numbers = [(starts[at], starts[at + 1] - starts[at]) for at in map(index, NUMBER_COLUMNS)]

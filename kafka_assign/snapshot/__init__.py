@@ -260,7 +260,8 @@ def read_groups(source: object, cluster: str | None = None, time: str = "", *,
     keys, ignored = unique_keys(found), account.ignored
     if names := left_out(moments, found):
         more = f" and {len(names) - 3:,} more" if names[3:] else ""
-        reason = f"no moment up to {at} is known of {', '.join(map(shown, names[:3]))}{more}"
+        first = ", ".join(map(shown, names[:3]))
+        reason = f"no moment up to {at} is known of {first}{more}"
         name = sources[0].name if len(sources) == 1 else f"{len(sources)} files"
         ignored.append(Ignored(name, 0, "moment", reason, len(names)))
     return Groups({key: one.group for key, one in zip(keys, found)},

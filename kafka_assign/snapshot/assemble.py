@@ -77,13 +77,13 @@ KAFKA_UUID = re.compile(r"[\w-]{21}[AQgw]", re.ASCII)                       # 16
 
 
 def infer_type(shown_type: str, state: str, strategy: str, ids: Sequence[str] = ()) -> tuple[str, list[str]]:
-    """The type of a group (`classic`, `consumer`, or empty), and words that say from what it was inferred; `ids`: of its
-    members."""
+    "The type of a group (`classic`, `consumer`, or empty), and words that say from what; `ids`: those of its members."
     if shown_type or state in TYPE_BY_STATE:
         return shown_type or TYPE_BY_STATE[state], []
     if strategy == "uniform":
         return "consumer", ["type: strategy uniform is the broker's"]
-    return ("consumer", ["type: consumer, by the member ids"]) if ids and all(map(KAFKA_UUID.fullmatch, ids)) else ("", [])
+    by_ids = bool(ids) and all(map(KAFKA_UUID.fullmatch, ids))
+    return ("consumer", ["type: consumer, by the member ids"]) if by_ids else ("", [])
 
 # %% ../../nbs/45_snapshot_assemble.ipynb #43a1f0cf
 def count_words(partitions: int, shown: int, owned: int) -> list[str]:

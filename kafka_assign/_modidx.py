@@ -1401,6 +1401,8 @@ d = { 'settings': {'branch': 'main', 'doc_baseurl': '', 'doc_host': '', 'git_url
                                                                                                   'kafka_assign/snapshot/parse.py'),
                                              'kafka_assign.snapshot.parse.TextParser._begin': ( 'snapshot_parse.html#textparser._begin',
                                                                                                 'kafka_assign/snapshot/parse.py'),
+                                             'kafka_assign.snapshot.parse.TextParser._is_prose': ( 'snapshot_parse.html#textparser._is_prose',
+                                                                                                   'kafka_assign/snapshot/parse.py'),
                                              'kafka_assign.snapshot.parse.TextParser._no_row': ( 'snapshot_parse.html#textparser._no_row',
                                                                                                  'kafka_assign/snapshot/parse.py'),
                                              'kafka_assign.snapshot.parse.TextParser._summarize': ( 'snapshot_parse.html#textparser._summarize',

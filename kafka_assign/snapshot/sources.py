@@ -87,7 +87,9 @@ def _utf8_parts(stream):
 # %% ../../nbs/41_snapshot_sources.ipynb #13a1e0a4
 LINE_PREFIXES = (
     rb"(?:>[ ]?)+", rb"[\w.-]+ *\|[ ]?", rb"\[pod/[^\]\n]+\][ ]", rb"std(?:out|err) [FP][ ]",
-    rb"\[?\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d[\d.,]*(?:Z|[+-]\d\d:?\d\d)?\]?[ ]")
+    rb"\[?\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d[\d.,]*(?:Z|[+-]\d\d:?\d\d)?\]?[ ]",
+    rb"[A-Z][a-z][a-z] [ \d]\d \d\d:\d\d:\d\d [\w.-]+ [\w./-]+(?:\[\d+\])?:[ ]",          # syslog
+    rb"[\w./-]+\.(?:txt|log|out):(?:\d+:)?", rb"\d+:")                                     # grep -H, grep -n
 POSSIBLE_HEADER = re.compile(rb"GROUP[ ,]|TOPIC |CONSUMER-ID|COORDINATOR ")
 HEADER_LINE = re.compile(
     rb"[ \t]*((?:" + rb"|".join(LINE_PREFIXES) + rb")*)(?:" + POSSIBLE_HEADER.pattern + rb")")

@@ -1449,6 +1449,8 @@ d = { 'settings': {'branch': 'main', 'doc_baseurl': '', 'doc_host': '', 'git_url
                                                                                                  'kafka_assign/snapshot/sources.py'),
                                                'kafka_assign.snapshot.sources.Account.ignored': ( 'snapshot_sources.html#account.ignored',
                                                                                                   'kafka_assign/snapshot/sources.py'),
+                                               'kafka_assign.snapshot.sources.Account.only_error': ( 'snapshot_sources.html#account.only_error',
+                                                                                                     'kafka_assign/snapshot/sources.py'),
                                                'kafka_assign.snapshot.sources.Account.place': ( 'snapshot_sources.html#account.place',
                                                                                                 'kafka_assign/snapshot/sources.py'),
                                                'kafka_assign.snapshot.sources.Account.reject': ( 'snapshot_sources.html#account.reject',

@@ -321,6 +321,13 @@ class Account:
         first = new if line < entry.position else entry
         self._ignored[-1][kind] = first._replace(lines=entry.lines + 1)
 
+    def only_error(self) -> list[tuple[int, str]]:
+        "Position and text of the error that the current source is, if it is nothing else."
+        found = self._ignored[-1]
+        if "error" not in found or {*found} - {"error", "log", "prompt", "text"}:
+            return []
+        return [(self._starts[-1] + found["error"].position, found["error"].reason)]
+
     def end_text(self) -> None:
         "The current source ends, a text. Its only header may have no rows."
         if self.rows == self._before and "header" in self._ignored[-1]:

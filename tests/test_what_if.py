@@ -565,3 +565,10 @@ def test_a_group_under_sticky_can_be_judged_by_the_optimum():
     done = run(["compare", "-", "--fail-if", "moved>9"], group)
     assert done.code == 2 and "add -s sticky to judge by the optimum" in done.err
     assert run(["compare", "-", "-s", "sticky", "--fail-if", "moved>9"], group).code == 0
+
+
+def test_a_table_shows_how_much_lag_is_unknown():
+    table = rows_of_billing(("orders", 0, 7, "a"), ("orders", 1, "-", "a"))
+    head = run("compare - -s range", table).out.split("\n\n")[1].splitlines()[:2]
+    assert "unknown" in " ".join(head)
+    assert "unknown" not in run("compare --demo -s range").out

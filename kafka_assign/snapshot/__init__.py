@@ -103,6 +103,7 @@ class SnapshotReader:
                  reset: str | None = None):
         self.cluster, self.time, self.group, self.reset = cluster, time, group, reset
         self.account, self.files = Account(), 0
+        self.errors: list[tuple[int, str]] = []            # of sources that hold nothing else
         self.tables: dict[str, ParsedTables] = {}          # by cluster
         self.documents: dict[tuple, tuple[Group, int, object]] = {}
 
@@ -110,8 +111,11 @@ class SnapshotReader:
         "Read one file, stream or text; `cluster`: the cluster of its folder."
         self.account.begin(origin.name)
         self.files += 1
+        rows = self.account.rows
         try:
             self._read_text(origin, cluster)
+            if origin.named and self.account.rows == rows:
+                self.errors += self.account.only_error()
         except NoText as problem:
             kind, reason = problem.args
             if kind == "unreadable" and origin.named:
@@ -257,6 +261,9 @@ def read_groups(source: object, cluster: str | None = None, time: str = "", *,
     found = chosen(moments, at)
     if not found:
         raise no_group_error(source, sources, account)
+    for position, reason in reader.errors:
+        account.rows += 1
+        account.reject(position, reason)
     keys, ignored = unique_keys(found), account.ignored
     if names := left_out(moments, found):
         more = f" and {len(names) - 3:,} more" if names[3:] else ""

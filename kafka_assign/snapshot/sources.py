@@ -87,7 +87,9 @@ def _utf8_parts(stream):
 # %% ../../nbs/41_snapshot_sources.ipynb #13a1e0a4
 LINE_PREFIXES = (
     rb"(?:>[ ]?)++", rb"[\w.-]+ *\|[ ]?", rb"\[pod/[^\]\n]+\][ ]", rb"std(?:out|err) [FP][ ]",
-    rb"\[?\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d[\d.,]*(?:Z|[+-]\d\d:?\d\d)?\]?[ ]")
+    rb"\[?\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d[\d.,]*(?:Z|[+-]\d\d:?\d\d)?\]?[ ]",
+    rb"[A-Z][a-z][a-z] [ \d]\d \d\d:\d\d:\d\d [\w.-]+ [\w./-]+(?:\[\d+\])?:[ ]",          # syslog
+    rb"[\w./-]+\.(?:txt|log|out):(?:\d+:)?", rb"\d+:")                                     # grep -H, grep -n
 POSSIBLE_HEADER = re.compile(rb"GROUP[ ,]|TOPIC |CONSUMER-ID|COORDINATOR ")
 HEADER_LINE = re.compile(
     rb"[ \t]*((?:" + rb"|".join(LINE_PREFIXES) + rb")*)(?:" + POSSIBLE_HEADER.pattern + rb")")
@@ -342,6 +344,13 @@ class Account:
         entry = self._ignored[-1].get(kind, new)
         first = new if line < entry.position else entry
         self._ignored[-1][kind] = first._replace(lines=entry.lines + 1)
+
+    def only_error(self) -> list[tuple[int, str]]:
+        "Position and text of the error that the current source is, if it is nothing else."
+        found = self._ignored[-1]
+        if "error" not in found or {*found} - {"error", "log", "prompt", "text"}:
+            return []
+        return [(self._starts[-1] + found["error"].position, found["error"].reason)]
 
     def end_text(self) -> None:
         "The current source ends, a text. Its only header may have no rows."

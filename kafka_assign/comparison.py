@@ -30,7 +30,7 @@ def columns_worth_showing(rows: Sequence[Mapping], wide: bool = False) -> list[s
             return False
         if key in ("members", "partitions"):
             return len({row[key] for row in rows}) > 1
-        if key in ("withheld", "unassigned"):
+        if key in ("withheld", "unassigned") or key == "lag_unknown" and not wide:
             return any(row[key] for row in rows)
         if key == "lag_total" and all(row["lag_max"] is None for row in rows):
             return any(row[key] is not None for row in rows)

@@ -18,6 +18,7 @@ from typer.testing import CliRunner
 
 from kafka_assign.assignment import SUMMARY_KEYS
 from kafka_assign.comparison import compare
+from kafka_assign.document import write_document
 from kafka_assign.registry import Strategy, assign, usual_strategies
 from kafka_assign.cli.app import program as commands
 from kafka_assign.snapshot import SnapshotError, read_groups
@@ -301,7 +302,7 @@ def test_rank_says_what_python_says():
 
 
 def test_rank_names_a_group_once():
-    table = run(f"rank {SAMPLES}/kafka-4.3.1 --all").out.splitlines()
+    table = run(f"rank {SAMPLES}/kafka-4.3.1 --all").out.splitlines()[:-2]
     needs = rank(read_groups(SAMPLES / "kafka-4.3.1"), everything=True)
     names = [need["group"] for need in needs]
     starts = [line.split()[:3] for line in table[1:] if line[:5].strip()]
@@ -417,7 +418,7 @@ def test_same_name_in_two_clusters():
 def test_what_was_inferred_is_said():
     assert "\ninferred: subscriptions: " in run("compare - -g search", TWO).out
     done = run("compare - -s range --format csv", TWO)
-    assert done.err.startswith("billing, search: inferred: ") and one_line(done.err) and done.code == 0
+    assert "billing, search: inferred: " in done.err and len(done.err.splitlines()) == 2 and done.code == 0
 
 
 def test_groups_of_the_broker_are_marked():
@@ -433,7 +434,7 @@ def test_assign_in_all_forms(tmp_path):
     answer = json.loads(run("assign - -s fair -g billing --format json", TWO).out)
     assert (answer["group"], answer["assignment"], answer["unassigned"]) == ("billing", expected, [])
     assert answer["summary"] == assign(group, "fair").summary()
-    for name in ("a.json", "a.out"):
+    for name in ("a.json",):
         done = run(["assign", "-", "-s", "fair", "-g", "billing", "-o", str(tmp_path / name)], TWO)
         assert (done.code, done.out) == (0, "") and json.loads((tmp_path / name).read_text()) == answer
     run(["assign", "-", "-s", "fair", "-g", "billing", "-o", str(tmp_path / "a.csv")], TWO)
@@ -696,3 +697,46 @@ def test_fleet_compare(tmp_path):
     assert (tmp_path / answer["run"] / "run.json").exists()
     assert [(need["rank"], need["group"]) for need in answer["ranking"]] == [(1, "billing"), (2, "idle")]
     assert [path.name for path in (tmp_path / "runs").iterdir()] == [Path(answer["run"]).name]
+
+
+# --- what other forms show ---------------------------------------------------------------------------------------
+
+@pytest.mark.parametrize("command", ["compare -", "assign - -s range"])
+def test_notes_of_csv_are_on_standard_error(command):
+    done = run(f"{command} --group billing --join 1 --format csv", TWO)
+    assert done.code == 0 and "id of a joining member is made up" in done.err
+    assert "which members are static" in done.err and "inferred: " in done.err
+
+
+def test_ranking_without_a_group_that_can_be_judged():
+    done = run(["rank", str(SAMPLES / "kafka-4.3.1" / "all-groups.state.txt")])
+    assert done.code == 3 and "no group needs attention" not in done.out
+    assert done.err.splitlines()[-1] == (
+        "kafka-assign: no group can be judged, the input shows no topics: use --describe")
+
+
+def test_ranking_says_how_many_groups_there_are():
+    groups = read_groups(SAMPLES / "kafka-4.3.1" / "all-groups.describe.txt")
+    listed = len({row["rank"] for row in rank(groups)})
+    done = run(["rank", str(SAMPLES / "kafka-4.3.1" / "all-groups.describe.txt")])
+    assert done.out.splitlines()[-1] == f"{len(groups)} groups, {listed} need attention"
+
+
+def test_ranking_says_which_partitions_are_not_in_the_input():
+    text = TWO.replace("orders  3 ", "orders  9 ")
+    done = run("rank - --all", text)
+    assert "billing: partitions: 6 not in the input, counted up to the highest number seen" in done.err
+    assert "not in the input" not in run("rank - --all", TWO).err
+
+
+def test_names_of_groups_are_never_shortened():
+    name = "payments-service-of-the-european-region-consumer"
+    group = read_groups(TWO)["billing"].replace(name=name)
+    assert name in run("rank - --all", write_document(group) + "\n").out
+
+
+def test_a_file_of_an_unknown_kind_is_refused(tmp_path):
+    done = run(f"assign - -s range -g billing -o {tmp_path}/x.xlsx", TWO)
+    assert done.code == 2 and "must end in .json, .csv or .txt" in done.err
+    assert list(tmp_path.iterdir()) == []
+    assert run(f"assign - -s range -g billing -o {tmp_path}/x.out --format csv", TWO).code == 0

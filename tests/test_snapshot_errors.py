@@ -416,7 +416,8 @@ def test_rows_in_any_order_say_the_same(seed):
 
 def test_members_are_listed_as_the_text_shows_them_first():
     rows = [["g", "t", 0, 1, 2, 1, "b", "/h", "c"], ["g", "t", 1, 1, 2, 1, "c", "/h", "c"]]
-    idle = [["g", "a", "", "/h", "c", 0, "-"], ["g", "b", "", "/h", "c", 1, "t(0)"]]
+    idle = [["g", "a", "", "/h", "c", 0, "-"], ["g", "b", "", "/h", "c", 1, "t(0)"],
+            ["g", "c", "", "/h", "c", 1, "t(1)"]]
     for text, order in [(table(OFFSETS, *rows) + table(LISTED, *idle), "bca"),
                         (table(LISTED, *idle) + table(OFFSETS, *rows), "abc"),
                         (table(OFFSETS, *rows[::-1]), "cb"), (table(OFFSETS, *rows[::-1] * 150), "cb")]:
@@ -441,3 +442,17 @@ def test_whole_rows_survive_cut_ones(seed, count):
         lines[at] = lines[at][:chance.randrange(1, HEADER.index("CLIENT-ID"))]
     groups = account("\n".join(lines))
     assert (groups.used, sorted(r.position - 1 for r in groups.rejects)) == (18 - count, sorted(bad))
+
+
+def test_a_named_file_that_holds_only_an_error_is_a_reject(tmp_path):
+    error = "\nError: Executing consumer group command failed due to TimeoutException\n"
+    (tmp_path / "good.txt").write_text(DESCRIBE, encoding="utf-8")
+    (tmp_path / "bad.txt").write_text("SLF4J: no logger\n" + error, encoding="utf-8")
+    groups = read_groups([tmp_path / "good.txt", tmp_path / "bad.txt"])
+    [(source, line, reason)] = groups.rejects
+    assert (source, line, reason) == (str(tmp_path / "bad.txt"), 3, error.strip())
+    assert groups.read == groups.used + groups.rejected == 19
+    assert len(read_groups([tmp_path / "good.txt", io.StringIO(error)]).rejects) == 1
+    assert read_groups(tmp_path).rejects == []                                 # nobody named the file
+    (tmp_path / "bad.txt").write_text("SLF4J: no logger\n", encoding="utf-8")
+    assert read_groups([tmp_path / "good.txt", tmp_path / "bad.txt"]).rejects == []

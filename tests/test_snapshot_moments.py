@@ -224,6 +224,58 @@ def test_rows_without_a_header_are_read_where_their_form_is_clear():
             read_groups(text)
 
 
+# --- notices name the state of a group ----------------------------------------------------------------------------
+
+REBALANCING = "\nWarning: Consumer group 'shop' is rebalancing.\n"
+EMPTY = "\nConsumer group 'shop' has no active members.\n"
+
+
+@pytest.mark.parametrize("text, expected", [
+    (REBALANCING + describe(), ["PreparingRebalance"]), (describe() + REBALANCING, ["PreparingRebalance"]),
+    (EMPTY + describe("-"), ["Empty"]), (REBALANCING + describe() + REBALANCING + members(), ["PreparingRebalance"]),
+    (REBALANCING + describe() + state("Stable"), ["Stable"]), (describe() + REBALANCING.replace("shop", "web"), [""]),
+    (describe("a") + REBALANCING + describe("b") + describe("c"), ["", "PreparingRebalance", ""]),
+])
+def test_a_notice_names_the_state_of_the_moment_that_follows_it(text, expected):
+    groups = read_groups(text, at="all")
+    assert [group.state for group in groups.values()] == expected
+    assert "notice" in {entry.kind for entry in groups.ignored} and groups.rejects == []
+    assert {group.type for group in groups.values()} == {""}            # the notice is the same in both protocols
+
+
+def test_standard_error_in_a_file_of_its_own(tmp_path):
+    folder = folder_of(tmp_path, {"orders.describe.txt": describe(), "orders.describe.err.txt": REBALANCING})
+    [group] = read_groups(folder).values()
+    assert group.state == "PreparingRebalance"
+    days = {f"shop.2026-11-2{day}.txt": describe(f"web-{day}") for day in (0, 1)}
+    folder = folder_of(tmp_path / "days", days | {"shop.2026-11-21.err": REBALANCING})
+    assert [group.state for group in read_groups(folder, at="all").values()] == ["", "PreparingRebalance"]
+    hours = {f"{name}.txt": describe(f"web-{name}") for name in "ab"}
+    folder = folder_of(tmp_path / "hours", hours | {"b.err.txt": REBALANCING})
+    assert [group.state for group in read_groups(folder, at="all").values()] == ["", "PreparingRebalance"]
+    folder = folder_of(tmp_path / "unclear", hours | {"x.err.txt": REBALANCING})
+    assert [group.state for group in read_groups(folder, at="all").values()] == ["", ""]
+
+
+@pytest.mark.parametrize("before, said", [("", True), (EMPTY, False), (REBALANCING, True)])
+def test_a_group_without_members_of_an_unknown_state_says_so(before, said):
+    [group] = read_groups(before + describe("-")).values()
+    assert ("members: none shown" in group.inferred) is said
+
+
+# --- partitions that are not in the input ---------------------------------------------------------------------------
+
+def test_partitions_that_are_not_in_the_input_are_counted():
+    rows = [["shop", "t", p, 5, 9, 4, "web-1", "/h", "web"] for p in range(12)]
+    words = "partitions: {} not in the input, counted up to the highest number seen"
+    [group] = read_groups(table(OFFSETS, rows[0], rows[11])).values()
+    assert words.format(10) in group.inferred.split("; ") and group.topic_counts == {"t": 12}
+    damaged = table(OFFSETS, *rows).replace("t     3 ", "t     x ")
+    groups = read_groups(damaged)
+    assert len(groups.rejects) == 1 and words.format(1) in groups["shop"].inferred.split("; ")
+    [group] = read_groups(table(OFFSETS, *rows)).values()
+    assert "partitions: " not in group.inferred
+
 def test_a_folder_named_after_a_day_is_no_cluster(tmp_path, monkeypatch):
     day = tmp_path / "prod" / "2026-11-19"
     day.mkdir(parents=True)

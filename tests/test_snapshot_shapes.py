@@ -22,7 +22,7 @@ BURROW = (POSTED / "burrow-lag.json").read_text(encoding="utf-8")
 @pytest.mark.parametrize("prefix", [
     "> ", "> > ", ">", "kafka-0  | ", "kafka-0 |", "broker_1| ", "2026-11-20T06:30:00.123456789Z ",
     "2026-11-20T06:30:00+00:00 stdout F ", "[2026-11-20 06:30:00,123] ", "kafka-0  | 2026-11-20 06:30:00 ",
-    "[pod/kafka-0/kafka] "])
+    "[pod/kafka-0/kafka] ", "Nov 20 06:30:01 host1 kafka-check[123]: ", "Nov  2 06:30:01 host1 cron: "])
 @pytest.mark.parametrize("repeat", [1, 40])
 def test_what_precedes_every_line_is_removed(prefix, repeat):
     """Line by line, and by the block."""
@@ -150,3 +150,46 @@ def test_every_kind_of_foreign_text_is_tested():
 def test_prefixed_streams():
     text = "".join("> " + line for line in DESCRIBE.splitlines(keepends=True))
     assert list(read_groups(io.BytesIO(text.encode()))) == ["orders-billing"]
+
+
+# --- rows from grep, text after tables -----------------------------------------------------------------------------
+
+ROWS = DESCRIBE.split("\n", 2)[2].splitlines()
+
+
+@pytest.mark.parametrize("prefixed", [
+    lambda at, row: f"{at + 13}:{row}", lambda at, row: f"orders.describe.txt:{row}",
+    lambda at, row: f"./captures/a.log:{at + 3}:{row}"])
+def test_what_grep_adds_to_rows_is_removed(prefixed):
+    bare, [group] = read_groups("\n".join(ROWS) + "\n"), read_groups(
+        "\n".join(prefixed(at, row) for at, row in enumerate(ROWS)) + "\n").values()
+    assert "that grep adds" in group.inferred and group.name == "orders-billing"
+    assert group.replace(inferred="") == bare["orders-billing"].replace(inferred="")
+    assert "that grep adds" not in bare["orders-billing"].inferred
+    table = DESCRIBE.strip("\n").splitlines()
+    [group] = read_groups("".join(prefixed(at, row) + "\n" for at, row in enumerate(table))).values()
+    assert group == read_groups(DESCRIBE)["orders-billing"]
+
+
+def test_a_prefix_that_not_all_rows_have_is_part_of_the_group():
+    rows = [f"13:{ROWS[0]}", *ROWS[1:3]]
+    assert set(read_groups("\n".join(rows) + "\n")) == {"13:orders-billing", "orders-billing"}
+
+
+@pytest.mark.parametrize("after", [
+    "```\n", "\nI restarted broker 2 at 10:30, then it was fine.\n", "\n--\nJane Doe, team 7\n", "Thanks, Jane\n",
+    "\nWe have 12 partitions - see TICKET-4711 for the other 3 topics, and what was done in the end.\n"])
+def test_text_after_a_table_is_no_row(after):
+    for before in "", "```\n", "We see this:\n\n":
+        groups = read_groups(before + DESCRIBE + after)
+        assert groups.rejects == [] and groups.read == 18
+        assert "text" in {entry.kind for entry in groups.ignored}
+        assert groups["orders-billing"] == read_groups(DESCRIBE)["orders-billing"]
+
+
+@pytest.mark.parametrize("damaged", [
+    ROWS[3][:60], ROWS[3][:20], ROWS[3].replace("/127", " 127"), "x" + ROWS[3], "\n" + ROWS[3][:60],
+    "\n" + ROWS[3].replace("  0  ", " zero", 1), "\n" + ROWS[3][:30]])
+def test_a_damaged_row_after_a_table_is_a_reject(damaged):
+    groups = read_groups(DESCRIBE + damaged + "\n")
+    assert len(groups.rejects) + len(groups) + groups.repeated >= 2 and groups.read == groups.used + len(groups.rejects)

@@ -47,7 +47,7 @@ FIXED = {
     "certificate.words": {"NAMED", "LETTERS", "SHOWN_LINES", "TEXT_WIDTH"},
     "cli.app": {"DONE", "HOLDS", "UNUSABLE", "INTERRUPTED", "PIPE_CLOSED"},
     "cli.arguments": {"MOST_REMARKS"},
-    "cli.changes": {"NAMED_CANDIDATES"},
+    "cli.changes": {"MOST_JOIN", "NAMED_CANDIDATES"},
     "cli.conditions": {"NAMED_CONDITIONS"},
     "cli.output": {"READABLE", "SHOWN_NEEDS", "LEAST_NAME", "LEAST_TEXT", "GROUPS_WITHOUT_LIST"},
     "fleet.session": {"OLDEST_JAVA"},

@@ -21,13 +21,13 @@ from .. import __version__
 from .arguments import (
     NAME, Cluster, Demo, Everything, FailIf, Files, FleetInputs, FormOfFile, Format,
     GroupName, GroupNames, InOrder, Join, Joins, Leave, Like, ListMoves, Master,
-    MomentUsed, OneStrategy, OutputFile, OutputFolder, PartitionCounts, Prove, Reset,
-    SomeFiles, Strategies, Subscribe, Time, Wide, changed, demo_group, each_group,
-    group_label, line_of_error, parsed_joins, picked_groups, place_shown,
-    remark_on_groups, remark_on_ignored, remark_on_input, remark_on_moments, resolved,
-    sources_of, typed_changes, write_remark, write_remarks)
+    MomentUsed, OneStrategy, OutputFile, OutputFolder, PartitionCounts, Prove,
+    Reset, SomeFiles, Strategies, Subscribe, Time, Wide, changed, check_usable,
+    demo_group, each_group, form_to_write, group_label, line_of_error, parsed_joins,
+    picked_groups, place_shown, remark_on_groups, remark_on_ignored,
+    remark_on_input, remark_on_missing, remark_on_moments, resolved, sources_of,
+    typed_changes, write_remark, write_remarks)
 from .changes import usage_errors
-from ..names import quoted
 
 # %% ../../nbs/74_cli.ipynb #8c992877
 DONE, HOLDS, UNUSABLE = 0, 1, 3                  # 2 = used wrongly: Typer's own
@@ -164,13 +164,6 @@ def compare_command(
     raise typer.Exit(_code(holds, rejected or failed or not judged))
 
 # %% ../../nbs/74_cli.ipynb #fde7f3ee
-def _form(form, output):
-    "The form to write: as asked for, else by the name of the file, else a table."
-    if form or output is None:
-        return form or "table"
-    return {".csv": "csv", ".txt": "table"}.get(Path(output).suffix, "json")
-
-
 @program.command("assign", cls=InOrder)
 def assign_command(
         ctx: typer.Context, file: SomeFiles, strategy: OneStrategy,
@@ -192,11 +185,8 @@ def assign_command(
     """
     from kafka_assign.cli.output import show_assignment
     from kafka_assign.snapshot import read_groups
-    with usage_errors("--output"):
-        if output and not Path(output).absolute().parent.is_dir():
-            raise ValueError(f"its folder must exist (got {quoted(output)})")
     [chosen], changes = resolved([strategy]), typed_changes(ctx)
-    form = _form(form, output)
+    form = form_to_write(form, output)
     groups = read_groups(sources_of(file), cluster, time, reset=reset, at=at)
     [one] = picked_groups(groups, group and [group], one=True)
     after, made = changed(one, changes, like)
@@ -235,8 +225,11 @@ def rank_command(
 
     def fail(group, why):
         failed.append(f"{group_label(group)}: {why}")
-    show_ranking(rank(groups, chosen, pairs, everything, on_failure=fail), form)
+    check_usable(groups)
+    ranking = rank(groups, chosen, pairs, everything, on_failure=fail)
+    show_ranking(ranking, form, len(groups))
     remark_on_moments(groups, groups.values(), at)
+    remark_on_missing(groups.values(), ranking)
     write_remarks(failed, "groups without an answer")
     raise typer.Exit(_code(False, remark_on_input(groups) or failed))
 

@@ -6,10 +6,11 @@
 __all__ = ['NAME', 'MOST_REMARKS', 'FILE', 'Form', 'ResetRule', 'One', 'Several', 'Files', 'SomeFiles', 'FleetInputs',
            'Strategies', 'OneStrategy', 'GroupNames', 'GroupName', 'Cluster', 'Time', 'MomentUsed', 'Reset', 'Demo',
            'ListMoves', 'Prove', 'Format', 'FormOfFile', 'OutputFile', 'OutputFolder', 'Joins', 'Everything', 'Wide',
-           'Master', 'Leave', 'Join', 'Like', 'Subscribe', 'PartitionCounts', 'FailIf', 'TYPED', 'write_remark',
-           'write_remarks', 'complete_strategy', 'InOrder', 'typed_changes', 'parsed_joins', 'line_of_error',
-           'resolved', 'sources_of', 'demo_group', 'picked_groups', 'group_label', 'changed', 'each_group',
-           'place_shown', 'remark_on_ignored', 'remark_on_input', 'remark_on_groups', 'remark_on_moments']
+           'Master', 'Leave', 'Join', 'Like', 'Subscribe', 'PartitionCounts', 'FailIf', 'TYPED', 'FORM_OF_FILE',
+           'write_remark', 'write_remarks', 'complete_strategy', 'InOrder', 'typed_changes', 'parsed_joins',
+           'line_of_error', 'form_to_write', 'resolved', 'sources_of', 'demo_group', 'picked_groups', 'group_label',
+           'changed', 'each_group', 'place_shown', 'remark_on_ignored', 'remark_on_input', 'write_once',
+           'remark_on_groups', 'remark_on_missing', 'check_usable', 'remark_on_moments']
 
 # %% ../../nbs/71_cli_arguments.ipynb #2a1356b1
 import re
@@ -22,7 +23,8 @@ from typing import Annotated, Literal
 import typer
 from typer.core import TyperCommand
 
-from .changes import FORMS, Change, apply_changes, parse_change, usage_errors
+from .changes import (
+    FORMS, Change, apply_changes, lost_topics, parse_change, usage_errors)
 from ..names import did_you_mean, quoted, shown
 
 # %% ../../nbs/71_cli_arguments.ipynb #1095cc08
@@ -177,6 +179,20 @@ def line_of_error(error: Exception) -> str:
         return text if text.endswith("?") else text + hint
     return "; ".join([str(error), *getattr(error, "__notes__", [])])
 
+# %% ../../nbs/71_cli_arguments.ipynb #3280c76e
+FORM_OF_FILE = {".json": "json", ".csv": "csv", ".txt": "table"}
+
+
+def form_to_write(form: str | None, output: str | None) -> str:
+    "The form of an output: as asked for, else by the name of the file, else a table; or a usage error."
+    with usage_errors("--output"):
+        if output and not Path(output).absolute().parent.is_dir():
+            raise ValueError(f"its folder must exist (got {quoted(output)})")
+        if output and not form and Path(output).suffix not in FORM_OF_FILE:
+            raise ValueError("a file must end in .json, .csv or .txt, or give --format "
+                             f"(got {quoted(output)})")
+    return form or (FORM_OF_FILE[Path(output).suffix] if output else "table")
+
 # %% ../../nbs/71_cli_arguments.ipynb #659ad8f2
 def resolved(names: Sequence[str] | None) -> list:
     "The strategies named by `--strategy`; the usual ones if none is named."
@@ -229,12 +245,11 @@ def group_label(group) -> str:
 
 # %% ../../nbs/71_cli_arguments.ipynb #bd565b13
 def changed(group, changes: Sequence[Change], like: str | None = None) -> tuple:
-    "As `apply_changes`, with a remark for each new topic that no member subscribes to."
+    "As `apply_changes`, with a remark if a topic has no known subscriber any more."
     after, made = apply_changes(group, changes, like)
-    for name in dict.fromkeys(change.name for change in made if change.kind == "partitions"):
-        if name not in group.topics and not len(after.subscribers(name)):
-            topic = f"{quoted(name)}{did_you_mean(name, group.topics)}"
-            write_remark(f"--partitions: no member subscribes to the new topic {topic}")
+    if lost := lost_topics(group, after):
+        write_remark(f"no other member is known to subscribe to {', '.join(map(shown, lost))} "
+                     f"(subscriptions are inferred): give --subscribe MEMBER:{shown(lost[0])}")
     return after, made
 
 # %% ../../nbs/71_cli_arguments.ipynb #1ce8d58b
@@ -277,7 +292,7 @@ def remark_on_input(groups) -> bool:
     return bool(rejects)
 
 # %% ../../nbs/71_cli_arguments.ipynb #7888ac81
-def _write_once(pairs):
+def write_once(pairs: Iterable[tuple[str, str]]) -> None:
     "Write remarks, given as (text, name of a group), each with the names of the first groups."
     found = {}
     for words, name in pairs:
@@ -286,13 +301,27 @@ def _write_once(pairs):
     write_remarks([f"{', '.join(names[:3])}{more.get(words, '')}: {words}"
                    for words, names in found.items()], "remarks")
 
-
+# %% ../../nbs/71_cli_arguments.ipynb #f16dcd08
 def remark_on_groups(groups: Iterable, form: str) -> None:
     "Write the remarks about groups that a table does not show."
     from kafka_assign.attention import BROKER_ASSIGNS
     pairs = [(group, [group.inferred and form != "table" and f"inferred: {group.inferred}",
                       group.type == "consumer" and BROKER_ASSIGNS]) for group in groups]
-    _write_once((words, group.name) for group, texts in pairs for words in filter(None, texts))
+    write_once((words, group.name) for group, texts in pairs for words in filter(None, texts))
+
+# %% ../../nbs/71_cli_arguments.ipynb #e0a5be32
+def remark_on_missing(groups: Iterable, ranking: Iterable[Mapping]) -> None:
+    "Write of which of the listed groups partitions are not in the input."
+    listed = {(row["cluster"] or "", row["group"]) for row in ranking}
+    write_once((words, group.name) for group in groups if (group.cluster, group.name) in listed
+                for words in group.inferred.split("; ") if " not in the input" in words)
+
+# %% ../../nbs/71_cli_arguments.ipynb #0898b6fb
+def check_usable(groups) -> None:
+    "Raise an error if no group shows what is needed to rank it; remarks on the input say why."
+    if not any(one.topics or one.counted is not None for one in groups.values()):
+        remark_on_input(groups)
+        raise ValueError("no group can be judged, the input shows no topics: use --describe")
 
 # %% ../../nbs/71_cli_arguments.ipynb #7a0c0105
 def remark_on_moments(groups, picked: Iterable, at: str) -> None:
@@ -302,5 +331,5 @@ def remark_on_moments(groups, picked: Iterable, at: str) -> None:
     wanted = {(group.cluster, group.name) for group in picked}
     counts = {(groups[key].cluster, groups[key].name): count
               for key, count in groups.moments.items() if count > 1}
-    _write_once((f"{count:,} moments in the input, {words}; --at latest, all or TIME chooses", name)
+    write_once((f"{count:,} moments in the input, {words}; --at latest, all or TIME chooses", name)
                 for (cluster, name), count in counts.items() if (cluster, name) in wanted)

@@ -15,12 +15,13 @@ from decimal import Decimal
 from typing import NamedTuple
 
 from ..assignment import SUMMARY_KEYS
+from ..attention import rebalancing
 from .arguments import NAME, group_label, write_remark, write_remarks
-from .changes import usage_errors
+from .changes import lost_topics, usage_errors
 from ..comparison import Comparison
 from ..group import Group
-from ..names import did_you_mean, quoted
-from ..registry import running_strategy
+from ..names import counted, did_you_mean, quoted
+from ..registry import StrategyError, running_strategy
 from ..tables import cell
 
 # %% ../../nbs/72_cli_conditions.ipynb #5b29e75d
@@ -42,9 +43,16 @@ class Condition(NamedTuple):
     value: bool | Decimal
 
     def holds(self, summary: dict) -> bool | None:
-        "Whether the condition holds for a summary; None = the figure is not known."
+        "Whether the condition holds for a summary; None = what is known does not decide it."
         figure = summary[self.key]
-        return None if figure is None else OPERATORS[self.operator](figure, self.value)
+        if figure is None or self.is_bound(summary) and not (
+                figure > self.value or figure == self.value and self.operator in (">=", "<")):
+            return None
+        return OPERATORS[self.operator](figure, self.value)
+
+    def is_bound(self, summary: dict) -> bool:
+        "Whether the figure is only a lower bound, because some lag is not known."
+        return self.key in ("lag_min", "lag_max", "lag_total") and bool(summary.get("lag_unknown"))
 
 # %% ../../nbs/72_cli_conditions.ipynb #eaf98811
 NUMBER = re.compile(r"-?[0-9]+(\.[0-9]+)?")
@@ -72,7 +80,8 @@ def parse_condition(text: str) -> Condition:
     name, sign, value = form.groups()
     key = re.sub(r"\s+", "_", name)                 # a heading as tables show it: `lag max`
     if key not in FIGURES:
-        near = did_you_mean(key, FIGURES)
+        turned = "_".join(reversed(key.split("_")))             # `max_lag`
+        near = did_you_mean(turned if turned in FIGURES else key, FIGURES)
         raise ConditionError(f"a condition must be on a figure (got {quoted(key)}){near}")
     return Condition(text.strip(), key, sign, _value(key, sign, value))
 
@@ -87,7 +96,12 @@ def check_judgeable(groups: Sequence[Group], conditions: Sequence[Condition]) ->
     "Raise a usage error if conditions concern what a single group runs, and it is not known."
     if conditions and len(groups) == 1 and groups[0].members:
         with usage_errors("--fail-if without --strategy"):
-            running_strategy(groups[0])
+            try:
+                running_strategy(groups[0])
+            except StrategyError as error:
+                advice = "; add -s sticky to judge by the optimum"
+                raise StrategyError(
+                    f"{error}{advice * ('sticky' in groups[0].strategy.lower())}") from None
 
 # %% ../../nbs/72_cli_conditions.ipynb #7a0c0204
 def judged_rows(comparison: Comparison, named: Collection[str]) -> list[dict]:
@@ -103,6 +117,23 @@ def judged_rows(comparison: Comparison, named: Collection[str]) -> list[dict]:
 APPLIES_WITHOUT_MEMBERS = ("lag_total", "lag_unknown")
 
 
+def _why_unknown(comparison, rows, rule):
+    "Why a condition cannot be judged for a group; empty if it can."
+    before, only_lag = comparison.before, rule.key in APPLIES_WITHOUT_MEMBERS
+    if rebalancing([before.state])[0] and not only_lag:
+        return (f"the group was rebalancing when captured ({before.state}), its figures are of a "
+                "moment in between")
+    if lost_topics(before, comparison.group) and not only_lag:
+        return "some topics have no known subscriber after the changes"
+    unknown = [row for row in rows if rule.holds(row) is None]
+    if not unknown or not (comparison.group.members or only_lag):
+        return ""
+    if not rule.is_bound(unknown[0]) or unknown[0][rule.key] is None:
+        return f"{rule.key} is not known"
+    partitions = counted(unknown[0]["lag_unknown"], "partition")
+    return f"{rule.key} is at least {cell(unknown[0][rule.key])}, the lag of {partitions} is not known"
+
+
 def checked_conditions(comparisons: Sequence[Comparison], conditions: Sequence[Condition],
                        named: Collection[str] = ()) -> tuple[list[str], list[str]]:
     "Texts: what holds, by strategy and condition; what could not be judged, by group."
@@ -112,11 +143,11 @@ def checked_conditions(comparisons: Sequence[Comparison], conditions: Sequence[C
         if not rows:
             notes = "; ".join(one.notes) or "no strategy could be computed"
             unknown.append(f"{label}: --fail-if cannot be judged: {notes}")
+        reasons = {rule.text: _why_unknown(one, rows, rule) for rule in conditions if rows}
+        unknown += [f"{label}: {text} cannot be judged: {reason}"
+                    for text, reason in reasons.items() if reason]
         found += [f"{label} under {row['strategy']}: {rule.key} is {cell(row[rule.key])} "
                   f"({rule.text})" for row in rows for rule in conditions if rule.holds(row)]
-        unknown += [f"{label}: {rule.text} cannot be judged: {rule.key} is not known"
-                    for rule in conditions if any(rule.holds(row) is None for row in rows)
-                    and (one.group.members or rule.key in APPLIES_WITHOUT_MEMBERS)]
     return found, unknown
 
 # %% ../../nbs/72_cli_conditions.ipynb #1c97fbc3

@@ -26,10 +26,11 @@ from itertools import chain
 from ..assignment import SUMMARY_KEYS, Assignment
 from ..certificate.words import CHECKED, Proof, proof_of
 from ..comparison import Comparison, columns_worth_showing
+from .arguments import group_label, write_once
 from .changes import Change, order_line
 from ..group import Group
 from ..members import TopicPartition
-from ..names import shown
+from ..names import counted, shown
 from ..snapshot.assemble import DYNAMIC_MEMBERS
 from ..tables import GAP, Table, display_width
 
@@ -128,18 +129,21 @@ def fit_table(table: Table, width: int) -> Table:
         return table
     left = [i for i, side in enumerate(table.sides) if side == "left"]
     texts = [i for i in left if table.head[i] in SENTENCES]
-    names = [i for i in left if i not in texts]
-    room = width + GAP - sum(size + GAP for i, size in enumerate(widths) if i not in texts + names)
-    room -= GAP * len(texts + names)
+    whole = [i for i in left if table.head[i] == "group"]          # a name that people copy
+    names = [i for i in left if i not in texts + whole]
+    room = width + GAP * (1 - len(widths)) - sum(widths) + sum(widths[i] for i in left)
+    caps = {i: min(widths[i], max(room - LEAST_NAME * (len(left) - 1), LEAST_NAME)) for i in whole}
+    room -= sum(caps.values())
     least = sum(min(widths[i], LEAST_TEXT) for i in texts)
     cap = _cap([widths[i] for i in names], room - least, LEAST_NAME)
     for i in names:
         columns[i] = _shortened(columns[i], cap)
         room -= max(map(display_width, [*columns[i], *table.head[i].split("_")]))
-    cap = _cap([widths[i] for i in texts], room, LEAST_TEXT)
+    cap = _cap([widths[i] for i in texts], room, LEAST_NAME if whole else LEAST_TEXT)
+    caps |= dict.fromkeys(texts, cap)
     narrow = Table(table.head, [], table.caption, table.sides)
     for row in zip(*columns):
-        cells = [wrapped(cell, cap) if i in texts else [cell] for i, cell in enumerate(row)]
+        cells = [wrapped(cell, caps[i]) if i in caps else [cell] for i, cell in enumerate(row)]
         height = max(map(len, cells))
         narrow.rows += map(list, zip(*(cell + [""] * (height - len(cell)) for cell in cells)))
     return narrow
@@ -359,6 +363,8 @@ def show_comparisons(comparisons: Sequence[Comparison], form: str, moves: bool =
                          (PROOF_KEYS, proof_rows) if prove else (SUMMARY_KEYS, figures))
         rows = (key_of(one.group) | row for one in comparisons for row in rows_of(one))
         send(csv_lines((*GROUP_KEYS, *keys), rows))
+        write_once((line, group_label(one.group)) for one in comparisons
+                   for line in notes(one, changed))
     else:
         if len(comparisons) > GROUPS_WITHOUT_LIST:
             send_table(group_lines(comparisons))
@@ -425,6 +431,7 @@ def show_assignment(assignment: Assignment, form: str, changed: Sequence[Change]
         send([as_json(document)])
     elif form == "csv":
         send(csv_lines(PARTITION_KEYS, partition_rows(assignment)))
+        write_once((line, group_label(group)) for line in lines)
     else:
         send_facts(facts(group) | {"strategy": assignment.strategy}, changed)
         if rows := member_rows(assignment):
@@ -463,10 +470,12 @@ def show_rows(keys: Sequence[str], rows: Sequence[Mapping], form: str) -> None:
         send(json_list(rows) if form == "json" else csv_lines(keys, rows))
 
 # %% ../../nbs/73_cli_output.ipynb #7a0c0322
-def show_ranking(ranking: Sequence[Mapping], form: str) -> None:
-    "Write a ranking as `table`, `json` or `csv`."
+def show_ranking(ranking: Sequence[Mapping], form: str, groups: int) -> None:
+    "Write a ranking of so many groups as `table`, `json` or `csv`."
     if form == "table":
         print_ranking(ranking, "with --format csv or json")
+        listed = len({row["rank"] for row in ranking})
+        send(["", f"{counted(groups, 'group')}, {listed:,} need attention"] if listed else [])
     else:
         show_rows(RANKING, ranking, form)
 

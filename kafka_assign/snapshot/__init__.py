@@ -20,13 +20,13 @@ from .assemble import Assembler, reset_words
 from .formats import (
     MemberRow, OffsetsRow, StateRow, excerpt, rows_in_json)
 from .merge import merge_tables
-from .moments import Found, by_moment, chosen
+from .moments import Found, by_moment, chosen, left_out
 from .parse import (
     BY_OWNER, NAMED_BY_FILE, ParsedTables, TextParser)
 from kafka_assign.snapshot.sources import (
     Account, Ignored, NoText, Origin, Reject, SnapshotError, begins_like_json,
     clusters_of, group_in_file_name, json_values, origin_place, origins, weightiest,
-    without_prefixes)
+    unquoted, without_prefixes)
 
 # %% ../../nbs/46_snapshot_reading.ipynb #63a1f0c5
 _all_ = ["Ignored", "Reject", "SnapshotError"]
@@ -103,6 +103,7 @@ class SnapshotReader:
                  reset: str | None = None):
         self.cluster, self.time, self.group, self.reset = cluster, time, group, reset
         self.account, self.files = Account(), 0
+        self.errors: list[tuple[int, str]] = []            # of sources that hold nothing else
         self.tables: dict[str, ParsedTables] = {}          # by cluster
         self.documents: dict[tuple, tuple[Group, int, object]] = {}
 
@@ -110,8 +111,11 @@ class SnapshotReader:
         "Read one file, stream or text; `cluster`: the cluster of its folder."
         self.account.begin(origin.name)
         self.files += 1
+        rows = self.account.rows
         try:
             self._read_text(origin, cluster)
+            if origin.named and self.account.rows == rows:
+                self.errors += self.account.only_error()
         except NoText as problem:
             kind, reason = problem.args
             if kind == "unreadable" and origin.named:
@@ -137,7 +141,7 @@ class SnapshotReader:
         if not group and isinstance(origin.content, str):
             group, named_by = group_in_file_name(origin.name), NAMED_BY_FILE
         parser = TextParser(tables, self.account, place, group, named_by)
-        for block in without_prefixes(chain(head, blocks)):
+        for block in unquoted(without_prefixes(chain(head, blocks))):
             parser.block(block)
         parser.finish()
 
@@ -166,13 +170,16 @@ class SnapshotReader:
         if rows is None:
             self.account.ignore("json", "JSON without topics and members of a group")
             return ""
+        if not rows:
+            self.account.ignore("json", "JSON without partitions of a group")
         kinds = {OffsetsRow: "offsets", MemberRow: "members", StateRow: "state"}
+        by_rpk = "group_name" in (value[0] if isinstance(value, list) else value)
         for kind, part in groupby(rows, key=lambda row: kinds[type(row)]):
             tables.begin(kind, place, self.account.position)
             for row in part:
                 self.account.rows += 1
                 tables.add(row, self.account.position)
-                tables.note(row.group, BY_OWNER if "status" in value else "")
+                tables.note(row.group, "" if by_rpk else BY_OWNER)
         return ""
 
     def _keep_document(self, document, cluster, time):
@@ -250,11 +257,21 @@ def read_groups(source: object, cluster: str | None = None, time: str = "", *,
     reader = SnapshotReader(cluster, time, group, reset)
     for origin in sources:
         reader.read(origin, clusters[origin.folder])
-    found, account = chosen(by_moment(reader.groups()), at), reader.account
+    moments, account = by_moment(reader.groups()), reader.account
+    found = chosen(moments, at)
     if not found:
         raise no_group_error(source, sources, account)
-    keys = unique_keys(found)
+    for position, reason in reader.errors:
+        account.rows += 1
+        account.reject(position, reason)
+    keys, ignored = unique_keys(found), account.ignored
+    if names := left_out(moments, found):
+        more = f" and {len(names) - 3:,} more" if names[3:] else ""
+        first = ", ".join(map(shown, names[:3]))
+        reason = f"no moment up to {at} is known of {first}{more}"
+        name = sources[0].name if len(sources) == 1 else f"{len(sources)} files"
+        ignored.append(Ignored(name, 0, "moment", reason, len(names)))
     return Groups({key: one.group for key, one in zip(keys, found)},
-                  account.rejects, account.ignored, used=account.used,
+                  account.rejects, ignored, used=account.used,
                   repeated=account.repeated, rows=account.rows,
                   moments={key: one.moments for key, one in zip(keys, found)})

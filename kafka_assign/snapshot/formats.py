@@ -5,13 +5,15 @@
 # %% auto #0
 __all__ = ['TABLE_KINDS', 'PARSED_KINDS', 'WHY_NOT_PARSED', 'FILLER', 'JOINED_HOST', 'COLUMN_WORD', 'COLUMN_NAME',
            'FIRST_COLUMNS', 'WITH_COMMAS', 'LEAST_TOO_HIGH', 'PARTITION_LIST', 'ASSIGNMENT_DIALECTS', 'TopicNumbers',
-           'ROW_PARSERS', 'REMARKS', 'NAMED_GROUP', 'ROW_WITHOUT_HEADER', 'FOREIGN_TEXTS', 'KNOWN_COLUMNS',
-           'KNOWN_LAYOUTS', 'SUMMARY_LINE', 'JSON_TYPES', 'table_kind', 'excerpt', 'TableLayout', 'layout_of',
-           'parse_assignment', 'OffsetsRow', 'MemberRow', 'StateRow', 'parse_row', 'remark_kind', 'group_in_remark',
-           'foreign_text', 'layout_without_header', 'summary_entry', 'summary_row', 'rows_in_json']
+           'ROW_PARSERS', 'REMARKS', 'NAMED_GROUP', 'NOTICED_STATE', 'ROW_WITHOUT_HEADER', 'FOREIGN_TEXTS',
+           'KNOWN_COLUMNS', 'KNOWN_LAYOUTS', 'SUMMARY_LINE', 'JSON_TYPES', 'table_kind', 'excerpt', 'TableLayout',
+           'layout_of', 'parse_assignment', 'OffsetsRow', 'MemberRow', 'StateRow', 'parse_row', 'remark_kind',
+           'group_in_remark', 'state_in_notice', 'foreign_text', 'layout_without_header', 'summary_entry',
+           'summary_row', 'rows_in_json']
 
 # %% ../../nbs/40_snapshot_formats.ipynb #03a1f0c4
 import re
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from functools import cache
 from operator import itemgetter
@@ -206,6 +208,7 @@ class OffsetsRow(NamedTuple):
     committed: int
     end: int
     member: tuple[str, str, str] | None  # member id, host, client id; None = no owner
+    instance_id: str | None = None  # of the owner; empty: it is dynamic; None: the table does not show it
 
 
 def _offsets_row(cells, layout):
@@ -220,7 +223,7 @@ def _offsets_row(cells, layout):
     owned = idle or cells["CONSUMER-ID"] != "-"
     host = _name(cells, "HOST") if owned and layout.by_rpk else cells["HOST"]         # else the row was truncated
     member = (_name(cells, "CONSUMER-ID"), host, cells["CLIENT-ID"]) if owned else None
-    return OffsetsRow(group, topic, partition, committed, end, member)
+    return OffsetsRow(group, topic, partition, committed, end, member, cells.get("INSTANCE-ID") if member else None)
 
 # %% ../../nbs/40_snapshot_formats.ipynb #03a1f0e4
 class MemberRow(NamedTuple):
@@ -310,7 +313,7 @@ def remark_kind(line: str) -> str:
 
 # %% ../../nbs/40_snapshot_formats.ipynb #03a1f0ef
 NAMED_GROUP = re.compile(r"""--group[ =](?:'([^']+)'|"([^"]+)"|([^\s'"]+))"""
-                         r"""|[Cc]onsumer group '(.+)' (?:has no active|is rebalancing)""")
+                         r"""|[Cc]onsumer group '((?:(?!onsumer group ').)+)' (?:has no active|is rebalancing)""")
 
 
 def group_in_remark(line: str) -> str:
@@ -318,9 +321,18 @@ def group_in_remark(line: str) -> str:
     found = {"".join(groups) for groups in NAMED_GROUP.findall(line)}
     return found.pop() if len(found) == 1 else ""
 
+# %% ../../nbs/40_snapshot_formats.ipynb #b87a8419
+NOTICED_STATE = re.compile(r"(?:Warning: )?[Cc]onsumer group '.+' (?:(has no active members)|is rebalancing)\.")
+
+
+def state_in_notice(line: str) -> str:
+    "The state of the group that a notice is about, `Empty` or `PreparingRebalance`; empty if it is no such notice."
+    found = NOTICED_STATE.match(line)
+    return "" if found is None else "Empty" if found[1] else "PreparingRebalance"
+
 # %% ../../nbs/40_snapshot_formats.ipynb #03a1f0f2
 ROW_WITHOUT_HEADER = re.compile(r"\S.*\s(?:\d+|-)\s+(?:\d+|-)\s+(?:\d+|-)\s+(?:-?\d+|-)\s+\S"
-                                r"|\S+\s.*\s/[\w.:]+\s+\S.*\s\d+(?:\s|$)")
+                                r"|\S+\s(?>.*?\s/[\w.:]+\s)\s*\S.*\s\d+(?:\s|$)")
 
 # %% ../../nbs/40_snapshot_formats.ipynb #03a1f0fe
 FOREIGN_TEXTS = (
@@ -396,6 +408,8 @@ def _entry(document, key, kind, default=None):
     right = isinstance(value, kind) and not isinstance(value, bool)
     if not right or kind is int and (value < -1 or len(str(value)) > 18):
         raise ValueError(f"{key} must be {JSON_TYPES[kind]} (got {excerpt(repr(value))})")
+    if isinstance(value, str) and any("\ud800" <= c <= "\udfff" for c in value):
+        raise ValueError(f"{key} must be UTF-8 (got {excerpt(value)})")
     return value
 
 
@@ -409,10 +423,10 @@ def _json_offsets(group, entry, committed, end, member):
 
 def _rpk_rows(document):
     "Rows of a group as `rpk group describe --format json` prints it."
-    group, owned = _entry(document, "group_name", str), []
+    group, owned = _entry(document, "group_name", str), Counter()
     for entry in _entry(document, "partitions", list, []):
         id = _entry(entry, "member_id", str, "")
-        owned.append(id)
+        owned[id] += 1
         member = (id, _entry(entry, "host", str, ""), _entry(entry, "client_id", str, "")) if id else None
         committed, end = (_entry(entry, f"{name}_offset", int, -1) for name in ("current", "log_end"))
         yield _json_offsets(group, entry, committed, end, member)
@@ -420,7 +434,7 @@ def _rpk_rows(document):
     for entry in details:
         id, instance_id = _entry(entry, "member_id", str), entry.get("instance_id")
         yield MemberRow(group, id, _entry(entry, "instance_id", str) if instance_id else None,
-                        _entry(entry, "host", str, ""), _entry(entry, "client_id", str, ""), owned.count(id), None,
+                        _entry(entry, "host", str, ""), _entry(entry, "client_id", str, ""), owned[id], None,
                         None, "")
     yield StateRow(group, _entry(document, "balancer", str, ""), _entry(document, "state", str, ""),
                    _entry(document, "members", int, len(details)), -1, "")
@@ -434,7 +448,8 @@ def _burrow_rows(status):
                          f".../consumer/GROUP/lag lists them (got {len(partitions)})")
     for entry in partitions:
         committed, host = _entry(_entry(entry, "end", dict, {}), "offset", int, -1), _entry(entry, "owner", str, "")
-        end = -1 if committed < 0 else committed + _entry(entry, "current_lag", int, 0)
+        lag = _entry(entry, "current_lag", int, -1)
+        end = -1 if min(committed, lag) < 0 else committed + lag
         client = _entry(entry, "client_id", str, "")
         member = (f"{client}_{host}", host, client) if host or client else None
         yield _json_offsets(group, entry, committed, end, member)

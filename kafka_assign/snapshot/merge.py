@@ -15,7 +15,7 @@ from ..metrics import partition_lag
 from ..names import java_key, shown
 from ..ragged import row_offsets
 from .formats import LEAST_TOO_HIGH, MemberRow, StateRow
-from .moments import NOT_SHOWN, Moment, fill, moments_of
+from .moments import NOT_SHOWN, Moment, fill, moments_of, noticed_states
 from .parse import OffsetsTable, ParsedTables
 from .sources import Account
 
@@ -30,7 +30,9 @@ class Facts(NamedTuple):
     offsets: OffsetsTable  # one row for each partition that is shown, by topic and partition
     owned: ClaimColumns  # who owns which partition
     records: dict[int, tuple[MemberRow, list[int]]]  # by member: rows of `--members` as one, and positions
+    instances: dict[tuple[int, str], str]  # by group and member id: instance id in rows of offsets
     states: dict[int, tuple[StateRow, list[int]]]  # by group: rows of `--state` as one, and positions
+    noticed: dict[int, str]  # by group: the state that a notice names
     notes: dict[str, list[str]]  # by name of the group: what was inferred while parsing
 
 # %% ../../nbs/44_snapshot_merge.ipynb #33a1e0a2
@@ -125,6 +127,8 @@ def _one_state(rows, topics, account):
 def _one_record(rows, account):
     "By key: all rows of the key in one, and the positions of those that add something."
     kept = {}
+    if len({key for key, *_ in rows}) < len(rows):
+        rows = sorted(rows, key=lambda one: sum((cell in NOT_SHOWN) + (cell is None) for cell in one[1]))
     for key, row, position in rows:
         if key not in kept:
             kept[key] = row, [position]
@@ -150,6 +154,31 @@ def _claims(assignments, members, topics):
     claims = [(member, number[members[member][0], topic], partition) for member, assignment in assignments.items()
               for topic, partitions in assignment for partition in partitions]
     return ClaimColumns(*np.array(claims, np.int32).reshape(-1, 3).T)
+
+
+def _listed_members(tables, names):
+    "Moment and id of the members that `--members` lists, at the moments whose lists have no rejected row."
+    table_of, descriptions = [table for table, _ in tables.outputs], list(tables.descriptions)
+    listed, damaged = set(), set()
+    for number, *_ in tables.members:
+        key = names.descriptions[names.description[number]][:2]
+        listed.add(key)
+        if table_of[descriptions[number][0]] in tables.damaged:
+            damaged.add(key[0])
+    return {key for key in listed if key[0] not in damaged}
+
+
+def _by_listed_members(rows, listed, members, account):
+    "The rows whose owner `--members` lists, where it lists the members of the group."
+    moments = {moment for moment, _ in listed}
+    unlisted = [number for number, key in enumerate(members) if key[0] in moments and key[:2] not in listed]
+    if not unlisted:
+        return rows
+    wrong = np.isin(rows.member, unlisted)
+    for at in np.flatnonzero(wrong):
+        account.reject(rows.position[at], "an owner must be one of the members that --members lists "
+                                          f"(got {shown(members[rows.member[at]][1])})")
+    return rows.take(~wrong)
 
 
 def _in_assignments(rows, records, members, topics, account):
@@ -227,12 +256,14 @@ def merge_tables(tables: ParsedTables, account: Account) -> Facts:
     rows = tables.take_offsets()
     moments = moments_of(tables, rows)
     names, state_rows = _by_moment(tables, moments)
+    instances = {names.descriptions[names.description[number]][:2]: id for number, id in tables.instances.items()}
     members, listed, rows, member_rows = _one_description(names, rows, tables.members, account)
     records = _one_record(member_rows, account)
     named = {(members[member][0], topic) for member, (record, _) in records.items()
              for topic, _ in (record.current or ()) + (record.target or ())}
     topics = _ordered({*names.topics, *named})
     rows = _one_state(rows._replace(topic=_numbers(names.topics, topics)[rows.topic]), topics, account)
+    rows = _by_listed_members(rows, _listed_members(tables, names), members, account)
     rows = _in_assignments(rows, records, members, topics, account)
     rows, records, members, listed = _shown_members(rows, records, members, listed)
     account.used += len(rows.topic)
@@ -246,5 +277,5 @@ def merge_tables(tables: ParsedTables, account: Account) -> Facts:
         number = np.cumsum(counts > 0) - 1
         topics = [topic for topic, count in zip(topics, counts.tolist()) if count]
         rows, owned = (one._replace(topic=number[one.topic]) for one in (rows, owned))
-    return Facts(moments, topics, counts[counts > 0], members, listed, rows, owned, records, states,
-                 tables.notes)
+    return Facts(moments, topics, counts[counts > 0], members, listed, rows, owned, records, instances, states,
+                 noticed_states(tables, moments), tables.notes)

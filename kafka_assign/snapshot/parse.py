@@ -4,11 +4,12 @@
 
 # %% auto #0
 __all__ = ['COLUMN_TYPES', 'WORD_MASKS', 'HEADER_WORDS', 'NUMBER_COLUMNS', 'HASH_FACTOR', 'NAMED_BY_FILE', 'NAMED_BY_REMARK',
-           'BY_OWNER', 'BY_FORM', 'NO_HEADER', 'OffsetsTable', 'TableStart', 'ParsedTables', 'Lines', 'split_lines',
-           'byte_words', 'text_of', 'headers_in', 'plan_of', 'rows_that_line_up', 'numbers_at', 'text_words',
-           'first_equal', 'regular_rows', 'TextParser']
+           'BY_OWNER', 'BY_FORM', 'WITHOUT_PREFIXES', 'GREP_PREFIX', 'NO_HEADER', 'OffsetsTable', 'TableStart',
+           'StateNotice', 'ParsedTables', 'Lines', 'split_lines', 'byte_words', 'text_of', 'headers_in', 'plan_of',
+           'rows_that_line_up', 'numbers_at', 'text_words', 'first_equal', 'regular_rows', 'TextParser']
 
 # %% ../../nbs/42_snapshot_parse.ipynb #23a1f0c4
+import re
 from array import array
 from collections import defaultdict
 from itertools import chain, count, pairwise
@@ -16,10 +17,10 @@ from typing import NamedTuple
 
 import numpy as np
 
-from kafka_assign.snapshot.formats import (
+from .formats import (
     FIRST_COLUMNS, LEAST_TOO_HIGH, PARSED_KINDS, ROW_WITHOUT_HEADER, WHY_NOT_PARSED, MemberRow, OffsetsRow, StateRow,
     TableLayout, excerpt, foreign_text, group_in_remark, layout_of, layout_without_header, parse_row, remark_kind,
-    summary_entry, summary_row)
+    state_in_notice, summary_entry, summary_row)
 from .sources import FEWEST_LINES, LONGEST_NAMES, MOST_COLUMNS, Account, Place
 
 # %% ../../nbs/42_snapshot_parse.ipynb #23a1f0c8
@@ -46,6 +47,14 @@ class TableStart(NamedTuple):
     place: Place
     position: int  # of the header, through all sources
 
+# %% ../../nbs/42_snapshot_parse.ipynb #7c53437f
+class StateNotice(NamedTuple):
+    "A notice of the tool that says in which state a group is."
+    group: str  # name
+    state: str
+    place: Place
+    position: int  # of the line, through all sources
+
 # %% ../../nbs/42_snapshot_parse.ipynb #23a1e0a7
 def _numbering():
     "A dict that numbers its keys when they are first looked up."
@@ -60,8 +69,11 @@ class ParsedTables:
         self.outputs: dict[tuple[int, str], int] = _numbering()            # by table and name of the group
         self.topics: dict[tuple[int, str], int] = _numbering()             # by output and name
         self.descriptions: dict[tuple, int] = _numbering()                 # by output, member id, host, client id
+        self.instances: dict[int, str] = {}                                # by description: instance id in its rows
         self.members: list[tuple[int, MemberRow, int]] = []                # description, row, position
         self.states: list[tuple[int, StateRow, int]] = []                  # output, row, position
+        self.damaged: set[int] = set()                                     # tables with a rejected row
+        self.notices: list[StateNotice] = []
         self.notes: dict[str, list[str]] = {}                              # by group: what was inferred
         self.blocks: list[OffsetsTable] = []                               # many rows each
         self._single = array("q")                                          # rows in the order of `OffsetsTable`
@@ -85,6 +97,8 @@ class ParsedTables:
         "Add one row."
         if isinstance(row, OffsetsRow):
             topic, member = self.codes(row)
+            if row.instance_id is not None:
+                self.instances[member] = row.instance_id
             self._single.extend((topic, row.partition, row.committed, row.end, member, position))
             return
         output = self.outputs[len(self.starts) - 1, row.group]
@@ -156,7 +170,9 @@ def plan_of(layout: TableLayout | None) -> list[int]:
     """The least length of a row; where topic, partition and consumer begin; start and width of each number; starts of
     all columns (the last one repeated). All zeros: rows of this layout are parsed line by line."""
     no_plan = [0] * (4 + 2 * len(NUMBER_COLUMNS) + MOST_COLUMNS)
-    if layout is None or layout.kind != "offsets" or {"GROUP", "OWNER"} & {*layout.columns[1:]} or layout.starts[0]:
+    if layout is None or layout.kind != "offsets" or layout.starts[0]:
+        return no_plan
+    if {"GROUP", "OWNER", "MEMBER-ID"} & {*layout.columns[1:]}:
         return no_plan
     starts, index = layout.starts, layout.columns.index
     numbers = [(starts[at], starts[at + 1] - starts[at]) for at in map(index, NUMBER_COLUMNS)]
@@ -246,6 +262,8 @@ def regular_rows(lines: Lines, layout: TableLayout | None, headers: dict[int, Ta
 NAMED_BY_FILE, NAMED_BY_REMARK = "name: of the file", "name: of the command or notice above the table"
 BY_OWNER = "members: by client id and host, their ids are not shown"
 BY_FORM = "columns: by the form of the rows, their header is missing"
+WITHOUT_PREFIXES = "rows: without the names of files and numbers of lines that grep adds"
+GREP_PREFIX = re.compile(r"(?:[\w./-]+\.(?:txt|log|out)[:-])?(?:\d+[:-])?")
 NO_HEADER = "a row must follow the header of its table (got {})"
 
 
@@ -262,10 +280,13 @@ class TextParser:
         self.summary: dict[str, str] = {}
         self.without_header: list[tuple[int, str]] = []                    # position and text of possible rows
         self.prose = False                                                 # whether a line is no possible row
+        self.after_blank = True                                            # whether the line before is blank, or text
+        self.text_at = -1                                                  # position of the last text after a table
 
     def block(self, block: bytes) -> None:
         "Parse a block of whole lines."
         lines, before = split_lines(block), self.account.position
+        blank = np.append(self.after_blank, lines.end <= lines.start)
         single, codes = lines.end > lines.start, np.full((2, len(lines.start)), -1, np.int32)
         headers, first = {}, set()
         if len(single) >= FEWEST_LINES:
@@ -276,6 +297,7 @@ class TextParser:
             first = {*rows.topic.tolist(), *rows.member.tolist()}
         for line in np.flatnonzero(single).tolist():
             text, self.account.position = text_of(block, lines, line), before + line + 1
+            self.after_blank = bool(blank[line]) or self.text_at == before + line
             if line in first:
                 codes[:, line] = self.tables.codes(parse_row(text, self.layout))
             elif line in headers:
@@ -286,7 +308,7 @@ class TextParser:
             self.account.rows += len(rows.position)
             self.tables.blocks.append(rows._replace(
                 topic=codes[0][rows.topic], member=codes[1][rows.member], position=rows.position + before + 1))
-        self.account.position = before + len(single)
+        self.account.position, self.after_blank = before + len(single), bool(blank[-1])
 
     def line(self, line: str) -> None:
         "Parse one line, the one at which `account` is."
@@ -323,7 +345,9 @@ class TextParser:
 
     def finish(self) -> None:
         "The source ends. If it has no header, all of its lines may be rows of one known layout."
-        rows = self.without_header
+        rows = [(position, GREP_PREFIX.sub("", line, count=1)) for position, line in self.without_header]
+        stripped = all(len(row) < len(line) for (_, row), (_, line) in zip(rows, self.without_header))
+        rows = rows if stripped else self.without_header
         layout = None if self.prose else layout_without_header([line for _, line in rows])
         if layout:
             self._begin(layout, rows[0][0])
@@ -333,6 +357,7 @@ class TextParser:
                 row = parse_row(line, self.layout)
                 self.tables.add(row, position)
                 self.tables.note(row.group, BY_FORM)
+                self.tables.note(row.group, WITHOUT_PREFIXES * stripped)
             else:
                 self.account.ignore("text", NO_HEADER.format(excerpt(line)), position)
         self.account.end_text()
@@ -354,6 +379,33 @@ class TextParser:
             self.tables.begin("state", self.place, self.account.position)
             self.tables.add(row, self.account.position)
 
+    def _is_damaged_row(self, line):
+        "Whether a line that looks like a prompt is a row of the current table: in its group, or with its cells."
+        if self.layout is None or self.layout.kind not in PARSED_KINDS:
+            return False
+        if "GROUP" in self.layout.columns and (len(self.tables.starts) - 1, line.split()[0]) in self.tables.outputs:
+            return True
+        try:
+            return bool(self.layout.cells(line))
+        except ValueError:
+            return False
+
+    def _is_prose(self, line):
+        "Whether a line below a header cannot be a row, not even a damaged one."
+        words, layout = line.split(), self.layout
+        if layout is None or layout.kind not in PARSED_KINDS or ROW_WITHOUT_HEADER.match(line) or not all(
+                map(str.isprintable, words)):
+            return False
+        table = len(self.tables.starts) - 1
+        output = self.tables.outputs.get((table, layout.group), -1)
+        if (table, words[0]) in self.tables.outputs or (output, words[0]) in self.tables.topics:
+            return False
+        if self.after_blank and "  " not in line.strip():
+            return True
+        cells = any(word.isdigit() or word == "-" for word in words) or len(words) >= len(layout.columns)
+        begun = any(line[start - 1:start + 1].strip() == line[start:start + 1] != "" for start in layout.starts[1:])
+        return not any(map(str.isalnum, line)) or len(words) > 1 and bool(layout.starts) and not (cells or begun)
+
     def _no_row(self, line, error):
         "Handle a line that is no row of the current table."
         layout, kind = layout_of(line), self.layout.kind if self.layout else "text"
@@ -361,14 +413,20 @@ class TextParser:
             self._summarize(*entry)
         elif layout:
             self.header(layout)
-        elif remark := remark_kind(line):
+        elif (remark := remark_kind(line)) and not (remark == "prompt" and self._is_damaged_row(line)):
             self.account.ignore(remark, excerpt(line, 200))
             if name := group_in_remark(line):
                 self.group, self.named_by = name, NAMED_BY_REMARK
+                if state := state_in_notice(line):
+                    self.tables.notices.append(StateNotice(name, state, self.place, self.account.position))
         elif kind in WHY_NOT_PARSED:
             self.account.ignore(kind, WHY_NOT_PARSED[kind])
+        elif self._is_prose(line):
+            self.text_at = self.account.position
+            self.account.ignore("text", f"text after a table: {excerpt(line)}")
         elif kind != "text":
             self.account.rows += 1
+            self.tables.damaged.add(len(self.tables.starts) - 1)
             self.account.reject(
                 self.account.position, error or f"a row must follow a whole header (got {excerpt(line)})")
         elif ROW_WITHOUT_HEADER.match(line):

@@ -4,10 +4,10 @@
 
 # %% auto #0
 __all__ = ['BLOCK_BYTES', 'FEWEST_LINES', 'LONGEST_NAMES', 'MOST_COLUMNS', 'LINE_PREFIXES', 'POSSIBLE_HEADER', 'HEADER_LINE',
-           'TIME_IN_NAME', 'FILE_ENDING', 'KIND_IN_NAME', 'IGNORED_KINDS', 'JSON_BEGINS', 'SnapshotError', 'NoText',
-           'Origin', 'without_prefixes', 'origins', 'time_in_name', 'instant', 'end_of', 'group_in_file_name',
-           'clusters_of', 'Place', 'origin_place', 'Reject', 'Ignored', 'weightiest', 'Account', 'begins_like_json',
-           'json_values']
+           'QUOTED_HEADER', 'QUOTES', 'QUOTED_LINE', 'TIME_IN_NAME', 'FILE_ENDING', 'KIND_IN_NAME', 'IGNORED_KINDS',
+           'JSON_BEGINS', 'SnapshotError', 'NoText', 'Origin', 'without_prefixes', 'unquoted', 'origins',
+           'time_in_name', 'instant', 'end_of', 'group_in_file_name', 'clusters_of', 'Place', 'origin_place', 'Reject',
+           'Ignored', 'weightiest', 'Account', 'begins_like_json', 'json_values']
 
 # %% ../../nbs/41_snapshot_sources.ipynb #13a1f0c4
 import codecs
@@ -86,20 +86,30 @@ def _utf8_parts(stream):
 
 # %% ../../nbs/41_snapshot_sources.ipynb #13a1e0a4
 LINE_PREFIXES = (
-    rb"(?:>[ ]?)+", rb"[\w.-]+ *\|[ ]?", rb"\[pod/[^\]\n]+\][ ]", rb"std(?:out|err) [FP][ ]",
-    rb"\[?\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d[\d.,]*(?:Z|[+-]\d\d:?\d\d)?\]?[ ]")
+    rb"(?:>[ ]?)++", rb"[\w.-]+ *\|[ ]?", rb"\[pod/[^\]\n]+\][ ]", rb"std(?:out|err) [FP][ ]",
+    rb"\[?\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d[\d.,]*(?:Z|[+-]\d\d:?\d\d)?\]?[ ]",
+    rb"[A-Z][a-z][a-z] [ \d]\d \d\d:\d\d:\d\d [\w.-]+ [\w./-]+(?:\[\d+\])?:[ ]",          # syslog
+    rb"[\w./-]+\.(?:txt|log|out):(?:\d+:)?", rb"\d+:")                                     # grep -H, grep -n
 POSSIBLE_HEADER = re.compile(rb"GROUP[ ,]|TOPIC |CONSUMER-ID|COORDINATOR ")
 HEADER_LINE = re.compile(
     rb"[ \t]*((?:" + rb"|".join(LINE_PREFIXES) + rb")*)(?:" + POSSIBLE_HEADER.pattern + rb")")
 
 
+def _first_line(block, part, whole):
+    "Where the first line begins that contains `part` and matches `whole`, and the match; -1 and None without one."
+    end = 0
+    while found := part.search(block, end):
+        start = block.rfind(b"\n", end, found.start()) + 1 or end
+        if match := whole.match(block, start):
+            return start, match
+        end = block.find(b"\n", found.end()) + 1 or len(block)
+    return -1, None
+
+
 def _first_header(block):
     "Where the line of the first header begins, and what precedes the header; -1 if there is none."
-    for found in POSSIBLE_HEADER.finditer(block):
-        start = block.rfind(b"\n", 0, found.start()) + 1
-        if header := HEADER_LINE.match(block, start):
-            return start, header[1]
-    return -1, b""
+    start, header = _first_line(block, POSSIBLE_HEADER, HEADER_LINE)
+    return start, header[1] if header else b""
 
 
 def _prefix_pattern(prefix):
@@ -126,6 +136,22 @@ def without_prefixes(blocks: Iterable[bytes]) -> Iterator[bytes]:
         if start >= 0:
             break
     yield from blocks
+
+# %% ../../nbs/41_snapshot_sources.ipynb #e7efc320
+QUOTED_HEADER = re.compile(rb">[ ]?(?:" + POSSIBLE_HEADER.pattern + rb")")
+QUOTES = re.compile(rb"^[ \t]*(?:>[ ]?)++", re.M)
+QUOTED_LINE = re.compile(QUOTES.pattern + rb"(?:" + POSSIBLE_HEADER.pattern + rb")", re.M)
+
+
+def unquoted(blocks: Iterable[bytes]) -> Iterator[bytes]:
+    "The blocks without `>` at the beginning of their lines, from the first quoted header on."
+    quoted = False
+    for block in blocks:
+        start = 0
+        if b">" in block and not quoted:
+            start, _ = _first_line(block, QUOTED_HEADER, QUOTED_LINE)
+            quoted = start >= 0
+        yield block[:start] + QUOTES.sub(b"", block[start:]) if quoted and b">" in block else block
 
 # %% ../../nbs/41_snapshot_sources.ipynb #13a1f0cc
 def _files_in(folder):
@@ -225,7 +251,7 @@ def clusters_of(found: list[Origin], cluster: str | None) -> dict[str, str]:
     return {folder: names[base] if count[names[base]] == 1 else base for folder, base in named_after.items()}
 
 # %% ../../nbs/41_snapshot_sources.ipynb #13a1e0aa
-KIND_IN_NAME = re.compile(r"(?:^|[._-])(?:describe|offsets|members|state|verbose|output)(?=[._-]|$)", re.I)
+KIND_IN_NAME = re.compile(r"(?:^|[._-])(?:describe|offsets|members|state|verbose|output|err|stderr)(?=[._-]|$)", re.I)
 
 
 class Place(NamedTuple):
@@ -266,7 +292,7 @@ class Ignored(NamedTuple):
 # %% ../../nbs/41_snapshot_sources.ipynb #13a1e0ad
 IGNORED_KINDS = (
     "error", "share", "list", "other", "json", "parquet", "binary", "unreadable", "notice", "header", "text", "prompt",
-    "log", "empty")
+    "log", "empty", "moment")
 
 
 def weightiest(ignored: Iterable[Ignored]) -> Ignored:
@@ -318,6 +344,13 @@ class Account:
         entry = self._ignored[-1].get(kind, new)
         first = new if line < entry.position else entry
         self._ignored[-1][kind] = first._replace(lines=entry.lines + 1)
+
+    def only_error(self) -> list[tuple[int, str]]:
+        "Position and text of the error that the current source is, if it is nothing else."
+        found = self._ignored[-1]
+        if "error" not in found or {*found} - {"error", "log", "prompt", "text"}:
+            return []
+        return [(self._starts[-1] + found["error"].position, found["error"].reason)]
 
     def end_text(self) -> None:
         "The current source ends, a text. Its only header may have no rows."

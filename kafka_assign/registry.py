@@ -9,6 +9,7 @@ __all__ = ['SHIPPED_CLASSES', 'BUILT_IN', 'ENTRY_POINTS', 'BROKER_PACKAGE', 'OF_
 
 # %% ../nbs/20_registry.ipynb #780d05aa
 import inspect
+import sys
 from collections.abc import Callable, Collection, Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
@@ -67,6 +68,17 @@ class Strategy:
         "Its name with its options, as it can be typed."
         options = ",".join(f"{name}={value}" for name, value in self.options.items())
         return f"{self.name}:{options}" if options else self.name
+
+    @property
+    def place(self) -> str | None:
+        "`package.module:function` and options, by which other processes find it; or None."
+        module = getattr(self.function, "__module__", None)
+        name = getattr(self.function, "__qualname__", "")
+        there = getattr(sys.modules.get(module), name, None)
+        found = getattr(there, "strategy", None) or there
+        if module == "__main__" or getattr(found, "function", found) is not self.function:
+            return None
+        return f"{module}:{name}{self.label[len(self.name):]}"
 
     def with_options(self, options: Mapping) -> "Strategy":
         "The strategy with `options` bound; raises `StrategyError` for one that it does not have."

@@ -11,8 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kafka_assign import (
-    Assignment, Group, Member, StrategyError, assign, assign_many, check_strategy, compare, describe, explain, plot,
-    strategies, strategy)
+    Assignment, Group, GroupError, Member, StrategyError, assign, assign_many, check_strategy, compare, describe,
+    explain, plot, strategies, strategy)
 from kafka_assign.document import group_from_document, group_to_document
 from kafka_assign.fleet.codec import group_from_row, row_from_group
 from kafka_assign.registry import resolve
@@ -65,6 +65,23 @@ def test_a_strategy_that_answers_by_name_can_conform():
     assert forgetful.broken == ["each-partition-once"]
 
 
+def test_the_index_of_a_series_says_which_partition_an_entry_is_for():
+    lag = {"clicks": pd.Series([30, 20, 10, 0], index=[3, 2, 1, 0])}
+    assert Group({"clicks": 4}, MEMBERS | {"a": []}, lag=lag).lag.tolist() == [0, 10, 20, 30]
+    frame = pd.DataFrame({"topic": ["clicks", "views", "clicks"], "partition": [1, 0, 0], "lag": [6, 7, 5]})
+    by_topic = {topic: rows.set_index("partition").lag for topic, rows in frame.groupby("topic")}
+    assert Group(TOPICS, MEMBERS, lag=by_topic).lag.tolist() == [5, 6, 7]
+    for name in ("committed", "begin", "end"):
+        given_offsets = {"committed": {("clicks", 0): 1}} | {name: by_topic}
+        assert getattr(Group(TOPICS, MEMBERS, **given_offsets).offsets, name).tolist() == [5, 6, 7]
+
+
+@pytest.mark.parametrize("reset", ["latest", "Latest", "EARLIEST", "none"])
+def test_reset_is_one_of_the_words_of_kafka_in_any_case(reset):
+    group = Group({"t": 1}, {}, end={"t": [9]}, begin={"t": [2]}, reset=reset)
+    assert group.lag.tolist() == [0 if reset.lower() == "latest" else 7]
+
+
 def test_one_strategy_needs_no_list():
     for one in ("range", to_the_first, resolve("range")):
         assert len(compare(GROUP, one).rows) == 1
@@ -72,7 +89,7 @@ def test_one_strategy_needs_no_list():
 
 # --- what is said of what does not work --------------------------------------------------------------------------
 
-DOCUMENT = group_to_document(GROUP)
+DOCUMENT, OFFSETS = group_to_document(GROUP), group_to_document(GROUP.replace(end={"views": [5]}))
 WRONG = [
     (lambda: assign("range", GROUP), "group must be a Group, as in assign(group, strategy) (got 'range')"),
     (lambda: assign(DOCUMENT, "range"), "group must be a Group (got a document, of which "
@@ -97,7 +114,21 @@ WRONG = [
     (lambda: Assignment(GROUP, {m: [("clicks", 0)] for m in "ab"}), "must have one owner (got clicks-0 on a and b)"),
     (lambda: assign(GROUP, lambda group: {"c": []}), "strategy '<lambda>': an owner must be a member of the group"),
     (lambda: Group(["clicks"], MEMBERS), "topics must be a mapping of names to numbers of partitions (got ['clicks'])"),
-    (lambda: Group(MEMBERS, TOPICS), "topics of member clicks must be a collection of names (got 2)"),
+    (lambda: Group(MEMBERS, TOPICS), "topics of member clicks must be a collection of names, as in Group(topics, memb"),
+    (lambda: Group({"": 3}, {}), "a topic must have a name (got '')"),
+    (lambda: Group(TOPICS, MEMBERS, {("clicks", 0): "a"}), "owned must map member ids to partitions (got a key ('clic"),
+    (lambda: Group(TOPICS, MEMBERS, pd.Series({("clicks", 0): "a"})), "member ids to partitions (got a key ('clicks',"),
+    (lambda: Group(TOPICS, MEMBERS, reset="newest"), "reset must be latest, earliest or none (got 'newest')"),
+    (lambda: Group(TOPICS, MEMBERS, end={"views": [1]}, reset=""), "reset must be latest, earliest or none (got '')"),
+    (lambda: group_from_document({**OFFSETS, "reset": "newest"}), "reset must be latest, earliest or none (got 'new"),
+    (lambda: Group(TOPICS, MEMBERS, lag={"clicks": 5}), "lag of clicks must have an entry for each of 2 partitions (got "
+                                                        "the number 5)"),
+    (lambda: Group(TOPICS, MEMBERS, lag={("clicks", 1): 1.0}), "lag of clicks-1 must be whole numbers of 64 bits, -1 "),
+    (lambda: Group(TOPICS, MEMBERS, lag={"clicks": pd.Series([5, 6], [1, 2])}), "lag of clicks must have an entry for"),
+    (lambda: Group(TOPICS, MEMBERS, lag={"clicks": pd.Series([5, 6], [1, 1])}), "names must differ (got [1, 1])"),
+    (lambda: Group(TOPICS, MEMBERS, lag={"clicks": pd.Series([5, None])}), "lag of clicks must be whole numbers of 64"),
+    (lambda: Group.from_arrays("op", [1, 1], ["a"], [[1, 1]]), "topics must be a list of names (got 'op')"),
+    (lambda: Group.from_arrays(["o"], [1], "ab", [[1], [1]]), "member ids must be a list of names (got 'ab')"),
     (lambda: Group(pd.Series([1, 2], ["t", "t"]), {}), "names must differ (got ['t', 't'])"),
     (lambda: Group(pd.DataFrame({"t": [1]}), {}), "partitions of topic t must be a number from 0 on (got 0    1"),
     (lambda: Group(TOPICS, MEMBERS, [("clicks", 0)]), "owned must be a mapping of member ids to partitions"),
@@ -114,6 +145,26 @@ def test_what_was_expected_is_said_in_a_line(call, words):
     with pytest.raises(ValueError) as error:
         call()
     assert words in str(error.value) and "\n" not in str(error.value)
+
+
+NAN = float("nan")
+ODD_MATRICES = [
+    [["yes", "no"]], [["o", "p"]], [[2, -1]], [[.5, 1]], [[True, None]], [[NAN, 1]], [[1, pd.NA]],
+    pd.DataFrame([[True, False]], ["a"], ["clicks", "views"]).reindex(["b"]), [[{}, 1]]]
+
+
+@pytest.mark.parametrize("matrix", ODD_MATRICES, ids=repr)
+def test_a_matrix_of_subscriptions_says_yes_or_no(matrix):
+    with pytest.raises(GroupError, match="^subscriptions must be True or False, or 1 or 0"):
+        Group.from_arrays(["clicks", "views"], [2, 1], ["a"], matrix)
+
+
+@pytest.mark.parametrize("matrix", [
+    [[True, False]], [[1, 0]], [[1.0, 0.0]], np.array([[True, 0]], object), np.array([[1, 0]], np.uint8),
+    pd.DataFrame([[1, 0]], dtype="Int64")], ids=repr)
+def test_a_matrix_may_be_of_any_type_that_does(matrix):
+    group = Group.from_arrays(["clicks", "views"], [2, 1], ["a"], matrix)
+    assert group.details[0].topics == ("clicks",)
 
 
 # --- registering -------------------------------------------------------------------------------------------------

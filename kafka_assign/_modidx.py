@@ -1157,6 +1157,7 @@ d = { 'settings': {'branch': 'main', 'doc_baseurl': '', 'doc_host': '', 'git_url
                                        'kafka_assign.registry._find_by_class': ('registry.html#_find_by_class', 'kafka_assign/registry.py'),
                                        'kafka_assign.registry._is_taken': ('registry.html#_is_taken', 'kafka_assign/registry.py'),
                                        'kafka_assign.registry._load': ('registry.html#_load', 'kafka_assign/registry.py'),
+                                       'kafka_assign.registry._must_be': ('registry.html#_must_be', 'kafka_assign/registry.py'),
                                        'kafka_assign.registry._value': ('registry.html#_value', 'kafka_assign/registry.py'),
                                        'kafka_assign.registry._with_class': ('registry.html#_with_class', 'kafka_assign/registry.py'),
                                        'kafka_assign.registry.assign': ('registry.html#assign', 'kafka_assign/registry.py'),

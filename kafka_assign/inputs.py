@@ -253,8 +253,7 @@ def checked_counts(topics: Mapping[str, int]) -> dict[str, int]:
     "Numbers of partitions by topic, as plain names and numbers."
     counts = {}
     for name, count in checked_mapping(topics, "topics", "names to numbers of partitions").items():
-        if not (name := checked_name(name, "a topic")):
-            raise GroupError("a topic must have a name (got '')")
+        name = checked_name(name, "a topic")
         if not is_number(count) or not 0 <= count < 2**31:
             raise GroupError(
                 f"partitions of topic {shown(name)} must be a number from 0 on (got {brief(count)})")

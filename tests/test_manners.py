@@ -98,7 +98,8 @@ WRONG = [
     (lambda: assign(GROUP, GROUP), "strategy must be a name, a function or a Strategy (got <Group"),
     (lambda: assign(GROUP, ["range"]), "strategy must be a name, a function or a Strategy (got ['range'])"),
     (lambda: assign_many("range", [GROUP]), "group must be a Group, as in assign_many(groups, strategy) (got 'r')"),
-    (lambda: assign_many(GROUP, "range"), "groups must be an Iterable, as in assign_many(groups, strategy) (got <Gro"),
+    (lambda: assign_many(GROUP, "range"), "groups must be several: for a single group, use assign (got <Group"),
+    (lambda: assign_many(7, "range"), "groups must be an Iterable, as in assign_many(groups, strategy) (got 7)"),
     (lambda: compare("range", GROUP), "group must be a Group, as in compare(group, strategies) (got 'range')"),
     (lambda: compare(GROUP, 7), "strategies must be an Iterable, as in compare(group, strategies) (got 7)"),
     (lambda: compare(GROUP, [7]), "strategy must be a name, a function or a Strategy (got 7)"),
@@ -115,14 +116,13 @@ WRONG = [
     (lambda: assign(GROUP, lambda group: {"c": []}), "strategy '<lambda>': an owner must be a member of the group"),
     (lambda: Group(["clicks"], MEMBERS), "topics must be a mapping of names to numbers of partitions (got ['clicks'])"),
     (lambda: Group(MEMBERS, TOPICS), "topics of member clicks must be a collection of names, as in Group(topics, memb"),
-    (lambda: Group({"": 3}, {}), "a topic must have a name (got '')"),
     (lambda: Group(TOPICS, MEMBERS, {("clicks", 0): "a"}), "owned must map member ids to partitions (got a key ('clic"),
     (lambda: Group(TOPICS, MEMBERS, pd.Series({("clicks", 0): "a"})), "member ids to partitions (got a key ('clicks',"),
     (lambda: Group(TOPICS, MEMBERS, reset="newest"), "reset must be latest, earliest or none (got 'newest')"),
     (lambda: Group(TOPICS, MEMBERS, end={"views": [1]}, reset=""), "reset must be latest, earliest or none (got '')"),
     (lambda: group_from_document({**OFFSETS, "reset": "newest"}), "reset must be latest, earliest or none (got 'new"),
-    (lambda: Group(TOPICS, MEMBERS, lag={"clicks": 5}), "lag of clicks must have an entry for each of 2 partitions (got "
-                                                        "the number 5)"),
+    (lambda: Group(TOPICS, MEMBERS, lag={"clicks": 5}), "lag of clicks must have an entry for each of 2 partitions "
+                                                        "(got the number 5)"),
     (lambda: Group(TOPICS, MEMBERS, lag={("clicks", 1): 1.0}), "lag of clicks-1 must be whole numbers of 64 bits, -1 "),
     (lambda: Group(TOPICS, MEMBERS, lag={"clicks": pd.Series([5, 6], [1, 2])}), "lag of clicks must have an entry for"),
     (lambda: Group(TOPICS, MEMBERS, lag={"clicks": pd.Series([5, 6], [1, 1])}), "names must differ (got [1, 1])"),
@@ -135,6 +135,16 @@ WRONG = [
     (lambda: Group(TOPICS, MEMBERS, {"a": {"clicks": 0}}), "owned of member a must be pairs (topic, partition), or"),
     (lambda: Group(TOPICS, MEMBERS, {"c": ["clicks"]}), "owned of member c must be pairs (topic, partition), or"),
     (lambda: Group(TOPICS, MEMBERS, {"c": [("clicks", "0")]}), "owned by member c must be a whole number (got '0')"),
+    (lambda: strategy("zz bad:name"), "the name of a strategy must be letters, digits, -, _ and . (got 'zz bad:name')"),
+    (lambda: strategy("a:b"), "(got 'a:b')"), (lambda: strategy(""), "(got '')"), (lambda: strategy("a b"), "(got 'a "),
+    (lambda: strategy("RangeAssignor")(to_the_first), "(got 'RangeAssignor', which is another strategy)"),
+    (lambda: strategy("org.LagBasedAssignor")(to_the_first), "(got 'org.LagBasedAssignor', which is another strategy)"),
+    (lambda: strategy("cooperative-sticky")(to_the_first), "(got 'cooperative-sticky', which is another strategy)"),
+    (lambda: strategy("q4")(3), "strategy 'q4' must be a function (got 3)"),
+    (lambda: strategy("q3", option=1), "fields of strategy 'q3' must be fields of Strategy (got 'option'); did you me"),
+    (lambda: assign(GROUP, "./mystrat:warm"), "must be named package.module:function (got './mystrat:warm')"),
+    (lambda: assign(GROUP, "mystrat.py:warm"), "must be named package.module:function (got 'mystrat.py:warm')"),
+    (lambda: assign(GROUP, f"{__name__}:to_the_fist"), "no 'to_the_fist'; did you mean 'to_the_first'?"),
     (lambda: strategy(to_the_first), '@strategy("my-strategy") (got to_the_first)'),
     (lambda: strategy("range")(to_the_first), "with replace=True (got 'range', which is another strategy)"),
 ]
@@ -191,6 +201,30 @@ def test_a_function_may_be_registered_again_and_no_other(registered):
     assert not hasattr(to_the_first, "strategy") and "deal" in registered["mine"].function.__qualname__
     define("range", replace=True)
     assert assign(GROUP, "range").owner.tolist() == [0, 0, 0] and list(strategies()).count("range") == 1
+
+
+def warm(group, spare: int = 0, share: "float" = 1, firmly: bool = False, limit: int = None, name: str = ""):
+    return to_the_first(group)
+
+
+@pytest.mark.parametrize("option, must", [
+    ("spare=x", "spare of strategy 'test_manners:warm' must be a whole number (got 'x')"), ("spare=1.5", "(got 1.5)"),
+    ("spare=true", "(got True)"), ("share=x", "share of strategy 'test_manners:warm' must be a number (got 'x')"),
+    ("firmly=1", "must be true or false (got 1)"), ("spare=none", "(got None)")])
+def test_an_option_is_what_its_annotation_says(option, must):
+    with pytest.raises(StrategyError) as error:
+        resolve(f"{__name__}:warm:{option}")
+    assert str(error.value).startswith("option ") and must in str(error.value)
+
+
+def test_options_that_fit_are_accepted():
+    assert resolve(f"{__name__}:warm:spare=2,share=3,firmly=false,limit=none,name=x").options["share"] == 3
+    assert resolve(warm, spare=np.int64(2), share=.5).options["share"] == .5
+
+
+def test_a_strategy_without_a_docstring_is_listed(registered):
+    define("silent")
+    assert strategies()["silent"] == "no description"
 
 
 # --- where a strategy raised -------------------------------------------------------------------------------------

@@ -34,10 +34,11 @@ def owned(group: Group) -> list[TopicPartition]:
 
 def members(source: str) -> list[Member]:
     try:
-        both: dict[str, Assignment] | list[Assignment] = assign_many(read_groups(source), "range")
+        by_name: dict[str, Assignment] = assign_many(read_groups(source), "range")
+        listed: list[Assignment] = assign_many(list(read_groups(source).values()), "range")
     except (GroupError, AssignmentError, StrategyError) as error:
         raise SystemExit(str(error))
-    print(both)
+    print(by_name, listed)
     return [member for group in read_groups(source).values() for member in group.details]
 '''
 MISTAKES = '''

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from kafka_assign import (
     Assignment, Group, GroupError, Member, StrategyError, assign, assign_many, check_strategy, compare, describe,
-    explain, plot, strategies, strategy)
+    explain, plot, proof_of, strategies, strategy)
 from kafka_assign.document import group_from_document, group_to_document
 from kafka_assign.fleet.codec import group_from_row, row_from_group
 from kafka_assign.registry import resolve
@@ -135,6 +135,10 @@ WRONG = [
     (lambda: Group(TOPICS, MEMBERS, {"a": {"clicks": 0}}), "owned of member a must be pairs (topic, partition), or"),
     (lambda: Group(TOPICS, MEMBERS, {"c": ["clicks"]}), "owned of member c must be pairs (topic, partition), or"),
     (lambda: Group(TOPICS, MEMBERS, {"c": [("clicks", "0")]}), "owned by member c must be a whole number (got '0')"),
+    (lambda: RANGE.owner_for(["click"], ["a"]), "topics must belong to the group (got 'click'); did you mean 'clicks'"),
+    (lambda: RANGE.owner_for(["clicks"], ["c"]), "members must belong to the group (got 'c')"),
+    (lambda: proof_of(GROUP), "assignment must be an Assignment, as in proof_of(assign(group, strategy)) (got <Group"),
+    (lambda: compare(GROUP, ["range"], before="x"), "before must be a Group, as in compare(group, strategies, bef"),
     (lambda: strategy("zz bad:name"), "the name of a strategy must be letters, digits, -, _ and . (got 'zz bad:name')"),
     (lambda: strategy("a:b"), "(got 'a:b')"), (lambda: strategy(""), "(got '')"), (lambda: strategy("a b"), "(got 'a "),
     (lambda: strategy("RangeAssignor")(to_the_first), "(got 'RangeAssignor', which is another strategy)"),
@@ -225,6 +229,25 @@ def test_options_that_fit_are_accepted():
 def test_a_strategy_without_a_docstring_is_listed(registered):
     define("silent")
     assert strategies()["silent"] == "no description"
+
+
+def test_a_registered_strategy_that_fails_stops_only_those_who_named_it(registered):
+    @strategy("needs-lag")
+    def needs_lag(group):
+        raise KeyError("lag")
+    comparison = compare(GROUP)
+    assert {"range", "sticky"} <= comparison.assignments.keys() and "needs-lag" not in comparison.assignments
+    [note] = comparison.notes
+    assert note.startswith("needs-lag has no row: strategy 'needs-lag' must not raise (got KeyError: 'lag' in ")
+    assert note in comparison._repr_html_().replace("&#x27;", "'")
+    with pytest.raises(StrategyError, match="strategy 'needs-lag' must not raise"):
+        compare(GROUP, ["needs-lag", "range"])
+    runs_it = GROUP.replace(strategy="needs-lag")
+    assert list(compare(runs_it, "range").assignments) == ["range"] and len(compare(runs_it, "range").notes) == 1
+    failed = []
+    comparison = compare(runs_it, ["needs-lag", "range"], on_failure=lambda *what: failed.append(what))
+    assert list(comparison.assignments) == ["range"] and comparison.notes == []
+    assert [(one.name, type(error)) for one, error in failed] == [("needs-lag", StrategyError)]
 
 
 # --- where a strategy raised -------------------------------------------------------------------------------------

@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise, repeat
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -18,9 +19,12 @@ from .columns import Columns, positions_by_number, read_only
 from .build import GroupError
 from .group import SHOWN_MEMBERS, Group
 from .inputs import owners_by_name, take_by_topic
-from .members import TopicPartition
+from .members import TopicPartition, known_name
 from .names import checked_kind, counted, foreign_code, quoted, shown
 from .tables import Table
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 # %% ../nbs/14_assignment.ipynb #bd608214
 SUMMARY_KEYS = ("strategy", *metrics.FIGURE_MEANINGS, "inferred")
@@ -48,7 +52,7 @@ def checked_owners(columns: Columns, owner: Sequence[int]) -> np.ndarray:
 NAMED_AT_ONCE = 1 << 14      # partitions; what `to_dict` makes of them fits in a cache
 
 # %% ../nbs/14_assignment.ipynb #2057f340
-@dataclass(frozen=True, eq=False, repr=False)
+@dataclass(frozen=True, eq=False, init=False, repr=False)
 class Assignment(Mapping):
     """Who owns which partition of a group: a mapping from member id to partitions.
 
@@ -59,12 +63,12 @@ class Assignment(Mapping):
     """
 
     group: Group
-    owner: Sequence[int] | Mapping
-    strategy: str = ""
-    prove: Callable | None = None
+    owner: np.ndarray  # int32
+    strategy: str
+    prove: Callable | None
 
-    def __post_init__(self):
-        group, owner = self.group, self.owner
+    def __init__(self, group: Group, owner: np.ndarray | Sequence[int] | Mapping,
+                 strategy: str = "", prove: Callable | None = None):
         checked_kind(group, Group, "group", "Assignment(group, owner)", AssignmentError)
         if isinstance(owner, Mapping):
             try:
@@ -73,7 +77,8 @@ class Assignment(Mapping):
             except GroupError as error:
                 raise AssignmentError(str(error)) from None
         owner = checked_owners(group.columns, owner)
-        object.__setattr__(self, "owner", read_only(owner))
+        vars(self).update(                          # frozen: no attribute can be set
+            group=group, owner=read_only(owner), strategy=strategy, prove=prove)
 
     @classmethod
     def current(cls, group: Group) -> "Assignment":
@@ -136,12 +141,17 @@ class Assignment(Mapping):
 
     def owner_for(self, topics: Sequence[str], members: Sequence[str]) -> np.ndarray:
         "The owner column with `topics` and `members` in the caller's order."
+        for names, known, what in [(topics, self.group.index, "topics"),
+                                   (members, self._member_index, "members")]:
+            for name in names:
+                if name not in known:
+                    known_name(name, known, what, "belong to the group")
         order = np.array([self.group.index[name] for name in topics], np.int64)
         place = np.full(len(self.group.members) + 1, -1, np.int32)
         place[[self._member_index[name] for name in members]] = np.arange(len(members))
         return place[self.owner[take_by_topic(self.group.partitions, order)]]
 
-    def to_frame(self):
+    def to_frame(self) -> "pd.DataFrame":
         "A pandas frame: a row per partition with topic, number, member and previous."
         import pandas as pd
         columns = self.group.columns
@@ -154,17 +164,25 @@ class Assignment(Mapping):
     def _moves(self):
         return metrics.move_masks(self.group.columns, self.owner)
 
-    kept = property(
-        lambda self: self._moves["kept"],
-        doc="Mask over partitions: still with the valid previous owner.")
-    moved = property(
-        lambda self: self._moves["moved"],
-        doc="Mask over partitions: had a valid previous owner, has another owner now.")
-    placed = property(
-        lambda self: self._moves["placed"],
-        doc="Mask over partitions: had no valid previous owner, and has an owner now.")
-    unassigned = property(
-        lambda self: self.owner < 0, doc="Mask over partitions: has no owner.")
+    @property
+    def kept(self) -> np.ndarray:
+        "Mask over partitions: still with the valid previous owner."
+        return self._moves["kept"]
+
+    @property
+    def moved(self) -> np.ndarray:
+        "Mask over partitions: had a valid previous owner, has another owner now."
+        return self._moves["moved"]
+
+    @property
+    def placed(self) -> np.ndarray:
+        "Mask over partitions: had no valid previous owner, and has an owner now."
+        return self._moves["placed"]
+
+    @property
+    def unassigned(self) -> np.ndarray:
+        "Mask over partitions: has no owner."
+        return self.owner < 0
 
     @cached_property
     def loads(self) -> np.ndarray:

@@ -12,10 +12,11 @@ from html import escape
 from textwrap import fill
 
 from .assignment import SUMMARY_KEYS, Assignment
+from .build import GroupError
 from .group import Group
 from .names import checked_kind
 from .registry import (
-    Strategy, StrategyError, checked_group, resolve, running_strategy, usual_strategies)
+    BUILT_IN, Strategy, StrategyError, checked_group, resolve, running_strategy, usual_strategies)
 from .tables import Table
 
 # %% ../nbs/21_comparison.ipynb #0468aeb7
@@ -90,20 +91,25 @@ NO_OWNERS = ("owners are unknown, so no moves are shown: add the output of --des
 
 
 def compare(group: Group, strategies: Iterable[str | Strategy | Callable] | None = None, *,
-            before: Group | None = None) -> Comparison:
+            before: Group | None = None,
+            on_failure: Callable[[Strategy, ValueError], None] | None = None) -> Comparison:
     """What each of `strategies` (by default the usual ones) would do to a group.
 
     The strategy that the group runs is added if it is known. `before`: the group as it is, to be
-    shown beside, if `group` is that group after some changes.
+    shown beside, if `group` is that group after some changes. `on_failure` is called with each
+    strategy that fails and its error, and the others are compared. Without it the error is
+    raised, or is a note if nobody named the strategy and it is not of this package.
     """
     call = "compare(group, strategies)"
     checked_group(group, call)
-    if strategies is None:
-        strategies = usual_strategies()
-    elif isinstance(strategies, (str, Strategy)) or callable(strategies):
+    if before is not None:
+        checked_kind(before, Group, "before", f"{call[:-1]}, before=group)", GroupError)
+    if isinstance(strategies, (str, Strategy)) or callable(strategies):
         strategies = [strategies]
-    checked_kind(strategies, Iterable, "strategies", call, StrategyError)
-    chosen, notes, running = [resolve(one) for one in strategies], [], None
+    named = usual_strategies() if strategies is None else strategies
+    checked_kind(named, Iterable, "strategies", call, StrategyError)
+    chosen, notes, running = [resolve(one) for one in named], [], None
+    unnamed = [one for one in chosen if strategies is None and one.name not in BUILT_IN]
     if group.counted is not None and not group.columns.size:
         return Comparison(group, {}, before, notes=[NO_TOPICS])
     if group.counted is not None:
@@ -112,11 +118,29 @@ def compare(group: Group, strategies: Iterable[str | Strategy | Callable] | None
         now = running_strategy(group)
         if now.label not in [one.label for one in chosen]:
             chosen.insert(0, now)
+            unnamed += [now] if now.name not in BUILT_IN else []
         running = now.label
     except StrategyError as error:
         notes += [str(error)] if group.strategy else []
-    answers = {label: one.run(group) for label, one in _labeled(chosen)}
-    return Comparison(group, answers, before, running, notes)
+    def failed(one, error):
+        if on_failure is not None:
+            on_failure(one, error)
+        elif one in unnamed:
+            notes.append(f"{one.label} has no row: {error}")
+        else:
+            raise error
+    return Comparison(group, _answers(group, chosen, failed), before, running, notes)
+
+
+def _answers(group, strategies, failed):
+    "Assignments by label; `failed` is called with a strategy that fails and its error."
+    answers = {}
+    for label, one in _labeled(strategies):
+        try:
+            answers[label] = one.run(group)
+        except ValueError as error:
+            failed(one, error)
+    return answers
 
 
 def _labeled(chosen):

@@ -85,7 +85,8 @@ def _checked_topics(topics, member):
             raise TypeError
         topics = tuple(topics)
     except TypeError:
-        raise GroupError(f"topics of member {shown(member)} must be a collection of names "
+        swapped = ", as in Group(topics, members)" if is_number(topics) else ""
+        raise GroupError(f"topics of member {shown(member)} must be a collection of names{swapped} "
                          f"(got {topics!r})") from None
     try:
         plain = _plain_topics(topics)
@@ -188,6 +189,9 @@ def listed_members(members: Mapping | Iterable, owned: Mapping | None = None) ->
     if not isinstance(members := as_mapping(members), Iterable):
         raise GroupError(f"{must} (got {brief(members)})")
     owned = checked_mapping({} if owned is None else owned, "owned", "member ids to partitions")
+    for name in owned:
+        if not isinstance(name, str):
+            raise GroupError(f"owned must map member ids to partitions (got a key {name!r})")
     made, before, checked = [], None, None
     for given in members.items() if isinstance(members, Mapping) else members:
         if isinstance(given, Member):

@@ -3,6 +3,7 @@
 import os
 import subprocess
 import sys
+import unittest
 from pathlib import Path
 
 import pytest
@@ -58,6 +59,73 @@ def test_the_suite_runs_under_pytest_on_a_strategy_of_ones_own(strategy, passed)
     done = subprocess.run([sys.executable, *words], env=environment, cwd=HERE, capture_output=True, text=True)
     assert (done.returncode == 0) is passed, done.stdout + done.stderr
     assert f"{'9 passed' if passed else '1 failed, 8 passed'}" in done.stdout
+
+
+SEEDED = '''
+from kafka_assign import strategy
+
+
+@strategy("seeded")
+def seeded(group):
+    names = {member: place for place, member in enumerate(group.members)}
+    first = [next(iter({group.members[place] for place in group.subscribers(topic)}), None) for topic in group.topics]
+    return [names.get(first[topic], -1) for topic in group.columns.topic_of.tolist()]
+'''
+
+
+def test_a_decorated_strategy_of_the_current_folder_is_tested_with_other_hash_seeds(tmp_path):
+    (tmp_path / "seedok.py").write_text(SEEDED)
+    (tmp_path / "json.py").write_text("raise SystemExit('a module of the user hides one of Python')\n")
+    code = ("import json, sys; sys.path.insert(0, ''); from kafka_assign import check_strategy; "
+            "print(check_strategy('seedok:seeded', ['any-hash-seed']))")
+    done = subprocess.run([sys.executable, "-P", "-c", code], cwd=tmp_path, capture_output=True, text=True)
+    assert "another hash seed (PYTHONHASHSEED) changes the answer" in done.stdout, done.stderr
+
+
+def test_what_cannot_be_imported_has_no_place():
+    assert resolve("range").place == "kafka_assign.assignors.baselines:range_assign"
+    assert resolve("broken:swapped", which=2).place == "broken:swapped:which=2"
+    assert Strategy("other name", right).place == "broken:right"
+    assert Strategy("local", lambda group: right(group)).place is None
+    assert Strategy("hides", resolve).place == "kafka_assign.registry:resolve"
+
+
+def raises_always(group):
+    raise KeyError("nothing")
+
+
+@pytest.mark.parametrize("promise", set(conformance.PROMISES) - {"odd-inputs", "any-hash-seed"})
+def test_a_promise_is_not_kept_by_raising(promise):
+    report = conformance.check_strategy(raises_always, [promise])
+    assert report.found == {promise: "not checked: it raised on every group"} and report.broken == []
+    assert "conforms" not in str(report) and "kept" not in str(report)
+    report = conformance.check_strategy(named(BROKEN["odd-inputs"]), [promise])
+    assert report.found[promise].startswith("not checked on ") and "kept" not in str(report)
+
+
+def test_what_is_not_checked_is_skipped_under_pytest():
+    for strategy in (raises_always, named(raises_always)):
+        with pytest.raises(unittest.SkipTest, match="raised on every group"):
+            conformance.test_conformance(strategy, "any-order")
+    with pytest.raises(unittest.SkipTest, match="no other process could import"):
+        conformance.test_conformance(lambda group: right(group), "any-hash-seed")
+    with pytest.raises(AssertionError, match="however odd, makes it raise: .*KeyError"):
+        conformance.test_conformance(raises_always, "odd-inputs")
+
+
+@pytest.mark.parametrize("promises, words", [
+    ([], r"\(got none\)"), (["any_order"], "got 'any_order'.; did you mean 'any-order'"), ("any", "got 'any'"),
+    ([7], "got '7'")])
+def test_promises_must_be_known(promises, words):
+    with pytest.raises(StrategyError, match=words):
+        conformance.check_strategy("range", promises)
+
+
+def test_promises_that_are_not_made_must_be_known():
+    with pytest.raises(StrategyError, match="strategy 'mine' must be .*nobody_idle'.; did you mean 'nobody-idle'"):
+        conformance.check_strategy(Strategy("mine", right, without=["nobody_idle"]), ["any-order"])
+    report = conformance.check_strategy(Strategy("mine", right, without="any-order"), "any-order")
+    assert report.found == {"any-order": "not promised"}
 
 
 # --- claims that are not decoded yet --------------------------------------------------------------------------------

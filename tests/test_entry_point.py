@@ -8,14 +8,13 @@ import sys
 import pytest
 
 STRATEGY = '''
-import numpy as np
 from kafka_assign import strategy
 
 @strategy("theirs")
 def deal(group):
     "Each topic to its last subscriber."
-    last = [int(group.subscribers(topic)[-1]) for topic in group.topics]
-    return np.array(last)[group.columns.topic_of]
+    last = [max(group.subscribers(topic).tolist(), default=-1) for topic in group.topics]
+    return [last[topic] for topic in group.columns.topic_of]
 '''
 
 

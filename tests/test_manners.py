@@ -11,8 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kafka_assign import (
-    Assignment, Group, Member, StrategyError, assign, assign_many, check_strategy, compare, describe, explain, plot,
-    strategies, strategy)
+    Assignment, Group, GroupError, Member, StrategyError, assign, assign_many, check_strategy, compare, describe,
+    explain, plot, proof_of, strategies, strategy)
 from kafka_assign.document import group_from_document, group_to_document
 from kafka_assign.fleet.codec import group_from_row, row_from_group
 from kafka_assign.registry import resolve
@@ -65,6 +65,23 @@ def test_a_strategy_that_answers_by_name_can_conform():
     assert forgetful.broken == ["each-partition-once"]
 
 
+def test_the_index_of_a_series_says_which_partition_an_entry_is_for():
+    lag = {"clicks": pd.Series([30, 20, 10, 0], index=[3, 2, 1, 0])}
+    assert Group({"clicks": 4}, MEMBERS | {"a": []}, lag=lag).lag.tolist() == [0, 10, 20, 30]
+    frame = pd.DataFrame({"topic": ["clicks", "views", "clicks"], "partition": [1, 0, 0], "lag": [6, 7, 5]})
+    by_topic = {topic: rows.set_index("partition").lag for topic, rows in frame.groupby("topic")}
+    assert Group(TOPICS, MEMBERS, lag=by_topic).lag.tolist() == [5, 6, 7]
+    for name in ("committed", "begin", "end"):
+        given_offsets = {"committed": {("clicks", 0): 1}} | {name: by_topic}
+        assert getattr(Group(TOPICS, MEMBERS, **given_offsets).offsets, name).tolist() == [5, 6, 7]
+
+
+@pytest.mark.parametrize("reset", ["latest", "Latest", "EARLIEST", "none"])
+def test_reset_is_one_of_the_words_of_kafka_in_any_case(reset):
+    group = Group({"t": 1}, {}, end={"t": [9]}, begin={"t": [2]}, reset=reset)
+    assert group.lag.tolist() == [0 if reset.lower() == "latest" else 7]
+
+
 def test_one_strategy_needs_no_list():
     for one in ("range", to_the_first, resolve("range")):
         assert len(compare(GROUP, one).rows) == 1
@@ -72,7 +89,7 @@ def test_one_strategy_needs_no_list():
 
 # --- what is said of what does not work --------------------------------------------------------------------------
 
-DOCUMENT = group_to_document(GROUP)
+DOCUMENT, OFFSETS = group_to_document(GROUP), group_to_document(GROUP.replace(end={"views": [5]}))
 WRONG = [
     (lambda: assign("range", GROUP), "group must be a Group, as in assign(group, strategy) (got 'range')"),
     (lambda: assign(DOCUMENT, "range"), "group must be a Group (got a document, of which "
@@ -81,7 +98,8 @@ WRONG = [
     (lambda: assign(GROUP, GROUP), "strategy must be a name, a function or a Strategy (got <Group"),
     (lambda: assign(GROUP, ["range"]), "strategy must be a name, a function or a Strategy (got ['range'])"),
     (lambda: assign_many("range", [GROUP]), "group must be a Group, as in assign_many(groups, strategy) (got 'r')"),
-    (lambda: assign_many(GROUP, "range"), "groups must be an Iterable, as in assign_many(groups, strategy) (got <Gro"),
+    (lambda: assign_many(GROUP, "range"), "groups must be several: for a single group, use assign (got <Group"),
+    (lambda: assign_many(7, "range"), "groups must be an Iterable, as in assign_many(groups, strategy) (got 7)"),
     (lambda: compare("range", GROUP), "group must be a Group, as in compare(group, strategies) (got 'range')"),
     (lambda: compare(GROUP, 7), "strategies must be an Iterable, as in compare(group, strategies) (got 7)"),
     (lambda: compare(GROUP, [7]), "strategy must be a name, a function or a Strategy (got 7)"),
@@ -97,13 +115,40 @@ WRONG = [
     (lambda: Assignment(GROUP, {m: [("clicks", 0)] for m in "ab"}), "must have one owner (got clicks-0 on a and b)"),
     (lambda: assign(GROUP, lambda group: {"c": []}), "strategy '<lambda>': an owner must be a member of the group"),
     (lambda: Group(["clicks"], MEMBERS), "topics must be a mapping of names to numbers of partitions (got ['clicks'])"),
-    (lambda: Group(MEMBERS, TOPICS), "topics of member clicks must be a collection of names (got 2)"),
+    (lambda: Group(MEMBERS, TOPICS), "topics of member clicks must be a collection of names, as in Group(topics, memb"),
+    (lambda: Group(TOPICS, MEMBERS, {("clicks", 0): "a"}), "owned must map member ids to partitions (got a key ('clic"),
+    (lambda: Group(TOPICS, MEMBERS, pd.Series({("clicks", 0): "a"})), "member ids to partitions (got a key ('clicks',"),
+    (lambda: Group(TOPICS, MEMBERS, reset="newest"), "reset must be latest, earliest or none (got 'newest')"),
+    (lambda: Group(TOPICS, MEMBERS, end={"views": [1]}, reset=""), "reset must be latest, earliest or none (got '')"),
+    (lambda: group_from_document({**OFFSETS, "reset": "newest"}), "reset must be latest, earliest or none (got 'new"),
+    (lambda: Group(TOPICS, MEMBERS, lag={"clicks": 5}), "lag of clicks must have an entry for each of 2 partitions "
+                                                        "(got the number 5)"),
+    (lambda: Group(TOPICS, MEMBERS, lag={("clicks", 1): 1.0}), "lag of clicks-1 must be whole numbers of 64 bits, -1 "),
+    (lambda: Group(TOPICS, MEMBERS, lag={"clicks": pd.Series([5, 6], [1, 2])}), "lag of clicks must have an entry for"),
+    (lambda: Group(TOPICS, MEMBERS, lag={"clicks": pd.Series([5, 6], [1, 1])}), "names must differ (got [1, 1])"),
+    (lambda: Group(TOPICS, MEMBERS, lag={"clicks": pd.Series([5, None])}), "lag of clicks must be whole numbers of 64"),
+    (lambda: Group.from_arrays("op", [1, 1], ["a"], [[1, 1]]), "topics must be a list of names (got 'op')"),
+    (lambda: Group.from_arrays(["o"], [1], "ab", [[1], [1]]), "member ids must be a list of names (got 'ab')"),
     (lambda: Group(pd.Series([1, 2], ["t", "t"]), {}), "names must differ (got ['t', 't'])"),
     (lambda: Group(pd.DataFrame({"t": [1]}), {}), "partitions of topic t must be a number from 0 on (got 0    1"),
     (lambda: Group(TOPICS, MEMBERS, [("clicks", 0)]), "owned must be a mapping of member ids to partitions"),
     (lambda: Group(TOPICS, MEMBERS, {"a": {"clicks": 0}}), "owned of member a must be pairs (topic, partition), or"),
     (lambda: Group(TOPICS, MEMBERS, {"c": ["clicks"]}), "owned of member c must be pairs (topic, partition), or"),
     (lambda: Group(TOPICS, MEMBERS, {"c": [("clicks", "0")]}), "owned by member c must be a whole number (got '0')"),
+    (lambda: RANGE.owner_for(["click"], ["a"]), "topics must belong to the group (got 'click'); did you mean 'clicks'"),
+    (lambda: RANGE.owner_for(["clicks"], ["c"]), "members must belong to the group (got 'c')"),
+    (lambda: proof_of(GROUP), "assignment must be an Assignment, as in proof_of(assign(group, strategy)) (got <Group"),
+    (lambda: compare(GROUP, ["range"], before="x"), "before must be a Group, as in compare(group, strategies, bef"),
+    (lambda: strategy("zz bad:name"), "the name of a strategy must be letters, digits, -, _ and . (got 'zz bad:name')"),
+    (lambda: strategy("a:b"), "(got 'a:b')"), (lambda: strategy(""), "(got '')"), (lambda: strategy("a b"), "(got 'a "),
+    (lambda: strategy("RangeAssignor")(to_the_first), "(got 'RangeAssignor', which is another strategy)"),
+    (lambda: strategy("org.LagBasedAssignor")(to_the_first), "(got 'org.LagBasedAssignor', which is another strategy)"),
+    (lambda: strategy("cooperative-sticky")(to_the_first), "(got 'cooperative-sticky', which is another strategy)"),
+    (lambda: strategy("q4")(3), "strategy 'q4' must be a function (got 3)"),
+    (lambda: strategy("q3", option=1), "fields of strategy 'q3' must be fields of Strategy (got 'option'); did you me"),
+    (lambda: assign(GROUP, "./mystrat:warm"), "must be named package.module:function (got './mystrat:warm')"),
+    (lambda: assign(GROUP, "mystrat.py:warm"), "must be named package.module:function (got 'mystrat.py:warm')"),
+    (lambda: assign(GROUP, f"{__name__}:to_the_fist"), "no 'to_the_fist'; did you mean 'to_the_first'?"),
     (lambda: strategy(to_the_first), '@strategy("my-strategy") (got to_the_first)'),
     (lambda: strategy("range")(to_the_first), "with replace=True (got 'range', which is another strategy)"),
 ]
@@ -114,6 +159,26 @@ def test_what_was_expected_is_said_in_a_line(call, words):
     with pytest.raises(ValueError) as error:
         call()
     assert words in str(error.value) and "\n" not in str(error.value)
+
+
+NAN = float("nan")
+ODD_MATRICES = [
+    [["yes", "no"]], [["o", "p"]], [[2, -1]], [[.5, 1]], [[True, None]], [[NAN, 1]], [[1, pd.NA]],
+    pd.DataFrame([[True, False]], ["a"], ["clicks", "views"]).reindex(["b"]), [[{}, 1]]]
+
+
+@pytest.mark.parametrize("matrix", ODD_MATRICES, ids=repr)
+def test_a_matrix_of_subscriptions_says_yes_or_no(matrix):
+    with pytest.raises(GroupError, match="^subscriptions must be True or False, or 1 or 0"):
+        Group.from_arrays(["clicks", "views"], [2, 1], ["a"], matrix)
+
+
+@pytest.mark.parametrize("matrix", [
+    [[True, False]], [[1, 0]], [[1.0, 0.0]], np.array([[True, 0]], object), np.array([[1, 0]], np.uint8),
+    pd.DataFrame([[1, 0]], dtype="Int64")], ids=repr)
+def test_a_matrix_may_be_of_any_type_that_does(matrix):
+    group = Group.from_arrays(["clicks", "views"], [2, 1], ["a"], matrix)
+    assert group.details[0].topics == ("clicks",)
 
 
 # --- registering -------------------------------------------------------------------------------------------------
@@ -140,6 +205,49 @@ def test_a_function_may_be_registered_again_and_no_other(registered):
     assert not hasattr(to_the_first, "strategy") and "deal" in registered["mine"].function.__qualname__
     define("range", replace=True)
     assert assign(GROUP, "range").owner.tolist() == [0, 0, 0] and list(strategies()).count("range") == 1
+
+
+def warm(group, spare: int = 0, share: "float" = 1, firmly: bool = False, limit: int = None, name: str = ""):
+    return to_the_first(group)
+
+
+@pytest.mark.parametrize("option, must", [
+    ("spare=x", "spare of strategy 'test_manners:warm' must be a whole number (got 'x')"), ("spare=1.5", "(got 1.5)"),
+    ("spare=true", "(got True)"), ("share=x", "share of strategy 'test_manners:warm' must be a number (got 'x')"),
+    ("firmly=1", "must be true or false (got 1)"), ("spare=none", "(got None)")])
+def test_an_option_is_what_its_annotation_says(option, must):
+    with pytest.raises(StrategyError) as error:
+        resolve(f"{__name__}:warm:{option}")
+    assert str(error.value).startswith("option ") and must in str(error.value)
+
+
+def test_options_that_fit_are_accepted():
+    assert resolve(f"{__name__}:warm:spare=2,share=3,firmly=false,limit=none,name=x").options["share"] == 3
+    assert resolve(warm, spare=np.int64(2), share=.5).options["share"] == .5
+
+
+def test_a_strategy_without_a_docstring_is_listed(registered):
+    define("silent")
+    assert strategies()["silent"] == "no description"
+
+
+def test_a_registered_strategy_that_fails_stops_only_those_who_named_it(registered):
+    @strategy("needs-lag")
+    def needs_lag(group):
+        raise KeyError("lag")
+    comparison = compare(GROUP)
+    assert {"range", "sticky"} <= comparison.assignments.keys() and "needs-lag" not in comparison.assignments
+    [note] = comparison.notes
+    assert note.startswith("needs-lag has no row: strategy 'needs-lag' must not raise (got KeyError: 'lag' in ")
+    assert note in comparison._repr_html_().replace("&#x27;", "'")
+    with pytest.raises(StrategyError, match="strategy 'needs-lag' must not raise"):
+        compare(GROUP, ["needs-lag", "range"])
+    runs_it = GROUP.replace(strategy="needs-lag")
+    assert list(compare(runs_it, "range").assignments) == ["range"] and len(compare(runs_it, "range").notes) == 1
+    failed = []
+    comparison = compare(runs_it, ["needs-lag", "range"], on_failure=lambda *what: failed.append(what))
+    assert list(comparison.assignments) == ["range"] and comparison.notes == []
+    assert [(one.name, type(error)) for one, error in failed] == [("needs-lag", StrategyError)]
 
 
 # --- where a strategy raised -------------------------------------------------------------------------------------

@@ -14,6 +14,7 @@ import kafka_assign
 ROOT = Path(__file__).resolve().parent.parent
 
 PROGRAM = f'''
+import numpy as np
 from kafka_assign import {", ".join(kafka_assign.__all__)}
 
 
@@ -29,15 +30,20 @@ def owned(group: Group) -> list[TopicPartition]:
     picture = plot(assignment, comparison)
     picture.save(f"{{words}}.svg")
     assert check_strategy(typed).broken == [] and "sticky" in strategies()
+    by_number = Assignment(group, np.zeros(10, int)), Assignment(group, [0, 1]), Assignment(group, {{"a": [("t", 0)]}})
+    counts: list[int] = [int(one.moved.sum() + one.kept.sum() + one.owner.size) for one in by_number]
+    lag = 0 if group.lag is None else group.lag.sum()
+    print(counts, lag, group.previous.tolist(), group.partitions.max(), group.listed[0], assignment.to_frame())
     return assignment[group.dropped[0].claim.member]
 
 
 def members(source: str) -> list[Member]:
     try:
-        both: dict[str, Assignment] | list[Assignment] = assign_many(read_groups(source), "range")
+        by_name: dict[str, Assignment] = assign_many(read_groups(source), "range")
+        listed: list[Assignment] = assign_many(list(read_groups(source).values()), "range")
     except (GroupError, AssignmentError, StrategyError) as error:
         raise SystemExit(str(error))
-    print(both)
+    print(by_name, listed)
     return [member for group in read_groups(source).values() for member in group.details]
 '''
 MISTAKES = '''
@@ -49,6 +55,10 @@ explain(group)
 plot(group)
 strategy(len)
 group.dropped[0].claim.owner
+group.subscribers("t").nonsense
+assign(group, "range").owner.nonsense
+assign(group, "range").moved.nonsense
+assign(group, "range").loads.nonsense
 '''
 README = "\n".join(re.findall(r"^```python\n(.*?)^```", (ROOT / "README.md").read_text(), re.S | re.M))
 

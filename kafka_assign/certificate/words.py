@@ -15,11 +15,11 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ..assignment import Assignment
+from ..assignment import Assignment, AssignmentError
 from . import Certificate, check
 from ..columns import Columns
 from ..group import Group
-from ..names import counted, shown
+from ..names import checked_kind, counted, shown
 from ..ragged import row_minima
 from ..tables import Table
 
@@ -266,6 +266,8 @@ class Proof(NamedTuple):
 def proof_of(assignment: Assignment) -> Proof:
     """The proof of an answer; raises `CertificateError` if it does not hold, and
     `AssignmentError` if its strategy proves nothing."""
+    call = "proof_of(assign(group, strategy))"
+    checked_kind(assignment, Assignment, "assignment", call, AssignmentError)
     check(assignment.group, assignment, assignment.certificate)
     parts = (np.array(part, np.int64) for part in assignment.certificate)
     certificate, columns = Certificate(*parts), assignment.group.columns

@@ -134,7 +134,8 @@ def test_odd_values_are_one_complaint(text):
     ("Topic: orders\tPartitionCount: 3\tReplicationFactor: 1", "what kafka-topics.sh prints"),
     ('kafka_consumergroup_lag{consumergroup="g",topic="t",partition="0"} 7', "metrics of Prometheus"),
     ('# HELP lag Current\nlag{topic="t"} 7', "metrics of Prometheus"),
-    ("<!doctype html>", "HTML or XML"), ("group: shop", "YAML"), ("group,topic,partition,lag", "CSV")])
+    ("<!doctype html>", "HTML or XML"), ("group: shop", "YAML"), ("group,topic,partition,lag", "comma-separated text"),
+    ("| group | topic |", "a table of Jira or Markdown")])
 def test_text_that_is_something_else_says_what_it_looks_like(line, looks):
     with pytest.raises(SnapshotError) as caught:
         read_groups(line + "\n")
@@ -193,3 +194,19 @@ def test_text_after_a_table_is_no_row(after):
 def test_a_damaged_row_after_a_table_is_a_reject(damaged):
     groups = read_groups(DESCRIBE + damaged + "\n")
     assert len(groups.rejects) + len(groups) + groups.repeated >= 2 and groups.read == groups.used + len(groups.rejects)
+
+
+@pytest.mark.parametrize("change, words", [
+    (lambda line: "| " + " | ".join(line.split()) + " |", "it looks like a table of Jira or Markdown"),
+    (lambda line: ",".join(line.split()), "it looks like comma-separated text"),
+    (lambda line: line[:80], "the lines are wrapped or cut"),
+    (lambda line: line[:120] + "\n" * (len(line) > 120) + line[120:], "the lines are wrapped or cut")])
+def test_the_message_says_what_happened_to_a_table(change, words):
+    with pytest.raises(SnapshotError) as caught:
+        read_groups("".join(change(line) + "\n" for line in DESCRIBE.strip().splitlines()))
+    assert words in str(caught.value) and "\n" not in str(caught.value)
+
+
+def test_an_empty_line_behind_a_prefix_is_blank():
+    groups = read_groups("".join(f"kafka-1  | {line}" for line in DESCRIBE.splitlines(keepends=True)))
+    assert {entry.kind for entry in groups.ignored} == {"header"} and groups.read == 18

@@ -103,7 +103,7 @@ class SnapshotReader:
                  reset: str | None = None):
         self.cluster, self.time, self.group, self.reset = cluster, time, group, reset
         self.account, self.files = Account(), 0
-        self.errors: list[tuple[int, str]] = []            # of sources that hold nothing else
+        self.errors: list[tuple[int, str]] = []      # of sources that hold nothing else
         self.tables: dict[str, ParsedTables] = {}          # by cluster
         self.documents: dict[tuple, tuple[Group, int, object]] = {}
 

@@ -340,7 +340,8 @@ FOREIGN_TEXTS = (
     ("metrics of Prometheus", re.compile(r"[a-zA-Z_:][\w:]*\{.*\}\s")),
     ("HTML or XML", re.compile(r"\s*<[!?/a-zA-Z]")),
     ("YAML", re.compile(r"---\s*$|\s*(?:- )?[\w.-]+:(?:\s|$)")),
-    ("CSV", re.compile(r"[^,]*(?:,[^,]*){3}")),
+    ("a table of Jira or Markdown", re.compile(r"\s*\|.*\|\s*$")),
+    ("comma-separated text", re.compile(r"[^,]*(?:,[^,]*){3}")),
 )
 
 

@@ -4,9 +4,10 @@
 
 # %% auto #0
 __all__ = ['COLUMN_TYPES', 'WORD_MASKS', 'HEADER_WORDS', 'NUMBER_COLUMNS', 'HASH_FACTOR', 'NAMED_BY_FILE', 'NAMED_BY_REMARK',
-           'BY_OWNER', 'BY_FORM', 'WITHOUT_PREFIXES', 'GREP_PREFIX', 'NO_HEADER', 'OffsetsTable', 'TableStart',
-           'StateNotice', 'ParsedTables', 'Lines', 'split_lines', 'byte_words', 'text_of', 'headers_in', 'plan_of',
-           'rows_that_line_up', 'numbers_at', 'text_words', 'first_equal', 'regular_rows', 'TextParser']
+           'BY_OWNER', 'BY_FORM', 'WITHOUT_PREFIXES', 'GREP_PREFIX', 'WITHOUT_WHOLE_HEADER', 'NO_HEADER',
+           'OffsetsTable', 'TableStart', 'StateNotice', 'ParsedTables', 'Lines', 'split_lines', 'byte_words', 'text_of',
+           'headers_in', 'plan_of', 'rows_that_line_up', 'numbers_at', 'text_words', 'first_equal', 'regular_rows',
+           'TextParser']
 
 # %% ../../nbs/42_snapshot_parse.ipynb #23a1f0c4
 import re
@@ -264,6 +265,7 @@ BY_OWNER = "members: by client id and host, their ids are not shown"
 BY_FORM = "columns: by the form of the rows, their header is missing"
 WITHOUT_PREFIXES = "rows: without the names of files and numbers of lines that grep adds"
 GREP_PREFIX = re.compile(r"(?:[\w./-]+\.(?:txt|log|out)[:-])?(?:\d+[:-])?")
+WITHOUT_WHOLE_HEADER = "a row must follow a whole header, the lines are wrapped or cut (got {})"
 NO_HEADER = "a row must follow the header of its table (got {})"
 
 
@@ -428,7 +430,7 @@ class TextParser:
             self.account.rows += 1
             self.tables.damaged.add(len(self.tables.starts) - 1)
             self.account.reject(
-                self.account.position, error or f"a row must follow a whole header (got {excerpt(line)})")
+                self.account.position, error or WITHOUT_WHOLE_HEADER.format(excerpt(line)))
         elif ROW_WITHOUT_HEADER.match(line):
             self.without_header.append((self.account.position, line))
         else:

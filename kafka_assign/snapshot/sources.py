@@ -129,7 +129,8 @@ def without_prefixes(blocks: Iterable[bytes]) -> Iterator[bytes]:
         start, prefix = _first_header(block)
         if prefix:
             pattern = _prefix_pattern(prefix)
-            yield block[:start] + pattern.sub(b"", block[start:])
+            empty = re.compile(pattern.pattern + rb"[ \t]*\r?$", re.M)          # and other lines may be those of a log
+            yield empty.sub(b"", block[:start]) + pattern.sub(b"", block[start:])
             blocks = (pattern.sub(b"", rest) for rest in blocks)
         else:
             yield block

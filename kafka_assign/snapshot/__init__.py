@@ -234,6 +234,15 @@ class SnapshotReader:
         return found
 
 # %% ../../nbs/46_snapshot_reading.ipynb #63a1f0dd
+def _left_out_entry(names, sources, at):
+    "The entry about the groups of these names, which have no moment up to `at`."
+    more = f" and {len(names) - 3:,} more" if names[3:] else ""
+    first = ", ".join(map(shown, names[:3]))
+    name = sources[0].name if len(sources) == 1 else f"{len(sources)} files"
+    reason = f"no moment up to {at} is known of {first}{more}"
+    return Ignored(name, 0, "moment", reason, len(names))
+
+
 def read_groups(source: object, cluster: str | None = None, time: str = "", *,
                 group: str = "", reset: str | None = None,
                 at: str = "latest") -> Groups:
@@ -266,11 +275,7 @@ def read_groups(source: object, cluster: str | None = None, time: str = "", *,
         account.reject(position, reason)
     keys, ignored = unique_keys(found), account.ignored
     if names := left_out(moments, found):
-        more = f" and {len(names) - 3:,} more" if names[3:] else ""
-        first = ", ".join(map(shown, names[:3]))
-        reason = f"no moment up to {at} is known of {first}{more}"
-        name = sources[0].name if len(sources) == 1 else f"{len(sources)} files"
-        ignored.append(Ignored(name, 0, "moment", reason, len(names)))
+        ignored.append(_left_out_entry(names, sources, at))
     return Groups({key: one.group for key, one in zip(keys, found)},
                   account.rejects, ignored, used=account.used,
                   repeated=account.repeated, rows=account.rows,

@@ -411,6 +411,8 @@ d = { 'settings': {'branch': 'main', 'doc_baseurl': '', 'doc_host': '', 'git_url
                                                                                     'kafka_assign/cli/arguments.py'),
                                             'kafka_assign.cli.arguments.check_usable': ( 'cli_arguments.html#check_usable',
                                                                                          'kafka_assign/cli/arguments.py'),
+                                            'kafka_assign.cli.arguments.compared_groups': ( 'cli_arguments.html#compared_groups',
+                                                                                            'kafka_assign/cli/arguments.py'),
                                             'kafka_assign.cli.arguments.complete_strategy': ( 'cli_arguments.html#complete_strategy',
                                                                                               'kafka_assign/cli/arguments.py'),
                                             'kafka_assign.cli.arguments.demo_group': ( 'cli_arguments.html#demo_group',

@@ -560,7 +560,8 @@ def test_a_strategy_that_fails_on_one_group_hides_no_other(monkeypatch):
     module = SimpleNamespace(deal=lambda group: [0] * 4 if group.name == "billing" else [7])
     monkeypatch.setitem(sys.modules, "someones_strategies", module)
     done = run("compare - -s someones_strategies:deal --format json", TWO)
-    assert done.code == 3 and [group["group"] for group in json.loads(done.out)] == ["billing"]
+    rows = {group["group"]: [row["strategy"] for row in group["rows"]] for group in json.loads(done.out)}
+    assert done.code == 3 and rows == {"billing": ["current", "someones_strategies:deal"], "search": ["current"]}
     assert "search: strategy 'someones_strategies:deal': owner must be -1 or the place of one of 1 members" in done.err
     assert run("assign - -g search -s someones_strategies:deal", TWO).code == 3
 

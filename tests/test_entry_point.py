@@ -65,7 +65,7 @@ def test_a_module_in_the_current_folder_is_found(tmp_path):
     (tmp_path / "mine.py").write_text(f"{head}def crash(columns):\n    return columns.nonsense\n")
     command[-3:] = ["rank", os.path.join(os.path.dirname(__file__), "..", "samples", "kafka-4.3.1"), "-s"]
     done = asked("mine:crash")
-    assert done.returncode == 3 and "Traceback" not in done.stderr and "strategy all must not raise" in done.stderr
+    assert done.returncode == 3 and "Traceback" not in done.stderr and "strategy 'all' must not raise" in done.stderr
     command[-3:] = ["compare", "--demo", "-s"]
     (tmp_path / "mine.py").write_text("import os\n\nos.nonsense\n")
     done = asked("mine:deal")

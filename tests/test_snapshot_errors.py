@@ -31,7 +31,7 @@ LISTED = "GROUP CONSUMER-ID GROUP-INSTANCE-ID HOST CLIENT-ID #PARTITIONS ASSIGNM
     ("blank.txt", b"\n  \n\n", "no group here (empty): no text"),
     ("binary", b"\x7fELF\x02\x01\x01\0\0\0", "no group here (binary): binary data"),
     ("utf16.txt", b"\xff\xfe\0", "no group here"),
-    ("groups.parquet", b"PAR1\x15\x04\x15", "no group here (parquet): Parquet is read by the fleet's jobs"),
+    ("groups.parquet", b"PAR1\x15\x04\x15", "Parquet is read by kafka-assign fleet compare"),
     ("header.txt", HEADER.encode(), "line 1: no group here (header): a header without rows"),
     ("topics.txt", b"Topic: orders\tPartitionCount: 3\tReplicationFactor: 1\n",
      "line 1: no group here (text): no output of kafka-consumer-groups.sh: no header"),

@@ -11,7 +11,6 @@ import logging
 import os
 import sys
 from contextlib import nullcontext, redirect_stdout
-from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -23,7 +22,7 @@ from .arguments import (
     GroupName, GroupNames, InOrder, Join, Joins, Leave, Like, ListMoves, Master,
     MomentUsed, OneStrategy, OutputFile, OutputFolder, PartitionCounts, Prove,
     Reset, SomeFiles, Strategies, Subscribe, Time, Wide, changed, check_usable,
-    demo_group, each_group, form_to_write, group_label, line_of_error, parsed_joins,
+    compared_groups, demo_group, form_to_write, group_label, line_of_error, parsed_joins,
     picked_groups, place_shown, remark_on_groups, remark_on_ignored,
     remark_on_input, remark_on_missing, remark_on_moments, resolved, sources_of,
     typed_changes, write_remark, write_remarks)
@@ -134,7 +133,6 @@ def compare_command(
     from kafka_assign.cli.conditions import (
         check_judgeable, judge_conditions, parsed_conditions)
     from kafka_assign.cli.output import false_proofs, show_comparisons
-    from kafka_assign.comparison import compare
     from kafka_assign.snapshot import Groups, read_groups
     with usage_errors("FILE" if demo == bool(files) else "--format"):
         if demo == bool(files):
@@ -150,10 +148,10 @@ def compare_command(
     if not named:
         check_judgeable(picked, conditions)
 
-    def compared(one):
-        after, made[:] = changed(one, changes, like)
-        return compare(after, chosen, before=one)
-    comparisons, failed = each_group(picked, compared)
+    def after(one):
+        group, made[:] = changed(one, changes, like)
+        return group
+    comparisons, failed = compared_groups(picked, chosen if named else None, after)
     show_comparisons(comparisons, form, moves, made, prove, wide)
     remark_on_moments(groups, picked, at)
     remark_on_groups(picked, form)

@@ -9,8 +9,8 @@ __all__ = ['NAME', 'MOST_REMARKS', 'FILE', 'Form', 'ResetRule', 'One', 'Several'
            'Master', 'Leave', 'Join', 'Like', 'Subscribe', 'PartitionCounts', 'FailIf', 'TYPED', 'FORM_OF_FILE',
            'write_remark', 'write_remarks', 'complete_strategy', 'InOrder', 'typed_changes', 'parsed_joins',
            'line_of_error', 'form_to_write', 'resolved', 'sources_of', 'demo_group', 'picked_groups', 'group_label',
-           'changed', 'each_group', 'place_shown', 'remark_on_ignored', 'remark_on_input', 'write_once',
-           'remark_on_groups', 'remark_on_missing', 'check_usable', 'remark_on_moments']
+           'changed', 'each_group', 'compared_groups', 'place_shown', 'remark_on_ignored', 'remark_on_input',
+           'write_once', 'remark_on_groups', 'remark_on_missing', 'check_usable', 'remark_on_moments']
 
 # %% ../../nbs/71_cli_arguments.ipynb #2a1356b1
 import re
@@ -262,6 +262,20 @@ def each_group(groups: Iterable, call: Callable) -> tuple[list, list[str]]:
         except ValueError as error:
             failed.append(f"{group_label(group)}: {line_of_error(error)}")
     return results, failed
+
+# %% ../../nbs/71_cli_arguments.ipynb #204b75de
+def compared_groups(groups: Iterable, strategies: Sequence | None, after: Callable) -> tuple[list, list[str]]:
+    "A comparison of each group `after` the what-ifs, and a text for each group or strategy that failed."
+    from kafka_assign.comparison import compare
+    unanswered = []
+
+    def compared(group):
+        def fails(strategy, error):
+            unanswered.append(f"{group_label(group)}: {line_of_error(error)}")
+        named = {} if strategies is None else {"on_failure": fails}
+        return compare(after(group), strategies, before=group, **named)
+    comparisons, failed = each_group(groups, compared)
+    return comparisons, failed + unanswered
 
 # %% ../../nbs/71_cli_arguments.ipynb #ec61c1c6
 def place_shown(source: str, line: int) -> str:

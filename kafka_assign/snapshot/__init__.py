@@ -118,7 +118,7 @@ class SnapshotReader:
                 self.errors += self.account.only_error()
         except NoText as problem:
             kind, reason = problem.args
-            if kind == "unreadable" and origin.named:
+            if kind in ("unreadable", "parquet") and origin.named:
                 raise SnapshotError(f"{shown(origin.name)}: {reason}") from None
             self.account.ignore(kind, reason)
 

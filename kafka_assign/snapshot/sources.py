@@ -75,7 +75,7 @@ def _utf8_parts(stream):
     if isinstance(first, str):
         yield from (part.encode("utf-8", "surrogatepass") for part in parts)
     elif first.startswith(b"PAR1"):
-        raise NoText("parquet", "Parquet is read by the fleet's jobs")
+        raise NoText("parquet", "Parquet is read by kafka-assign fleet compare")
     elif first.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
         yield from (part.encode() for part in codecs.iterdecode(parts, "utf-16", "replace"))
     elif b"\0" in first[:8192]:

@@ -125,7 +125,7 @@ def test_tables(group):
         assert done.stdout.splitlines()[0].partition(" ")[2].strip() == shown(group.name).strip()
         assert "".join(f"inferred: {shown(group.inferred)}".split()) in "".join(done.stdout.split()) or not group.inferred
     members = tables[1].stdout.partition("\n\n")[2]
-    assert all(shown(name).rstrip() in members for name in group.members)
+    assert all(shown(name).rstrip() in members for name in group.members if len(shown(name)) <= 40)   # else shortened
 
 
 @given(groups())
@@ -215,7 +215,7 @@ def test_tables_of_the_tool(group, member, client):
                           [group, "orders", "0", "5", "9", "4", member, "/10.0.0.1", client])
     for form in ("table", "json", "csv"):
         done = run(["compare", "-", "-s", "fair", "--format", form], text)
-        assert done.exit_code in (0, 1)
+        assert done.exit_code in (0, 3)
         assert all(line.isprintable() for line in done.stderr.split("\n"))
         assert form == "csv" or harmless(done.stdout)
     if all(name.isprintable() and name == name.strip() != "-" for name in (group, member, client)):

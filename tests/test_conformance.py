@@ -189,7 +189,7 @@ def test_what_a_strategy_raises_names_it(many):
         assert isinstance(error.value.__cause__, KeyError)
 
 
-def test_a_value_error_is_for_the_caller_and_an_exit_is_an_exit():
+def test_a_value_error_is_for_the_caller_and_an_exit_is_an_error():
     with pytest.raises(ValueError, match="^max_skew must be") as error:
         assign(ONE, Strategy("mine", raises(ValueError("max_skew must be 1 or more (got 0)"))))
     assert type(error.value) is ValueError
@@ -197,8 +197,10 @@ def test_a_value_error_is_for_the_caller_and_an_exit_is_an_exit():
     with pytest.raises(StrategyError) as error:
         assign(ONE, Strategy("mine", raises(StrategyError("a clause of its own"))))
     assert not hasattr(error.value, "__notes__")
-    with pytest.raises(SystemExit):
-        assign(ONE, Strategy("mine", raises(SystemExit(3))))
+    with pytest.raises(StrategyError, match="must not raise"):     # or `sys.exit(0)` would open a gate
+        assign(ONE, Strategy("mine", raises(SystemExit(0))))
+    with pytest.raises(KeyboardInterrupt):
+        assign(ONE, Strategy("mine", raises(KeyboardInterrupt())))
 
 
 def test_what_a_proof_raises_names_the_strategy():

@@ -7,7 +7,6 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-import sample_fleet
 from groups import groups
 from hypothesis import given
 from hypothesis import strategies as st
@@ -617,6 +616,7 @@ def test_other_tables_are_named(tmp_path):
 
 def test_the_generated_fleet_is_reproduced_and_needs_everything():
     """The sample is what its script writes; it has needs of all kinds, and each curable kind has remedies."""
+    import sample_fleet          # here: workers of Spark import this module, and do not find the tools
     assert sample_fleet.FILE.read_text(encoding="utf-8") == "".join(sample_fleet.lines())
     fleet = read_groups(sample_fleet.FILE)
     assert len(fleet) == sample_fleet.GROUPS and {group.cluster for group in fleet.values()} == {"generated"}

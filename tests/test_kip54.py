@@ -68,7 +68,7 @@ def test_example_3_as_printed():
 @given(groups(max_topics=3, max_members=4, max_partitions=3))
 def test_balanced_and_never_better_than_possible(group):
     a = assign(group, "kip54")
-    assert a.summary()["balanced"]
+    assert a.summary()["balanced"] or not group.members
     loads, kept = best(group.columns)
     assert squares(a.loads.tolist()) >= squares(loads)
     if sorted(a.loads.tolist()) == loads:

@@ -76,3 +76,10 @@ def test_names_with_equal_hashes():
     with patch.object(parse, "first_equal", lambda *texts: first_equal(*texts, factor=0)):
         other = everything(text, FEWEST_LINES=0)
     assert other == everything(text, FEWEST_LINES=0)
+
+
+def test_a_long_table_with_commas():
+    header = "GROUP, TOPIC, PARTITION, CURRENT OFFSET, LOG END OFFSET, LAG, OWNER\n"
+    rows = "".join(f"billing, orders, {number}, 7, 9, 2, web_/10.0.0.1\n" for number in range(300))
+    [group] = read_groups(header + rows).values()
+    assert group.columns.size == 300 and group.lag.sum() == 600

@@ -171,7 +171,7 @@ def plan_of(layout: TableLayout | None) -> list[int]:
     """The least length of a row; where topic, partition and consumer begin; start and width of each number; starts of
     all columns (the last one repeated). All zeros: rows of this layout are parsed line by line."""
     no_plan = [0] * (4 + 2 * len(NUMBER_COLUMNS) + MOST_COLUMNS)
-    if layout is None or layout.kind != "offsets" or layout.starts[0]:
+    if layout is None or layout.kind != "offsets" or layout.starts[:1] != (0,):
         return no_plan
     if {"GROUP", "OWNER", "MEMBER-ID"} & {*layout.columns[1:]}:
         return no_plan

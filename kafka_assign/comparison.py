@@ -16,7 +16,7 @@ from .build import GroupError
 from .group import Group
 from .names import checked_kind
 from .registry import (
-    BUILT_IN, Strategy, StrategyError, checked_group, resolve, running_strategy, usual_strategies)
+    BUILT_IN, Strategy, StrategyError, checked_group, resolve_all, running_strategy)
 from .tables import Table
 
 # %% ../nbs/21_comparison.ipynb #0468aeb7
@@ -61,16 +61,19 @@ class Comparison:
         "A summary per strategy, in the order asked for."
         return [assignment.summary() for assignment in self.assignments.values()]
 
+    def figure_table(self, rows: list[dict], wide: bool = False, caption: str = "") -> Table:
+        "Summaries as a table, in which the strategy that the group runs now is marked."
+        marked = [row | {"strategy": f"{row['strategy']} (runs now)"}
+                  if row["strategy"] == self.running else row for row in rows]
+        return Table(columns_worth_showing(rows, wide), marked, caption)
+
     def table(self, wide: bool = False) -> Table:
         "The rows and, if anything is known of it, the current state above them."
         groups = [self.group] if self.before is self.group else [self.before, self.group]
         known = (self.current.owner >= 0).any() or self.before.counted is not None
         rows = ([self.current.summary()] if known else []) + self.rows
-        for row in rows:
-            if row["strategy"] == self.running:
-                row["strategy"] += " (runs now)"
         caption = ", then ".join(repr(group)[1:-1] for group in groups)
-        return Table(columns_worth_showing(rows, wide), rows, caption)
+        return self.figure_table(rows, wide, caption)
 
     def __repr__(self):
         return "\n".join([self.table().text(), *(fill(note) for note in self.notes)])
@@ -97,18 +100,13 @@ def compare(group: Group, strategies: Iterable[str | Strategy | Callable] | None
 
     The strategy that the group runs is added if it is known. `before`: the group as it is, to be
     shown beside, if `group` is that group after some changes. `on_failure` is called with each
-    strategy that fails and its error, and the others are compared. Without it the error is
-    raised, or is a note if nobody named the strategy and it is not of this package.
+    strategy that fails and its error, and the others are compared. Without `on_failure` the error
+    is raised, unless the strategy is registered by others and was not named: then it is a note.
     """
-    call = "compare(group, strategies)"
-    checked_group(group, call)
+    checked_group(group, "compare(group, strategies)")
     if before is not None:
-        checked_kind(before, Group, "before", f"{call[:-1]}, before=group)", GroupError)
-    if isinstance(strategies, (str, Strategy)) or callable(strategies):
-        strategies = [strategies]
-    named = usual_strategies() if strategies is None else strategies
-    checked_kind(named, Iterable, "strategies", call, StrategyError)
-    chosen, notes, running = [resolve(one) for one in named], [], None
+        checked_kind(before, Group, "before", "compare(group, strategies, before=group)", GroupError)
+    chosen, notes, running = resolve_all(strategies, "compare(group, strategies)"), [], None
     unnamed = [one for one in chosen if strategies is None and one.name not in BUILT_IN]
     if group.counted is not None and not group.columns.size:
         return Comparison(group, {}, before, notes=[NO_TOPICS])
@@ -122,6 +120,7 @@ def compare(group: Group, strategies: Iterable[str | Strategy | Callable] | None
         running = now.label
     except StrategyError as error:
         notes += [str(error)] if group.strategy else []
+
     def failed(one, error):
         if on_failure is not None:
             on_failure(one, error)
@@ -129,6 +128,7 @@ def compare(group: Group, strategies: Iterable[str | Strategy | Callable] | None
             notes.append(f"{one.label} has no row: {error}")
         else:
             raise error
+
     return Comparison(group, _answers(group, chosen, failed), before, running, notes)
 
 

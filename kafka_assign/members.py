@@ -253,7 +253,7 @@ class Claim(NamedTuple):
 
 # %% ../nbs/11_members.ipynb #4fb9a168
 class Dropped(NamedTuple):
-    "A claim that makes nobody the previous owner."
+    "A claim that has no effect: its member is not the previous owner."
     claim: Claim
     reason: str
 

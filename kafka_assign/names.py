@@ -4,10 +4,10 @@
 
 # %% auto #0
 __all__ = ['java_key', 'java_order', 'java_sorted', 'shown', 'quoted', 'brief', 'checked_kind', 'crash_place', 'foreign_code',
-           'counted', 'did_you_mean']
+           'first_of', 'counted', 'did_you_mean']
 
 # %% ../nbs/00_names.ipynb #ae397a01
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from difflib import get_close_matches
 from os.path import isfile
@@ -88,6 +88,12 @@ def foreign_code(what: str, error_class: type[ValueError]) -> Iterator[None]:
         raise
     except (Exception, SystemExit, GeneratorExit) as error:      # but no interrupt
         raise error_class(f"{what} must not raise (got {brief(error)}{crash_place(error)})") from error
+
+# %% ../nbs/00_names.ipynb #84931fa7
+def first_of(texts: Sequence[str], most: int, between: str = ", ") -> str:
+    "The first of many texts in a line, and how many more there are."
+    more = f" and {len(texts) - most:,} more" if len(texts) > most else ""
+    return between.join(texts[:most]) + more
 
 # %% ../nbs/00_names.ipynb #3c14a6a6
 def counted(number: int, word: str) -> str:

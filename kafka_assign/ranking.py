@@ -22,7 +22,7 @@ from .build import GroupError
 from .columns import Columns, side_by_side
 from .group import Group
 from .names import brief, crash_place, did_you_mean, quoted, shown
-from .registry import Strategy, StrategyError, resolve, usual_strategies
+from .registry import Strategy, StrategyError, resolve, resolve_all
 
 # %% ../nbs/56_ranking.ipynb #ca5e8295
 class GroupBatch(NamedTuple):
@@ -59,8 +59,6 @@ def batch_slices(partitions: np.ndarray) -> Iterator[slice]:
 
 # %% ../nbs/56_ranking.ipynb #bc4458a8
 _log = logging.getLogger(__name__)
-# what a strategy may raise without ending a job: exits, too, but no interrupt
-_RAISED = (Exception, SystemExit, GeneratorExit)
 
 
 class Answer(NamedTuple):
@@ -95,7 +93,7 @@ def _answer_one_by_one(batch, strategy, retried=False):
     for at in range(batch.columns.groups):
         try:
             alone = strategy.run(batch.group(at)).owner
-        except _RAISED as error:
+        except Exception as error:
             failures[at] = _why(strategy, error)
         else:
             alone = np.where(alone >= 0, alone + first[at], -1)
@@ -110,7 +108,7 @@ def answer(batch: GroupBatch, strategy: Strategy) -> Answer:
         return _answer_one_by_one(batch, strategy)
     try:
         return Answer(strategy.run_many(batch.columns), {})
-    except _RAISED:
+    except Exception:
         _log.exception(
             "strategy %s raised for a batch of %d groups, which are answered "
             "one by one",
@@ -200,18 +198,6 @@ def ranked_rows(found: Iterable[tuple[Group, Sequence[Need]]]) -> list[dict]:
     return rows
 
 # %% ../nbs/56_ranking.ipynb #dcde8a8e
-def _chosen(strategies):
-    "The strategies that are named, the usual ones by default."
-    if strategies is None:
-        strategies = usual_strategies()
-    elif isinstance(strategies, (str, Strategy)):
-        strategies = [strategies]
-    chosen = [resolve(one) for one in strategies]
-    if not chosen:
-        raise StrategyError("a ranking must have a strategy (got none)")
-    return chosen
-
-
 def _checked_groups(groups):
     "The groups of a mapping, an iterable or alone, by number, without share groups."
     keys = list(groups) if isinstance(groups, Mapping) else None
@@ -235,11 +221,14 @@ def rank(groups: Mapping[object, Group] | Iterable[Group],
 
     `strategies` are named as `assign` takes them (None = the usual ones), `joins` are
     lists of joined topics, and `everything` includes what is trifling. In a mapping, a
-    group without a name has the name of its key. Raises
-    `StrategyError` if a strategy has no answer for a group; with `on_failure`, calls it
-    with this group and the reason, and judges the group by the other strategies.
+    group without a name has the name of its key. If a strategy has no answer for a
+    group, `on_failure` is called with the group and the reason, and the other
+    strategies judge the group. Without `on_failure` that raises `StrategyError`.
     """
-    chosen, numbered = _chosen(strategies), _checked_groups(groups)
+    chosen = resolve_all(strategies, "rank(groups, strategies)")
+    numbered = _checked_groups(groups)
+    if not chosen:
+        raise StrategyError("a ranking must have a strategy (got none)")
     numbers, groups = list(numbered), list(numbered.values())
     joins = checked_joins(joins, (name for group in groups for name in group.topics))
     sizes, found = np.array([group.columns.size for group in groups], np.int64), []

@@ -5,7 +5,7 @@
 # %% auto #0
 __all__ = ['SHIPPED_CLASSES', 'ENTRY_POINTS', 'BROKER_PACKAGE', 'OF_JAVA', 'OF_THE_BROKER', 'NOT_COMPUTED', 'BUILT_IN',
            'StrategyError', 'Strategy', 'strategy', 'strategies', 'usual_strategies', 'parse_options', 'resolve',
-           'running_strategy', 'checked_group', 'assign', 'assign_many']
+           'resolve_all', 'running_strategy', 'checked_group', 'assign', 'assign_many']
 
 # %% ../nbs/20_registry.ipynb #780d05aa
 import inspect
@@ -342,6 +342,16 @@ def resolve(name: str | Strategy | Callable, **options) -> Strategy:
             raise StrategyError(f"{quoted(head)} {NOT_COMPUTED.get(plain, OF_THE_BROKER)}")
         raise StrategyError(f"unknown strategy {quoted(head)}{did_you_mean(plain, known)}")
     return chosen.with_options(parse_options(rest) | options)
+
+# %% ../nbs/20_registry.ipynb #e315a2da
+def resolve_all(strategies: Iterable[str | Strategy | Callable] | str | Strategy | Callable | None,
+                call: str) -> list[Strategy]:
+    "The strategies that somebody named in `call`, one or several; the usual ones if none is named."
+    if isinstance(strategies, (str, Strategy)) or callable(strategies):
+        strategies = [strategies]
+    named = usual_strategies() if strategies is None else strategies
+    checked_kind(named, Iterable, "strategies", call, StrategyError)
+    return [resolve(one) for one in named]
 
 # %% ../nbs/20_registry.ipynb #cf65fd52
 def running_strategy(group: Group) -> Strategy:

@@ -81,7 +81,7 @@ def _least_offer(columns, level, price):
     offers = np.where(may, price[columns.subscribers], LARGEST)
     least = row_minima(offers, columns.subscriber_offsets)
     strangers = np.repeat(least + 1, columns.partitions)
-    own_level = np.append(level, LARGEST + 1)[previous]  # none, if nobody owned it
+    own_level = np.append(level, LARGEST + 1)[previous]  # last: without owner
     may_stay = own_level == np.repeat(lowest, columns.partitions)
     own_offer = np.minimum(np.append(price, 0)[previous], strangers)
     return np.where(may_stay, own_offer, strangers)

@@ -24,8 +24,8 @@ import typer
 from typer.core import TyperCommand
 
 from .changes import (
-    FORMS, Change, apply_changes, lost_topics, parse_change, usage_errors)
-from ..names import did_you_mean, quoted, shown
+    FORMS, NAMED_CANDIDATES, Change, apply_changes, lost_topics, parse_change, usage_errors)
+from ..names import did_you_mean, first_of, quoted, shown
 
 # %% ../../nbs/71_cli_arguments.ipynb #1095cc08
 NAME = "kafka-assign"
@@ -196,9 +196,9 @@ def form_to_write(form: str | None, output: str | None) -> str:
 # %% ../../nbs/71_cli_arguments.ipynb #659ad8f2
 def resolved(names: Sequence[str] | None) -> list:
     "The strategies named by `--strategy`; the usual ones if none is named."
-    from kafka_assign.registry import resolve, usual_strategies
+    from kafka_assign.registry import resolve_all
     with usage_errors("--strategy"):
-        return [resolve(name) for name in names or usual_strategies()]
+        return resolve_all(names or None, "compare --strategy")
 
 # %% ../../nbs/71_cli_arguments.ipynb #f4d519b3
 def sources_of(files: Sequence[str]) -> list:
@@ -229,9 +229,8 @@ def picked_groups(groups: Mapping, names: Collection[str] | None, one: bool = Fa
     if missing:
         words = f"no group {quoted(missing[0])} in the input{did_you_mean(missing[0], known)}"
     elif one and len(keys) > 1:
-        more = f" and {len(keys) - 5:,} more" if len(keys) > 5 else ""
         words = (f"the input must hold one group, or --group name one "
-                 f"(got {', '.join(map(shown, keys[:5]))}{more})")
+                 f"(got {first_of([*map(shown, keys)], NAMED_CANDIDATES)})")
     if words:
         raise typer.BadParameter(words, param_hint="--group")
     return [groups[key] for key in keys]
@@ -311,9 +310,7 @@ def write_once(pairs: Iterable[tuple[str, str]]) -> None:
     found = {}
     for words, name in pairs:
         found.setdefault(words, []).append(name)
-    more = {words: f" and {len(names) - 3:,} more" for words, names in found.items() if names[3:]}
-    write_remarks([f"{', '.join(names[:3])}{more.get(words, '')}: {words}"
-                   for words, names in found.items()], "remarks")
+    write_remarks([f"{first_of(names, 3)}: {words}" for words, names in found.items()], "remarks")
 
 # %% ../../nbs/71_cli_arguments.ipynb #f16dcd08
 def remark_on_groups(groups: Iterable, form: str) -> None:

@@ -16,7 +16,7 @@ from uuid import NAMESPACE_URL, uuid5
 
 import typer
 
-from ..names import counted, did_you_mean, quoted, shown
+from ..names import counted, did_you_mean, first_of, quoted, shown
 
 # %% ../../nbs/70_cli_changes.ipynb #7a0c001a
 @contextmanager
@@ -130,10 +130,8 @@ def find_members(group, text: str, what: str, several: bool = False) -> list[str
         raise GroupError(f"{what} must belong to the group (got {quoted(text)})"
                          f"{did_you_mean(text, known)}")
     if len(found) > 1 and not (several and "*" in text):
-        more = f" and {len(found) - NAMED_CANDIDATES:,} more" * (len(found) > NAMED_CANDIDATES)
-        names = ", ".join(map(shown, found[:NAMED_CANDIDATES]))
-        raise GroupError(f"{what} must be one member (got {quoted(text)}, which may be "
-                         f"{names}{more})")
+        names = first_of([*map(shown, found)], NAMED_CANDIDATES)
+        raise GroupError(f"{what} must be one member (got {quoted(text)}, which may be {names})")
     return found
 
 # %% ../../nbs/70_cli_changes.ipynb #7a0c0011

@@ -20,7 +20,7 @@ from .arguments import NAME, group_label, write_remark, write_remarks
 from .changes import lost_topics, usage_errors
 from ..comparison import Comparison
 from ..group import Group
-from ..names import counted, did_you_mean, quoted
+from ..names import counted, did_you_mean, first_of, quoted
 from ..registry import StrategyError, running_strategy
 from ..tables import cell
 
@@ -162,6 +162,5 @@ def judge_conditions(comparisons: Sequence[Comparison], conditions: Sequence[Con
     found, unknown = checked_conditions(comparisons, conditions, named)
     write_remarks(unknown, "conditions that could not be judged")
     if found:
-        more = f"; and {len(found) - NAMED_CONDITIONS:,} more" * (len(found) > NAMED_CONDITIONS)
-        write_remark(f"{NAME}: --fail-if holds: {'; '.join(found[:NAMED_CONDITIONS])}{more}")
+        write_remark(f"{NAME}: --fail-if holds: {first_of(found, NAMED_CONDITIONS, '; ')}")
     return bool(found), not unknown

@@ -7,7 +7,7 @@ __all__ = ['READABLE', 'LEAST_NAME', 'LEAST_TEXT', 'SENTENCES', 'ONLY_IF_KNOWN',
            'GROUPS_WITHOUT_LIST', 'GROUP_LINE', 'GROUP_KEYS', 'PARTITION_KEYS', 'RANKING', 'FOR_PEOPLE', 'SHOWN_NEEDS',
            'as_json', 'json_list', 'csv_lines', 'terminal_width', 'send', 'wrapped', 'send_prose', 'fit_table',
            'send_table', 'send_facts', 'facts', 'figures', 'owner_changes', 'order_notes', 'notes', 'send_notes',
-           'proofs', 'false_proofs', 'print_proof', 'print_proofs', 'proof_rows', 'all_owner_changes', 'figure_table',
+           'proofs', 'false_proofs', 'print_proof', 'print_proofs', 'proof_rows', 'all_owner_changes',
            'print_comparison', 'group_lines', 'comparison_document', 'key_of', 'show_comparisons',
            'partitions_by_topic', 'member_rows', 'partition_rows', 'show_assignment', 'print_ranking', 'show_rows',
            'show_ranking', 'show_run']
@@ -25,7 +25,7 @@ from itertools import chain
 
 from ..assignment import SUMMARY_KEYS, Assignment
 from ..certificate.words import CHECKED, Proof, proof_of
-from ..comparison import Comparison, columns_worth_showing
+from ..comparison import Comparison
 from .arguments import group_label, write_once
 from .changes import Change, order_line
 from ..group import Group
@@ -288,19 +288,11 @@ def all_owner_changes(comparison: Comparison) -> Iterator[dict]:
     return chain.from_iterable(map(owner_changes, comparison.assignments.values()))
 
 # %% ../../nbs/73_cli_output.ipynb #f014158b
-def figure_table(comparison: Comparison, wide: bool = False) -> Table:
-    "The figures for people; the strategy that the group runs is marked."
-    rows = figures(comparison)
-    for row in rows[1:]:
-        row["strategy"] += " (runs now)" * (row["strategy"] == comparison.running)
-    return Table(columns_worth_showing(rows, wide), rows)
-
-# %% ../../nbs/73_cli_output.ipynb #7a0c030a
 def print_comparison(comparison: Comparison, moves: bool = False, changed: Sequence[Change] = (),
                      prove: bool = False, wide: bool = False) -> None:
     "Write a comparison for people; `changed`: the what-ifs that led to the compared group."
     send_facts(facts(comparison.before), changed)
-    send_table(figure_table(comparison, wide))
+    send_table(comparison.figure_table(figures(comparison), wide))
     send_notes(notes(comparison, changed), comparison.before.inferred)
     if moved := list(all_owner_changes(comparison)) if moves else []:
         send([""])

@@ -20,7 +20,7 @@ import sys
 import tempfile
 import threading
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from importlib.util import find_spec
 from pathlib import Path
 from shlex import quote
@@ -244,6 +244,7 @@ def spark_session(master: str | None = None) -> Iterator:
 @contextmanager
 def interruptible(spark) -> Iterator[None]:
     "On Ctrl-C, end the jobs of the session `spark` and raise `KeyboardInterrupt`, without a word."
+    from py4j.protocol import Py4JError
     silent = logging.root.manager.disable
 
     def interrupt(*_):
@@ -253,7 +254,8 @@ def interruptible(spark) -> Iterator[None]:
         with on_interrupt(interrupt):
             yield
     except KeyboardInterrupt:
-        spark.interruptAll()
+        with suppress(Py4JError):
+            spark.interruptAll()
         raise
     finally:
         logging.disable(silent)

@@ -115,7 +115,7 @@ class Inputs(NamedTuple):
 
     @property
     def count(self) -> str:
-        "How much is compared, in words; of Parquet all rows, whatever they hold."
+        "How much is compared, in words; of Parquet, all rows, valid or not."
         if self.parquet_rows is None:
             return "groups"
         if self.parquet:

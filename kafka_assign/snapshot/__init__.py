@@ -15,7 +15,7 @@ import numpy as np
 
 from ..document import group_from_document, is_group_document
 from ..group import Group
-from ..names import shown
+from ..names import first_of, shown
 from .assemble import Assembler, reset_words
 from .formats import (
     MemberRow, OffsetsRow, StateRow, excerpt, rows_in_json)
@@ -236,10 +236,8 @@ class SnapshotReader:
 # %% ../../nbs/46_snapshot_reading.ipynb #63a1f0dd
 def _left_out_entry(names, sources, at):
     "The entry about the groups of these names, which have no moment up to `at`."
-    more = f" and {len(names) - 3:,} more" if names[3:] else ""
-    first = ", ".join(map(shown, names[:3]))
     name = sources[0].name if len(sources) == 1 else f"{len(sources)} files"
-    reason = f"no moment up to {at} is known of {first}{more}"
+    reason = f"no moment up to {at} is known of {first_of([*map(shown, names)], 3)}"
     return Ignored(name, 0, "moment", reason, len(names))
 
 

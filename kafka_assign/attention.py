@@ -35,10 +35,13 @@ def _outcome(columns, owner, join, figures):
     return Outcome(owner, figures | {"split_joins": split, "superfluous": superfluous})
 
 
-def outcome(columns: Columns, owner: np.ndarray,
-            join: np.ndarray | None = None) -> Outcome:
-    "Measure an owner column; `join` numbers the join of each topic, -1 = in none."
-    return _outcome(columns, owner, join, measure(columns, owner))
+def outcome(columns: Columns, owner: np.ndarray, join: np.ndarray | None = None,
+            withheld: np.ndarray | None = None) -> Outcome:
+    """Measure an owner column; `join` numbers the join of each topic, -1 = in none.
+
+    `withheld` marks partitions that are handed out later; None = none.
+    """
+    return _outcome(columns, owner, join, measure(columns, owner, withheld))
 
 # %% ../nbs/51_attention.ipynb #a0e10002
 def current_outcome(columns: Columns, join: np.ndarray | None = None) -> Outcome:

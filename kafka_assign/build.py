@@ -7,6 +7,7 @@ __all__ = ['MOST_PARTITIONS', 'GroupError', 'oversized_groups', 'check_sizes', '
            'ClaimColumns', 'Offsets', 'build_columns']
 
 # %% ../nbs/10_build.ipynb #ab826719
+from dataclasses import replace
 from itertools import pairwise
 from typing import NamedTuple
 
@@ -14,7 +15,7 @@ import numpy as np
 
 from .columns import Columns, Racks
 from .metrics import partition_lag
-from .ownership import previous_owners
+from .ownership import Ownership, owners_by_claims
 from .ragged import row_of, row_offsets, row_sums
 
 # %% ../nbs/10_build.ipynb #00c7c3c0
@@ -75,15 +76,20 @@ class ClaimColumns(NamedTuple):
     partition: np.ndarray  # number within its topic; one that the topic does not have is allowed
 
 # %% ../nbs/10_build.ipynb #5bc88e2a
-def _previous_by_claims(columns, claims, generation):
-    "The valid previous owner of each partition."
+def _by_claims(columns, claims, generation):
+    "The owners that members claim."
     member, topic, partition = claims
     exists = (topic >= 0) & (partition >= 0) & (partition < np.append(columns.partitions, 0)[topic])
     if not exists.all():
         member, topic, partition = member[exists], topic[exists], partition[exists]
     made_in = np.full(len(member), -1) if generation is None else generation[member]
     position, may_own = columns.start[topic] + partition, columns.subscribed(topic, member)
-    return previous_owners(position, member, made_in, may_own, columns.size)
+    return owners_by_claims(position, member, made_in, may_own, columns.size)
+
+
+def _by_column(columns, claimed):
+    "The owners in a column, of whom some may no longer subscribe."
+    return Ownership(np.where(columns.owners_subscribed(claimed), claimed, -1), claimed)
 
 # %% ../nbs/10_build.ipynb #56423490
 class Offsets(NamedTuple):
@@ -142,20 +148,19 @@ def build_columns(
     """
     check_sizes(partitions, topic_offsets)
     group_offsets = row_offsets(partitions)[topic_offsets]
-    claimed = isinstance(claims, ClaimColumns)
-    known = claims is not None and not claimed
-    previous = claims.astype(np.int32) if known else np.full(group_offsets[-1], -1, np.int32)
     columns = Columns(
         topic_offsets.astype(np.int64), member_offsets.astype(np.int64),
         partitions.astype(np.int64),
         np.zeros(len(partitions), bool) if missing is None else missing,
         subscriptions[0].astype(np.int64), subscriptions[1].astype(np.int32, copy=False),
-        _turns(instance, member_offsets), previous, _lag_column(lag, offsets, group_offsets),
+        _turns(instance, member_offsets), np.full(group_offsets[-1], -1, np.int32),
+        _lag_column(lag, offsets, group_offsets),
         _dense_racks(racks, member_offsets, group_offsets),
         None if listed is None else listed.astype(np.int32),
         None if counted is None or (counted < 0).all() else counted.astype(np.int64))
-    if known:                               # whether an owner counts depends on the other columns
-        previous[~columns.owners_subscribed(previous)] = -1
-    elif claimed:
-        previous[:] = _previous_by_claims(columns, claims, generation)
-    return columns
+    if claims is None:
+        return columns
+    found = (_by_claims(columns, claims, generation) if isinstance(claims, ClaimColumns)
+             else _by_column(columns, claims.astype(np.int32)))
+    alike = np.array_equal(*found)
+    return replace(columns, previous=found.previous, consumer=None if alike else found.consumer)

@@ -72,10 +72,13 @@ class Columns:
     racks: Racks | None = None  # racks of members and replicas, where they are known
     listed: np.ndarray | None = None  # members of each group in the order listed, int32; None = by id
     counted: np.ndarray | None = None  # of members whose partitions are counted but not named, int64; -1 = named
+    consumer: np.ndarray | None = None  # who may still consume a partition; -2 = several; None = `previous`
 
     def __post_init__(self):
         if self.listed is None:
             object.__setattr__(self, "listed", np.arange(self.member_count, dtype=np.int32))
+        if self.consumer is None:
+            object.__setattr__(self, "consumer", self.previous)
         for column in fields(self):
             object.__setattr__(self, column.name, read_only(getattr(self, column.name)))
 
@@ -180,10 +183,10 @@ class Columns:
 
 # %% ../nbs/02_columns.ipynb #f71847cb
 def _joined_numbers(parts, shifts):
-    "Columns of numbers back to back, each shifted; -1 stays."
+    "Columns of numbers back to back, each shifted; negative ones stay."
     joined = np.concatenate([np.zeros(0, np.int32), *parts])
     shift = np.repeat(shifts, [len(part) for part in parts])
-    return np.where(joined < 0, -1, joined + shift).astype(np.int32)
+    return np.where(joined < 0, joined, joined + shift).astype(np.int32)
 
 
 def _joined_offsets(parts):
@@ -221,7 +224,7 @@ def side_by_side(parts: Sequence[Columns]) -> Columns:
         **{name: _joined_offsets(each(name))
            for name in ("topic_offsets", "member_offsets", "subscriber_offsets")},
         **{name: _joined_numbers(each(name), first_member)
-           for name in ("subscribers", "turn", "previous", "listed")},
+           for name in ("subscribers", "turn", "previous", "listed", "consumer")},
         partitions=np.concatenate([np.zeros(0, np.int64), *each("partitions")]),
         missing=np.concatenate([np.zeros(0, bool), *each("missing")]),
         lag=_joined_optional(each("lag"), each("size")), racks=_joined_racks(parts),
@@ -250,7 +253,7 @@ def one_group(columns: Columns, group: int) -> Columns:
         slice(*offsets[group:group + 2].tolist())
         for offsets in (columns.topic_offsets, columns.member_offsets, columns.group_offsets))
     subscriber_offsets = columns.subscriber_offsets[topics.start:topics.stop + 1]
-    previous = columns.previous[partitions]
+    previous, consumer = columns.previous[partitions], columns.consumer[partitions]
     return Columns(
         topic_offsets=np.array([0, topics.stop - topics.start]),
         member_offsets=np.array([0, members.stop - members.start]),
@@ -262,4 +265,5 @@ def one_group(columns: Columns, group: int) -> Columns:
         lag=None if columns.lag is None else columns.lag[partitions],
         racks=_racks_alone(columns.racks, members, partitions),
         listed=columns.listed[members] - members.start,
-        counted=_counted_alone(columns.counted, members))
+        counted=_counted_alone(columns.counted, members),
+        consumer=np.where(consumer < 0, consumer, consumer - members.start))

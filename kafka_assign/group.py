@@ -19,7 +19,7 @@ from .inputs import (
     ABOUT, checked_about, checked_counts, checked_ids, column_by_topic, columns_by_name,
     columns_from_arrays, places_of, resized, stray_claims)
 from .members import (
-    Dropped, Member, TopicPartition, checked_name, dropped_claims, known_name,
+    Dropped, Member, TopicPartition, checked_name, decoded_members, dropped_claims, known_name,
     listed_members, members_from_columns, ordered_names, owned_by_member)
 from .names import counted, quoted
 from .tables import Table
@@ -79,7 +79,8 @@ class Group:
             time=time, cluster=cluster, inferred=inferred, moment=moment)
 
     def _store(self, columns, topics, members, offsets=None, *, known={}, details=None,
-               partition_racks=None, topic_ids=None, strays=(), claimed=None, **about):
+               partition_racks=None, topic_ids=None, strays=(), undecodable=(), claimed=None,
+               **about):
         "Set all fields; the way around `__setattr__`, which raises."
         vars(self).update(
             checked_about(about), columns=columns, offsets=read_only(offsets),
@@ -90,7 +91,7 @@ class Group:
                 for topic, rows in (partition_racks or {}).items()}),
             _known={name: tuple(values) for name, values in known.items()},
             _claimed=columns.previous if claimed is None else read_only(claimed),
-            _strays=strays)
+            _strays=strays, _undecodable=undecodable)
         if details is not None:                     # else they are made when asked for
             vars(self)["details"] = details
         return self
@@ -150,13 +151,34 @@ class Group:
         "The claims that do not hold, each with the reason."
         if "details" not in vars(self) and np.array_equal(self._claimed, self.previous):
             return ()                               # and no `Member` is made
-        return dropped_claims(self.columns, self.topics, self.details, self._strays)
+        found = dropped_claims(self.columns, self.topics, self.details, self._strays)
+        return (*found, *self._undecodable)
 
     @property
     def has_user_data(self) -> bool:
         "Whether a member sent user data, in which some assignors put their claims."
         sent = [member.user_data for member in vars(self).get("details", ())]
         return {None, *sent, *self._known.get("user_data", ())} != {None}
+
+    @cached_property
+    def _decoded(self):
+        return {}                                   # a group for each rule, once made
+
+    def decode_claims(self, rule: str | None) -> "Group":
+        """The group without user data: the claims in it were decoded by `rule`.
+
+        `rule` is one of `ownership.CLAIM_RULES`; `dropped` tells what it cannot decode.
+        Without a rule, or without user data, this is the group itself.
+        """
+        if rule is None or not self.has_user_data:
+            return self
+        if rule not in self._decoded:
+            members, undecodable = decoded_members(
+                [self.details[i] for i in self.listed], rule)
+            decoded = self.replace(members=members).__getstate__()
+            decoded["undecodable"] = tuple(undecodable)
+            self._decoded[rule] = Group.__new__(Group)._store(**decoded)
+        return self._decoded[rule]
 
     @property
     def topic_counts(self) -> dict[str, int]:
@@ -252,7 +274,8 @@ class Group:
         plain = {name: dict(state[name]) for name in ("partition_racks", "topic_ids")}
         made = {"details": self.details} if "details" in vars(self) else {}
         other = not np.array_equal(self._claimed, self.previous)
-        claims = {"strays": self._strays, "claimed": self._claimed if other else None}
+        claims = {"strays": self._strays, "claimed": self._claimed if other else None,
+                  "undecodable": self._undecodable}
         return state | plain | made | claims | {"known": self._known}
 
     def __setstate__(self, state):

@@ -20,7 +20,8 @@ from .members import (
     Member, as_mapping, checked_claims, checked_mapping, checked_name, checked_number, is_number,
     known_name, ordered_names)
 from .names import brief, counted, did_you_mean, java_sorted, quoted, shown
-from .ragged import row_of, row_offsets, take_rows
+from .ragged import row_lengths, row_of, row_offsets, take_rows
+from .wire import TopicPartitions
 
 # %% ../nbs/12_inputs.ipynb #9bc6cfdc
 ABOUT = {"name": "", "type": "", "state": "", "strategy": "", "generation": -1, "time": "",
@@ -69,9 +70,9 @@ def stray_claims(owned: Mapping | None, members: Sequence[Member]) -> tuple[Memb
     return strays
 
 
-def _coded_claims(members, index):
-    "The claims of all members as `ClaimColumns`, or None where no member has any."
-    claims = chain.from_iterable(member.owned for member in members)
+def _claims_by_name(members, index):
+    "The claims of members, by place, that were given as pairs; without the members."
+    claims = chain.from_iterable(member.owned for member in members.values())
     topics, numbers, checked = [], [], False
     while some := list(islice(claims, CLAIMS_AT_ONCE)):
         codes = map(index.get, map(itemgetter(0), some), repeat(-1))
@@ -80,15 +81,35 @@ def _coded_claims(members, index):
         unknown = [some[at][0] for at in np.flatnonzero(topics[-1] < 0).tolist()]
         if not checked and (set(map(type, values)) - {int} or set(map(type, unknown)) - {str}
                             or not "".join(unknown).isascii()):
-            checked = _check_each_claim(members) is None
+            checked = _check_each_claim(members.values()) is None
         try:
             numbers.append(np.array(values, np.int64))
         except OverflowError:                          # a number that no partition has
             numbers.append(np.array([max(-1, min(value, 2**31)) for value in values], np.int64))
-    if not topics:
-        return None
-    member = np.arange(len(members)).repeat([len(member.owned) for member in members])
-    return ClaimColumns(member, np.concatenate(topics), np.concatenate(numbers))
+    return np.concatenate(topics), np.concatenate(numbers)
+
+
+def _claims_by_column(members, index):
+    "The same for claims that were decoded from bytes."
+    owned = [member.owned for member in members.values()]
+    codes = [index.get(topic, -1) for columns in owned for topic in columns.topics]
+    counts = np.concatenate([row_lengths(columns.offsets) for columns in owned])
+    return np.array(codes, np.int64).repeat(counts), np.concatenate([one.numbers for one in owned])
+
+
+def _coded_claims(members, index):
+    "The claims of all members as `ClaimColumns`, or None where no member has any."
+    named, decoded, parts = {}, {}, []
+    for place, member in enumerate(members):
+        if len(member.owned):
+            (decoded if isinstance(member.owned, TopicPartitions) else named)[place] = member
+    for some, coded in ((named, _claims_by_name), (decoded, _claims_by_column)):
+        if some:
+            counts = [len(member.owned) for member in some.values()]
+            parts.append((np.array([*some]).repeat(counts), *coded(some, index)))
+    if len(parts) == 2:
+        parts = [map(np.concatenate, zip(*parts))]
+    return ClaimColumns(*parts[0]) if parts else None
 
 # %% ../nbs/12_inputs.ipynb #ad64ae02
 def _subscriber_rows(members, index):

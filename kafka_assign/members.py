@@ -5,7 +5,7 @@
 # %% auto #0
 __all__ = ['checked_name', 'is_number', 'as_mapping', 'checked_mapping', 'known_name', 'checked_claims', 'checked_number',
            'TopicPartition', 'Member', 'listed_members', 'ordered_names', 'owned_by_member', 'members_from_columns',
-           'Claim', 'Dropped', 'dropped_claims']
+           'Claim', 'Dropped', 'dropped_claims', 'decoded_members']
 
 # %% ../nbs/11_members.ipynb #70c812ee
 from collections import defaultdict
@@ -22,6 +22,8 @@ from .columns import Columns, positions_by_number
 from .names import (
     brief, counted, did_you_mean, java_key, java_order, java_sorted, quoted, shown)
 from .ragged import row_of
+from .ownership import claims_of
+from .wire import Claims, Subscription, TopicPartitions, WireError
 
 # %% ../nbs/11_members.ipynb #d1b09195
 def checked_name(name: str, what: str) -> str:
@@ -98,8 +100,11 @@ def _checked_topics(topics, member):
     return _CheckedTopics(dict.fromkeys(checked_name(topic, what) for topic in topics))
 
 # %% ../nbs/11_members.ipynb #30f5943d
-def checked_claims(owned: Iterable | Mapping, member: str, what: str = "owned") -> tuple:
+def checked_claims(owned: Iterable | Mapping, member: str,
+                   what: str = "owned") -> tuple | TopicPartitions:
     "Partitions as pairs, in the order given; a mapping may name the numbers of each topic."
+    if isinstance(owned, TopicPartitions):             # decoded, and columns already
+        return owned
     try:
         if isinstance(owned, Mapping) and all(isinstance(key, str) for key in owned):
             owned = [(topic, number) for topic, numbers in owned.items() for number in numbers]
@@ -146,7 +151,7 @@ class Member:
 
     id: str  # member id, unique in the group
     topics: tuple[str, ...]  # subscription: names of topics, each counted once
-    owned: tuple[tuple[str, int], ...] = field(repr=False)  # claimed partitions (topic, partition)
+    owned: Sequence[tuple[str, int]] = field(repr=False)  # claimed partitions (topic, partition)
     generation: int  # the generation of that claim; -1 = none
     instance_id: str | None  # `group.instance.id` of a static member
     client_id: str  # `client.id`, as the client set it
@@ -248,8 +253,8 @@ def members_from_columns(columns: Columns, topics: Sequence[str], members: Seque
 class Claim(NamedTuple):
     "What a member says that it owned."
     member: str  # member id
-    topic: str
-    partition: int  # number within its topic
+    topic: str | None  # None = all that it claims
+    partition: int | None  # number within its topic
 
 # %% ../nbs/11_members.ipynb #4fb9a168
 class Dropped(NamedTuple):
@@ -301,3 +306,18 @@ def dropped_claims(columns: Columns, topics: Sequence[str], members: Sequence[Me
     for stray in strays:
         found += dropped(stray, set(stray.owned), lambda *pair: "no member has this id")
     return tuple(found)
+
+# %% ../nbs/11_members.ipynb #5d2b9c11
+def decoded_members(members: Iterable[Member], rule: str) -> tuple[list[Member], list[Dropped]]:
+    "The members with their claims decoded by `rule`, without user data; and what cannot be decoded."
+    decoded, undecodable = [], []
+    for member in members:
+        sent = Subscription(member.topics, member.user_data, member.owned, member.generation)
+        try:
+            claims = claims_of(sent, rule)
+        except WireError as error:
+            claims = Claims()
+            reason = f"the user data of the member cannot be decoded: {error}"
+            undecodable.append(Dropped(Claim(member.id, None, None), reason))
+        decoded.append(replace(member, **claims._asdict(), user_data=None))
+    return decoded, undecodable

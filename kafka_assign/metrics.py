@@ -204,12 +204,15 @@ def _groups_counted(columns):
     return row_maxima(columns.counted, columns.member_offsets, empty=-1) >= 0
 
 
-def measure(columns: Columns, owner: np.ndarray) -> dict[str, np.ndarray]:
+def measure(columns: Columns, owner: np.ndarray,
+            withheld: np.ndarray | None = None) -> dict[str, np.ndarray]:
     """All figures of an owner column, each an array with one entry per group.
+
+    `withheld` marks the partitions that the first rebalance does not hand out yet; None = none.
 
     A figure is -1 where it is unknown or does not apply: `in_rack` without racks,
     `lag_*` without any known lag, moves where the previous owners are unknown, and all
-    figures about members without members. No strategy withholds partitions so far.
+    figures about members without members.
     """
     load, pairs = loads(columns, owner), topic_owner_pairs(columns, owner)
     members, groups = columns.member_offsets, columns.group_offsets
@@ -217,7 +220,8 @@ def measure(columns: Columns, owner: np.ndarray) -> dict[str, np.ndarray]:
     has_subscribers = (columns.subscriber_counts > 0)[columns.topic_of]
     figures = {
         "members": row_lengths(members), "partitions": size, "assigned": assigned,
-        "unassigned": size - assigned, "withheld": np.zeros_like(size),
+        "unassigned": size - assigned, "withheld": (
+            np.zeros_like(size) if withheld is None else row_sums(withheld, groups)),
         "min_load": row_minima(load, members), "max_load": row_maxima(load, members),
         "balance_score": balance_score(columns, load),
         "balanced": balanced(columns, load, pairs).astype(np.int8),

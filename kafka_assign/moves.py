@@ -53,7 +53,7 @@ class MoveGraph:
     "The moves between members as arcs with counts, and what was taken back."
 
     def __init__(self, assignment: Assignment):
-        group, owner = assignment.group, assignment.owner
+        group, owner = assignment.group, assignment.target
         moved, placed = assignment.moved, assignment.placed
         source, target = group.previous[moved], owner[moved]
         topics = group.columns.topic_of[placed]
@@ -194,7 +194,7 @@ class Moves(Sequence):
         changed = (self.group.previous >= 0) & ~assignment.kept
         self._places = np.flatnonzero(changed).tolist()
         self._sources = self.group.previous[changed].tolist()
-        self._targets = assignment.owner[changed].tolist()
+        self._targets = assignment.target[changed].tolist()
         self._graph = take_back_unnecessary(MoveGraph(assignment))
         self._verdicts = verdicts(self._graph, self._sources, self._targets)
 
@@ -251,7 +251,7 @@ class Moves(Sequence):
         claims = latest_claims(self.group, places)
         for place in places:
             source, reason = why_placed(self.group, place, claims.get(place, ()))
-            target = self.group.members[self.assignment.owner[place]]
+            target = self.group.members[self.assignment.target[place]]
             yield Move(self.group.at(place), source, target, reason)
 
     def _table(self):
@@ -265,6 +265,8 @@ class Moves(Sequence):
         elif moved:
             verdict = ", and without any of these moves loads would be less balanced"
         lost = f"; {lost} now unassigned" if lost else ""
+        if withheld := int(self.assignment.withheld.sum()):
+            lost += f"; {withheld} withheld until another member has revoked them"
         caption = (f"{self.assignment.strategy or 'assignment'}: {moved} moved"
                    f"{verdict}; {placed} placed{lost}")
         moves = [("unassigned" if move.target is None else "moved", *move)

@@ -11,7 +11,7 @@ import logging
 from collections import ChainMap, Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import chain, groupby
-from operator import attrgetter
+from operator import attrgetter, is_
 from typing import NamedTuple
 
 import numpy as np
@@ -32,18 +32,23 @@ class GroupBatch(NamedTuple):
     states: Sequence[str]  # the state of each group, as the broker calls it
     topics: Sequence[str]  # names of the topics, in the order of the columns
     group: Callable[[int], Group]  # the group at a place, alone
-    has_user_data: bool  # whether a member of any group sent user data
+    read: Callable[[str | None], Columns]  # the columns with claims decoded by a rule
     inferred: Sequence[str]  # what was inferred about each group, in words
 
 # %% ../nbs/56_ranking.ipynb #c8e8bd31
 def batch_of_groups(groups: Sequence[Group]) -> GroupBatch:
     "The batch of `groups`, in the order given."
+    columns = side_by_side([group.columns for group in groups])
+
+    def read(rule):
+        decoded = [group.decode_claims(rule) for group in groups]
+        same = all(map(is_, decoded, groups))
+        return columns if same else side_by_side([group.columns for group in decoded])
+
     return GroupBatch(
-        side_by_side([group.columns for group in groups]),
-        [group.type for group in groups], [group.state for group in groups],
+        columns, [group.type for group in groups], [group.state for group in groups],
         list(chain.from_iterable(group.topics for group in groups)),
-        groups.__getitem__, any(group.has_user_data for group in groups),
-        [group.inferred for group in groups])
+        groups.__getitem__, read, [group.inferred for group in groups])
 
 # %% ../nbs/56_ranking.ipynb #87bb363f
 GROUPS_AT_ONCE = 1_000           # if a strategy raises, no more are answered one by one
@@ -63,7 +68,8 @@ _log = logging.getLogger(__name__)
 
 class Answer(NamedTuple):
     "What a strategy answers for a batch."
-    owner: np.ndarray  # the owner column of all groups
+    owner: np.ndarray  # what is handed out in all groups
+    target: np.ndarray  # what they settle on; `owner` unless partitions are withheld
     failures: dict[int, str]  # why groups have no answer, by place in the batch
     retried: bool = False  # whether it raised for the batch as a whole
 
@@ -87,32 +93,31 @@ def _why(strategy, error):
 # %% ../nbs/56_ranking.ipynb #50fbac98
 def _answer_one_by_one(batch, strategy, retried=False):
     "The answer of a strategy that is asked for each group alone."
-    owner, failures = np.full(batch.columns.size, -1, np.int32), {}
+    answers, failures = np.full((2, batch.columns.size), -1, np.int32), {}
     begin = batch.columns.group_offsets.tolist()
     first = batch.columns.member_offsets.tolist()
     for at in range(batch.columns.groups):
         try:
-            alone = strategy.run(batch.group(at)).owner
+            alone = strategy.run(batch.group(at))
         except Exception as error:
             failures[at] = _why(strategy, error)
         else:
-            alone = np.where(alone >= 0, alone + first[at], -1)
-            owner[begin[at]:begin[at + 1]] = alone
-    return Answer(owner, failures, retried)
+            pair = np.stack([alone.owner, alone.target])
+            answers[:, begin[at]:begin[at + 1]] = np.where(pair >= 0, pair + first[at], -1)
+    return Answer(*answers, failures, retried)
 
 
-def answer(batch: GroupBatch, strategy: Strategy) -> Answer:
-    "The answer of a strategy for all groups of a batch."
-    decodes_claims = strategy.claims and batch.has_user_data
-    if not strategy.many or decodes_claims or not batch.columns.groups:
+def answer(batch: GroupBatch, strategy: Strategy, columns: Columns) -> Answer:
+    "The answer of a strategy for all groups of a batch, which it sees as `columns`."
+    if not strategy.many or not columns.groups:
         return _answer_one_by_one(batch, strategy)
     try:
-        return Answer(strategy.run_many(batch.columns), {})
+        return Answer(*strategy.run_many(columns), {})
     except Exception:
         _log.exception(
             "strategy %s raised for a batch of %d groups, which are answered "
             "one by one",
-            shown(strategy.label), batch.columns.groups)
+            shown(strategy.label), columns.groups)
         return _answer_one_by_one(batch, strategy, retried=True)
 
 # %% ../nbs/56_ranking.ipynb #e3db2a1b
@@ -167,9 +172,13 @@ def judge(batch: GroupBatch, strategies: Sequence[Strategy],
           joins: Sequence[Sequence[str]] = (), everything: bool = False) -> Judgment:
     "Ask `strategies` about all groups of a batch, and find what the groups need."
     columns, join = batch.columns, join_numbers(batch.topics, joins)
-    answers = {strategy.label: answer(batch, strategy) for strategy in strategies}
-    results = {label: outcome(columns, one.owner, join)._replace(
-        answered=one.answered(columns.groups)) for label, one in answers.items()}
+    read = {rule: batch.read(rule) for rule in {one.claims for one in strategies}}
+    answers, results = {}, {}
+    for one in strategies:
+        given = answers[one.label] = answer(batch, one, read[one.claims])
+        withheld = None if given.target is given.owner else given.owner != given.target
+        results[one.label] = outcome(read[one.claims], given.target, join, withheld)._replace(
+            answered=given.answered(columns.groups))
     current = current_outcome(columns, join)
     clients = {strategy.label: origin(strategy) for strategy in strategies
                if strategy.protocol != "broker"}

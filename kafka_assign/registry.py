@@ -21,13 +21,15 @@ from typing import TYPE_CHECKING, TypeVar, overload
 
 import numpy as np
 
-from .assignment import Assignment, AssignmentError, checked_owners
+from .assignment import (
+    Assignment, AssignmentError, checked_owners, checked_target, owner_and_target)
 from .build import GroupError
 from .columns import Columns, side_by_side
 from .group import Group
 from .members import is_number
 from .names import (
     brief, checked_kind, crash_place, did_you_mean, foreign_code, quoted, shown)
+from .ownership import CLAIM_RULES
 
 # %% ../nbs/20_registry.ipynb #99bef66e
 SHIPPED_CLASSES = ("RangeAssignor", "RoundRobinAssignor")        # of those computed here
@@ -58,7 +60,7 @@ class Strategy:
     kafka: str | None = None  # the class of Kafka's whose behavior it has, without package
     protocol: str = "eager"  # `eager`, `cooperative`, or `broker`: clients cannot run it
     many: bool = False  # takes `Columns` of one group or many, and answers for each as if alone
-    claims: str | None = None  # how it decodes `user_data`; None = it does not look at it
+    claims: str | None = None  # the rule by which `user_data` is decoded; None = it is not looked at
     prove: Callable | None = field(default=None, repr=False)  # `Columns`, owner column -> certificate
     without: Collection[str] = ()  # ids of the promises of the conformance suite that it does not make
     usual: bool = True  # compared if no strategies are named; False if it is slow, or made for study
@@ -68,6 +70,9 @@ class Strategy:
         if self.protocol not in ("eager", "cooperative", "broker"):
             raise StrategyError(f"protocol of strategy {quoted(self.name)} must be eager, "
                                 f"cooperative or broker (got {self.protocol!r})")
+        if self.claims not in (None, *CLAIM_RULES):
+            raise StrategyError(f"claims of strategy {quoted(self.name)} must be None or one of "
+                                f"{', '.join(CLAIM_RULES)} (got {brief(self.claims)})")
 
     @property
     def about(self) -> str:
@@ -130,35 +135,33 @@ class Strategy:
 
     def run(self, group: Group) -> Assignment:
         "Its answer for one group, checked."
-        self.check_user_data(group)
+        group = group.decode_claims(self.claims)
         answer = self.ask(group)
         if isinstance(answer, Assignment):
             if answer.group is not group:
                 raise AssignmentError(f"strategy {quoted(self.label)} must answer for the group "
                                       "it was given (got another one)")
-            answer = answer.owner
+            answer = answer.owner, answer.target
+        owner, target = owner_and_target(answer)
         try:
-            return Assignment(group, answer, self.label, self.prove).check()
+            return Assignment(group, owner, self.label, self.prove, target).check()
         except ValueError as error:
             raise AssignmentError(f"strategy {quoted(self.label)}: {error}") from None
 
-    def run_many(self, columns: Columns) -> np.ndarray:
-        "Its owner column for all groups of `columns`, int32, checked; only for one with `many`."
-        owner = checked_owners(columns, self.ask(columns))
-        wrong = (owner != -1) & ~columns.owners_subscribed(owner)
-        if wrong.any():
-            found = f"member {owner[wrong][0]} at partition {np.argmax(wrong)}"
-            raise AssignmentError(f"an owner must subscribe to the topic (got {found})")
-        return owner
+    def run_many(self, columns: Columns) -> tuple[np.ndarray, np.ndarray]:
+        """Its owner and target columns for all groups of `columns`, int32, checked.
 
-    def check_user_data(self, group: Group) -> None:
-        "Raise `StrategyError` if it would have to decode claims from a member's `user_data`."
-        if self.claims and group.has_user_data:
-            member = next(member for member in group.details if member.user_data is not None)
-            raise StrategyError(
-                f"claims of member {quoted(member.id)} must be given as owned and generation: "
-                f"strategy {quoted(self.label)} does not decode user_data "
-                f"(got {len(member.user_data)} bytes)")
+        Only for a strategy with `many`. They are one column if it withholds nothing.
+        """
+        owner, target = owner_and_target(self.ask(columns))
+        withholds = target is not owner
+        owner = checked_owners(columns, owner)
+        target = checked_target(columns, owner, target) if withholds else owner
+        wrong = (target != -1) & ~columns.owners_subscribed(target)
+        if wrong.any():
+            found = f"member {target[wrong][0]} at partition {np.argmax(wrong)}"
+            raise AssignmentError(f"an owner must subscribe to the topic (got {found})")
+        return owner, target
 
 # %% ../nbs/20_registry.ipynb #e363cfc3
 ENTRY_POINTS = "kafka_assign.strategies"
@@ -225,7 +228,7 @@ OF_JAVA = ("is the heuristic of Kafka's Java client, which is not computed here;
            "'sticky' of this package computes the exact optimum instead")
 OF_THE_BROKER = "is an assignor of the broker (KIP-848), which is not computed here"
 NOT_COMPUTED = {
-    "StickyAssignor": OF_JAVA, "CooperativeStickyAssignor": OF_JAVA, "cooperative-sticky": OF_JAVA,
+    "StickyAssignor": OF_JAVA, "CooperativeStickyAssignor": OF_JAVA,
     "uniform": OF_THE_BROKER, "UniformAssignor": OF_THE_BROKER}
 
 # %% ../nbs/20_registry.ipynb #ab4aeffa
@@ -236,6 +239,7 @@ BUILT_IN = {
     "lag": "kafka_assign.assignors.lag:lag_assign",
     "sticky": "kafka_assign.assignors.sticky.solve:sticky_assign",
     "sticky-yet-fair": "kafka_assign.assignors.sticky.solve:sticky_yet_fair_assign",
+    "cooperative-sticky": "kafka_assign.assignors.cooperative:cooperative_sticky_assign",
     "fairness-only": "kafka_assign.assignors.sticky.solve:fairness_only_assign",
     "kip54": "kafka_assign.assignors.kip54:kip54_assign"}
 _registered: dict[str, Strategy] = {}
@@ -361,7 +365,7 @@ def running_strategy(group: Group) -> Strategy:
         raise StrategyError("the strategy that the group runs is unknown (--state shows it)")
     if group.type == "consumer":
         raise StrategyError(f"the broker assigns the partitions of this group, by {quoted(name)}")
-    if name == "sticky" or name in NOT_COMPUTED:
+    if name in ("sticky", "cooperative-sticky") or name in NOT_COMPUTED:
         raise StrategyError(f"{quoted(name)} {NOT_COMPUTED.get(name, OF_JAVA)}")
     chosen = _find(name)
     if chosen is None:
@@ -411,11 +415,17 @@ def assign_many(groups: Mapping | Iterable[Group], strategy: str | Strategy | Ca
     chosen = resolve(strategy, **options)
     if not chosen.many:
         return [chosen.run(group) for group in groups]
-    for group in groups:
-        chosen.check_user_data(group)
+    groups = [group.decode_claims(chosen.claims) for group in groups]
     columns = side_by_side([group.columns for group in groups])
-    owners = np.split(chosen.run_many(columns), columns.group_offsets[1:-1])
-    owners = [np.where(owner >= 0, owner - first, -1)
-              for owner, first in zip(owners, columns.member_offsets.tolist())]
-    return [Assignment(group, owner, chosen.label, chosen.prove)
-            for group, owner in zip(groups, owners)]
+    owner, target = chosen.run_many(columns)
+    owners = _by_group(columns, owner)
+    targets = owners if target is owner else _by_group(columns, target)
+    return [Assignment(group, owner, chosen.label, chosen.prove, target)
+            for group, owner, target in zip(groups, owners, targets)]
+
+
+def _by_group(columns, owner):
+    "The owner column of each group alone."
+    parts = np.split(owner, columns.group_offsets[1:-1])
+    return [np.where(part >= 0, part - first, -1)
+            for part, first in zip(parts, columns.member_offsets.tolist())]

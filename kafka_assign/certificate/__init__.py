@@ -134,6 +134,6 @@ def check_columns(columns: Columns, owner: np.ndarray, certificate: Certificate,
 # %% ../../nbs/16_certificate.ipynb #73d54417
 def check(group: Group, assignment: Assignment, certificate: Certificate) -> None:
     "Raise `CertificateError` unless the certificate proves the assignment optimal."
-    check_columns(group.columns, assignment.owner, certificate,
+    check_columns(group.columns, assignment.target, certificate,
                   lambda place: "-".join(map(shown, group.at(place))),
                   lambda place: shown(group.members[place]))

@@ -198,9 +198,9 @@ def owner_changes(assignment: Assignment) -> Iterator[dict]:
     """Each partition whose owner changes: `strategy topic partition from to`; None = no owner.
     None are listed if the owners of the group are not known."""
     group, names = assignment.group, [*assignment.group.members, None]
-    changes = (assignment.owner != group.previous) & (group.counted is None)
+    changes = (assignment.target != group.previous) & (group.counted is None)
     for at in changes.nonzero()[0].tolist():
-        owners = names[group.previous[at]], names[assignment.owner[at]]
+        owners = names[group.previous[at]], names[assignment.target[at]]
         yield dict(zip(OWNER_CHANGE, (assignment.strategy, *group.at(at), *owners)))
 
 # %% ../../nbs/73_cli_output.ipynb #7a0c0308

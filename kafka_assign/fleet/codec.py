@@ -4,12 +4,14 @@
 
 # %% auto #0
 __all__ = ['row_from_group', 'group_from_row', 'ListColumn', 'flatten_lists', 'as_numpy', 'name_codes', 'FlatRows',
-           'flatten_rows', 'lowercase', 'suspicious_rows', 'Batch', 'batch_of', 'decode_rows', 'result_lists',
-           'member_lists', 'output_rows']
+           'flatten_rows', 'lowercase', 'suspicious_rows', 'Batch', 'batch_of', 'decode_user_data', 'decode_rows',
+           'result_lists', 'member_lists', 'output_rows']
 
 # %% ../../nbs/61_fleet_codec.ipynb #5975fbac
+import logging
 from collections import Counter
 from collections.abc import Mapping
+from itertools import chain
 from typing import NamedTuple
 
 import numpy as np
@@ -23,7 +25,9 @@ from .schemas import COMPARED_SCHEMA, FIGURE_FIELDS, OWNER_FIELDS, RESULT_FIELDS
 from ..group import Group
 from ..inputs import ABOUT, TYPES, column_by_topic
 from ..names import java_order, shown
+from ..ownership import claims_of
 from ..ragged import row_lengths, row_of, row_offsets, row_ranges
+from ..wire import Claims, Subscription, TopicPartitions, WireError
 
 # %% ../../nbs/61_fleet_codec.ipynb #4a1f5c70
 _OFFSETS = Offsets._fields[:3]                # committed, begin, end
@@ -287,11 +291,12 @@ class Batch(NamedTuple):
         "Group number `at` alone, with everything that its row says."
         return group_from_row(self.rows.slice(at, 1).to_pylist()[0])
 
-    @property
-    def has_user_data(self) -> bool:
-        "Whether a member of any group sent user data."
+    def read(self, rule: str | None) -> Columns:
+        "The columns with the claims in members' user data decoded by a rule; None = not decoded."
         data = flatten_lists(self.rows["members"]).field("user_data")
-        return data.null_count < len(data)
+        if rule is None or data.null_count == len(data):
+            return self.columns
+        return batch_of(flatten_rows(decode_user_data(self.rows, rule))).columns
 
 # %% ../../nbs/61_fleet_codec.ipynb #934156a8
 def batch_of(flat: FlatRows) -> Batch:
@@ -322,6 +327,59 @@ def batch_of(flat: FlatRows) -> Batch:
     at, field = flat.rows.schema.get_field_index("type"), flat.rows.schema.field("type")
     rows = flat.rows.set_column(at, field, lowercase(flat.rows["type"]))
     return Batch(columns, topics, members, rows)
+
+# %% ../../nbs/61_fleet_codec.ipynb #958afc51
+_log = logging.getLogger(__name__)
+
+
+def _owned_columns(claims):
+    "The claims of a member in a row."
+    numbers = [claim["partitions"] or [] for claim in claims or []]
+    return TopicPartitions([claim["topic"] for claim in claims or []], list(map(len, numbers)),
+                           np.fromiter(chain.from_iterable(numbers), np.int32))
+
+
+def _decoded_claims(topics, user_data, owned, generation, rule):
+    "The claims of a member, given the fields of its row."
+    sent = Subscription(topics or [], user_data, _owned_columns(owned), generation)
+    try:
+        return claims_of(sent, rule)
+    except WireError as error:
+        _log.warning("the user data of a member cannot be decoded: %s", error)
+        return Claims()
+
+
+def _claim_lists(claims, kind):
+    "Claims of members as a column of lists of topics with their partitions."
+    owned = [one.owned if len(one.owned) else _owned_columns(None) for one in claims]
+    counts = [len(columns.topics) for columns in owned]
+    lengths = np.concatenate([row_lengths(columns.offsets) for columns in owned])
+    names = pa.array([topic for columns in owned for topic in columns.topics], pa.string())
+    numbers = pa.array(np.concatenate([columns.numbers for columns in owned]))
+    lists = pa.ListArray.from_arrays(row_offsets(lengths), numbers)
+    structs = pa.StructArray.from_arrays([names, lists], ["topic", "partitions"])
+    return pa.ListArray.from_arrays(row_offsets(np.array(counts)), structs).cast(kind)
+
+
+def decode_user_data(rows: pa.RecordBatch, rule: str) -> pa.RecordBatch:
+    "The rows with the claims that members sent as user data in place of the owned partitions."
+    members = flatten_lists(rows["members"])
+    sent = np.flatnonzero(members.field("user_data").is_valid())
+    generation, names = as_numpy(members.field("generation")).copy(), ("topics", "user_data", "owned")
+    columns = [members.field(name).take(pa.array(sent)).to_pylist() for name in names]
+    claims = [_decoded_claims(*values, rule)
+              for values in zip(*columns, generation[sent].tolist())]
+    owned, place = members.field("owned"), np.arange(len(members.values))
+    place[sent] = len(place) + np.arange(len(sent))
+    owned = pa.concat_arrays([owned, _claim_lists(claims, owned.type)]).take(pa.array(place))
+    generation[sent] = [one.generation for one in claims]
+    replaced = {"owned": owned, "generation": pa.array(generation)}
+    kind = members.values.type
+    values = pa.StructArray.from_arrays(
+        [replaced.get(field.name, members.field(field.name)) for field in kind], fields=list(kind))
+    lists = pa.ListArray.from_arrays(members.offsets, values).cast(rows["members"].type)
+    at, field = rows.schema.get_field_index("members"), rows.schema.field("members")
+    return rows.set_column(at, field, lists)
 
 # %% ../../nbs/61_fleet_codec.ipynb #0ed5d7c8
 def _reason(row):

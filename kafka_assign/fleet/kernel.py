@@ -37,7 +37,7 @@ def compare_groups(batch: Batch, strategies: Sequence[Strategy], joins: Sequence
     types, states, inferred = (
         batch.rows[name].fill_null("").to_pylist() for name in ("type", "state", "inferred"))
     topics = batch.topics.to_pylist() if joins else ()
-    given = GroupBatch(batch.columns, types, states, topics, batch.group, batch.has_user_data, inferred)
+    given = GroupBatch(batch.columns, types, states, topics, batch.group, batch.read, inferred)
     judgment = judge(given, strategies, joins, everything)
     owners = {label: one.owner for label, one in judgment.outcomes.items()}
     figures = {label: one.figures for label, one in judgment.outcomes.items()}

@@ -85,7 +85,7 @@ KEPT, MOVED, PLACED = range(3)
 def marks(assignment: Assignment) -> np.ndarray:
     "Of each partition `KEPT`, `MOVED` or `PLACED`; all `KEPT` if none had a previous owner."
     if (assignment.group.previous < 0).all():
-        return np.zeros(len(assignment.owner), np.int8)
+        return np.zeros(len(assignment.target), np.int8)
     return (MOVED * assignment.moved + PLACED * assignment.placed).astype(np.int8)
 
 # %% ../../nbs/53_pictures_layout.ipynb #f325d9a9
@@ -135,7 +135,7 @@ class Scene:
     def cells(self, panel: int) -> Cells:
         "The partitions of one panel, row by row; unassigned ones in the row after the last member."
         assignment = self.assignments[panel]
-        columns, row = assignment.group.columns, self._places[panel][assignment.owner]
+        columns, row = assignment.group.columns, self._places[panel][assignment.target]
         order = np.argsort(row, kind="stable")
         row, topic = row[order], self._topics[panel][columns.topic_of[order]]
         step = rank_in_run(row)
@@ -154,7 +154,7 @@ class Scene:
     def load_parts(self, panel: int) -> np.ndarray:
         "Mean kept, moved and placed partitions of each line; what the maximum is more: 4 x lines."
         assignment, marks = self.assignments[panel], self.marks[panel]
-        owned = [assignment.owner[(marks == kind) & ~assignment.unassigned]
+        owned = [assignment.target[(marks == kind) & ~assignment.unassigned]
                  for kind in (KEPT, MOVED, PLACED)]
         return self._parts(panel, [np.bincount(own, minlength=len(assignment)) for own in owned])
 
@@ -167,7 +167,7 @@ class Scene:
         "Partitions per member for each line and column of topics; the last line: unassigned ones."
         assignment, line = self.assignments[panel], self._lines[panel]
         topic, across = column[self._topics[panel][:-1]], int(column.max(initial=0)) + 1
-        cell = line[assignment.owner] * across + topic[assignment.group.columns.topic_of]
+        cell = line[assignment.target] * across + topic[assignment.group.columns.topic_of]
         counts = np.bincount(cell, minlength=(self.lines + 1) * across).reshape(-1, across)
         return counts / np.maximum(np.bincount(line, minlength=self.lines + 1), 1)[:, None]
 

@@ -53,7 +53,7 @@ def _headline(assignment, title):
 
 def _owner_line(assignment, member):
     "The partitions of a member, with its lag where lag is known."
-    group, own = assignment.group, np.flatnonzero(assignment.owner == member)
+    group, own = assignment.group, np.flatnonzero(assignment.target == member)
     words = f"{shortened(group.members[member])}: {partition_words(assignment, own)}"
     if group.lag is None:
         return f"{words}."
@@ -68,7 +68,7 @@ def _change(assignment, place):
     "One partition with its owner now, and its previous one if it had one."
     names, previous = assignment.group.members, assignment.group.previous[place]
     source = f"from {shortened(names[previous])} to" if previous >= 0 else "on"
-    target = shortened(names[assignment.owner[place]])
+    target = shortened(names[assignment.target[place]])
     return f"{partition_words(assignment, [place])} {source} {target}"
 
 

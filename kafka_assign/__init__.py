@@ -27,6 +27,8 @@ _HOMES = {
     "proof_of": "certificate.words",
     "check_strategy": "conformance",
     "read_groups": "snapshot",
+    "LiveGroup": "live",
+    "Rebalance": "rebalance",
 }
 
 if TYPE_CHECKING:  # the same table for editors, which do not run `__getattr__`
@@ -36,17 +38,19 @@ if TYPE_CHECKING:  # the same table for editors, which do not run `__getattr__`
     from .comparison import Comparison, compare
     from .conformance import check_strategy
     from .group import Group
+    from .live import LiveGroup
     from .members import Member, TopicPartition
     from .moves import explain
     from .pictures import plot
     from .pictures.words import describe
     from .ranking import rank
+    from .rebalance import Rebalance
     from .registry import StrategyError, assign, assign_many, strategies, strategy
     from .snapshot import read_groups
 
-__all__ = ["Assignment", "AssignmentError", "Comparison", "Group", "GroupError", "Member", "StrategyError",
-           "TopicPartition", "assign", "assign_many", "check_strategy", "compare", "describe", "explain", "plot",
-           "proof_of", "rank", "read_groups", "strategies", "strategy"]
+__all__ = ["Assignment", "AssignmentError", "Comparison", "Group", "GroupError", "LiveGroup", "Member",
+           "Rebalance", "StrategyError", "TopicPartition", "assign", "assign_many", "check_strategy", "compare",
+           "describe", "explain", "plot", "proof_of", "rank", "read_groups", "strategies", "strategy"]
 
 
 def __getattr__(name):

@@ -52,14 +52,14 @@ def checked_owners(columns: Columns, owner: Sequence[int]) -> np.ndarray:
 # %% ../nbs/14_assignment.ipynb #390e0035
 def owner_and_target(answer) -> tuple:
     "The two columns of an answer; they are one unless it is a pair (owner, target)."
-    columns = (np.ndarray, list, tuple)
-    if isinstance(answer, tuple) and len(answer) == 2 and isinstance(answer[0], columns):
-        return answer
-    return answer, answer
+    column = (np.ndarray, list, tuple)
+    pair = isinstance(answer, tuple) and len(answer) == 2
+    return answer if pair and isinstance(answer[0], column) else (answer, answer)
 
 # %% ../nbs/14_assignment.ipynb #390e0037
-def checked_target(columns: Columns, owner: np.ndarray, target: Sequence[int]) -> np.ndarray:
-    "`target` as int32, if each partition is handed out to its owner in `target`, or withheld."
+def checked_target(columns: Columns, owner: np.ndarray,
+                   target: Sequence[int]) -> np.ndarray:
+    "`target` as int32, if `owner` hands out each partition as it says, or not at all."
     target = checked_owners(columns, target)
     wrong = (owner >= 0) & (owner != target)
     if wrong.any():
@@ -88,7 +88,7 @@ class Assignment(Mapping):
     owner: np.ndarray  # what this rebalance hands out, int32
     strategy: str
     prove: Callable | None
-    target: np.ndarray  # what the group settles on, int32; `owner` unless it is cooperative
+    target: np.ndarray  # what the group settles on, int32; `owner` unless cooperative
 
     def __init__(self, group: Group, owner: np.ndarray | Sequence[int] | Mapping,
                  strategy: str = "", prove: Callable | None = None,
@@ -101,10 +101,11 @@ class Assignment(Mapping):
             except GroupError as error:
                 raise AssignmentError(str(error)) from None
         owner = checked_owners(group.columns, owner)
-        settled = owner if target is None else checked_target(group.columns, owner, target)
+        target = (owner if target is None
+                  else checked_target(group.columns, owner, target))
         vars(self).update(                          # frozen: no attribute can be set
             group=group, owner=read_only(owner), strategy=strategy, prove=prove,
-            target=read_only(settled))
+            target=read_only(target))
 
     @classmethod
     def current(cls, group: Group) -> "Assignment":
@@ -269,7 +270,8 @@ class Assignment(Mapping):
                 and np.array_equal(self.target, other.target))
 
     def __reduce__(self):
-        return Assignment, (self.group, self.owner, self.strategy, self.prove, self.target)
+        fields = self.group, self.owner, self.strategy, self.prove, self.target
+        return Assignment, fields
 
     def _table(self):
         "A line of figures, and the first partitions of the first members."

@@ -208,7 +208,7 @@ def measure(columns: Columns, owner: np.ndarray,
             withheld: np.ndarray | None = None) -> dict[str, np.ndarray]:
     """All figures of an owner column, each an array with one entry per group.
 
-    `withheld` marks the partitions that the first rebalance does not hand out yet; None = none.
+    `withheld` marks the partitions that are handed out later; None = none.
 
     A figure is -1 where it is unknown or does not apply: `in_rack` without racks,
     `lag_*` without any known lag, moves where the previous owners are unknown, and all

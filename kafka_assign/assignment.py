@@ -21,7 +21,8 @@ from .build import GroupError
 from .group import SHOWN_MEMBERS, Group
 from .inputs import owners_by_name, take_by_topic
 from .members import TopicPartition, known_name
-from .names import checked_kind, counted, foreign_code, quoted, shown
+from .names import (
+    checked_kind, counted, first_of, foreign_code, quoted, shown)
 from .tables import Table
 
 if TYPE_CHECKING:
@@ -52,14 +53,14 @@ def checked_owners(columns: Columns, owner: Sequence[int]) -> np.ndarray:
 # %% ../nbs/14_assignment.ipynb #390e0035
 def owner_and_target(answer) -> tuple:
     "The two columns of an answer; they are one unless it is a pair (owner, target)."
-    columns = (np.ndarray, list, tuple)
-    if isinstance(answer, tuple) and len(answer) == 2 and isinstance(answer[0], columns):
-        return answer
-    return answer, answer
+    column = (np.ndarray, list, tuple)
+    pair = isinstance(answer, tuple) and len(answer) == 2
+    return answer if pair and isinstance(answer[0], column) else (answer, answer)
 
 # %% ../nbs/14_assignment.ipynb #390e0037
-def checked_target(columns: Columns, owner: np.ndarray, target: Sequence[int]) -> np.ndarray:
-    "`target` as int32, if each partition is handed out to its owner in `target`, or withheld."
+def checked_target(columns: Columns, owner: np.ndarray,
+                   target: Sequence[int]) -> np.ndarray:
+    "`target` as int32, if `owner` hands out each partition as it says, or not at all."
     target = checked_owners(columns, target)
     wrong = (owner >= 0) & (owner != target)
     if wrong.any():
@@ -88,7 +89,7 @@ class Assignment(Mapping):
     owner: np.ndarray  # what this rebalance hands out, int32
     strategy: str
     prove: Callable | None
-    target: np.ndarray  # what the group settles on, int32; `owner` unless it is cooperative
+    target: np.ndarray  # what the group settles on, int32; `owner` unless cooperative
 
     def __init__(self, group: Group, owner: np.ndarray | Sequence[int] | Mapping,
                  strategy: str = "", prove: Callable | None = None,
@@ -101,10 +102,11 @@ class Assignment(Mapping):
             except GroupError as error:
                 raise AssignmentError(str(error)) from None
         owner = checked_owners(group.columns, owner)
-        settled = owner if target is None else checked_target(group.columns, owner, target)
+        target = (owner if target is None
+                  else checked_target(group.columns, owner, target))
         vars(self).update(                          # frozen: no attribute can be set
             group=group, owner=read_only(owner), strategy=strategy, prove=prove,
-            target=read_only(settled))
+            target=read_only(target))
 
     @classmethod
     def current(cls, group: Group) -> "Assignment":
@@ -269,11 +271,18 @@ class Assignment(Mapping):
                 and np.array_equal(self.target, other.target))
 
     def __reduce__(self):
-        return Assignment, (self.group, self.owner, self.strategy, self.prove, self.target)
+        fields = self.group, self.owner, self.strategy, self.prove, self.target
+        return Assignment, fields
+
+    def _lines(self, mask):
+        "The first partitions in `mask` of each of the first members, in a line."
+        for member in range(len(self))[:SHOWN_MEMBERS]:
+            names = zip(*self._named(np.flatnonzero(mask & (self.target == member))))
+            yield first_of([f"{topic}-{number}" for topic, number in names], 8, " ")
 
     def _table(self):
         "A line of figures, and the first partitions of the first members."
-        s, rows = self.summary(), []
+        s, withheld = self.summary(), self.withheld
         loads = None if s["max_load"] is None else f"{s['min_load']} to {s['max_load']}"
         figures = {"loads": loads, "score": s["balance_score"], "kept": s["kept"],
                    "moved": s["moved"], "withheld": s["withheld"] or None,
@@ -283,16 +292,17 @@ class Assignment(Mapping):
             f"{counted(s['partitions'], 'partition')}")
         for key, value in figures.items():
             caption += "" if value is None else f", {key} {value}"
-        for member in self.group.members[:SHOWN_MEMBERS]:
-            names = [f"{topic}-{number}" for topic, number in self[member]]
-            more = f" and {len(names) - 8} more" if len(names) > 8 else ""
-            rows.append([member, " ".join(names[:8]) + more])
+        columns = {"member": self.group.members, "partitions": self._lines(~withheld)}
+        if withheld.any():
+            columns["withheld"] = self._lines(withheld)
+        rows = list(zip(*columns.values()))
         if len(self) > SHOWN_MEMBERS:
             rows.append([f"and {len(self) - SHOWN_MEMBERS} more members"])
-        return Table(["member", "partitions"], rows, caption, ["left", "left"])
+        return Table(list(columns), rows, caption, ["left"] * len(columns),
+                     metrics.withheld_notes(s["withheld"]))
 
     def __repr__(self) -> str:
-        return self._table().text(heads=False, indent=2)
+        return self._table().text(heads=self.withheld.any(), indent=2)
 
     def _repr_html_(self):
         return self._table().html()

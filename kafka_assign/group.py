@@ -16,17 +16,22 @@ import numpy as np
 from .build import GroupError, Offsets
 from .columns import Columns, read_only, same_content
 from .inputs import (
-    ABOUT, checked_about, checked_counts, checked_ids, column_by_topic, columns_by_name,
-    columns_from_arrays, places_of, resized, stray_claims)
+    ABOUT, checked_about, checked_counts, checked_ids, columns_by_name,
+    columns_from_arrays, kept_lag, places_of, stray_claims)
 from .members import (
-    Dropped, Member, TopicPartition, checked_name, decoded_members, dropped_claims, known_name,
-    listed_members, members_from_columns, ordered_names, owned_by_member)
+    Dropped, Member, TopicPartition, checked_name, decoded_members, dropped_claims,
+    known_name, listed_members, members_from_columns, ordered_names, owned_by_member)
 from .names import counted, quoted
 from .tables import Table
 from .ragged import row_of
 
 # %% ../nbs/13_group.ipynb #f80a176e
 SHOWN_MEMBERS = 10              # a notebook shows as many members of a group
+
+
+def _column(name, doc):
+    "A property of `Group` that is one of its columns."
+    return property(lambda group: getattr(group.columns, name), doc=doc)
 
 # %% ../nbs/13_group.ipynb #f02e056c
 @dataclass(frozen=True, eq=False, init=False, repr=False)
@@ -79,8 +84,8 @@ class Group:
             time=time, cluster=cluster, inferred=inferred, moment=moment)
 
     def _store(self, columns, topics, members, offsets=None, *, known={}, details=None,
-               partition_racks=None, topic_ids=None, strays=(), undecodable=(), claimed=None,
-               **about):
+               partition_racks=None, topic_ids=None, strays=(), undecodable=(),
+               claimed=None, **about):
         "Set all fields; the way around `__setattr__`, which raises."
         vars(self).update(
             checked_about(about), columns=columns, offsets=read_only(offsets),
@@ -91,7 +96,7 @@ class Group:
                 for topic, rows in (partition_racks or {}).items()}),
             _known={name: tuple(values) for name, values in known.items()},
             _claimed=columns.previous if claimed is None else read_only(claimed),
-            _strays=strays, _undecodable=undecodable)
+            _strays=strays, _undecodable=undecodable, _decoded={})
         if details is not None:                     # else they are made when asked for
             vars(self)["details"] = details
         return self
@@ -118,20 +123,15 @@ class Group:
             topics, partitions, members, subscriptions, previous, lag)
         return cls.__new__(cls)._store(columns, topics, members, claimed=claimed)
 
-    partitions = property(
-        lambda self: self.columns.partitions, doc="Number of partitions of each topic.")
-    previous = property(
-        lambda self: self.columns.previous,
-        doc="The valid previous owner of each partition, in `members`; -1 = none.")
-    lag = property(
-        lambda self: self.columns.lag,
-        doc="The lag of each partition in records, -1 = unknown; None = none is known.")
-    listed = property(
-        lambda self: self.columns.listed,
-        doc="The members in the order in which they were listed, as indices.")
-    counted = property(
-        lambda self: self.columns.counted,
-        doc="Number of partitions of each member if owners are unknown; else None.")
+    partitions = _column("partitions", "Number of partitions of each topic.")
+    previous = _column(
+        "previous", "The previous owner of each partition, in `members`; -1 = none.")
+    lag = _column(
+        "lag", "Records of lag by partition, -1 = unknown; None = none is known.")
+    listed = _column(
+        "listed", "The members in the order in which they were listed, as indices.")
+    counted = _column(
+        "counted", "Partitions of each member if owners are unknown; else None.")
 
     @cached_property
     def subscribed(self) -> np.ndarray:
@@ -160,10 +160,6 @@ class Group:
         sent = [member.user_data for member in vars(self).get("details", ())]
         return {None, *sent, *self._known.get("user_data", ())} != {None}
 
-    @cached_property
-    def _decoded(self):
-        return {}                                   # a group for each rule, once made
-
     def decode_claims(self, rule: str | None) -> "Group":
         """The group without user data: the claims in it were decoded by `rule`.
 
@@ -173,11 +169,7 @@ class Group:
         if rule is None or not self.has_user_data:
             return self
         if rule not in self._decoded:
-            members, undecodable = decoded_members(
-                [self.details[i] for i in self.listed], rule)
-            decoded = self.replace(members=members).__getstate__()
-            decoded["undecodable"] = tuple(undecodable)
-            self._decoded[rule] = Group.__new__(Group)._store(**decoded)
+            self._decoded[rule] = _decoded(self, rule)
         return self._decoded[rule]
 
     @property
@@ -306,13 +298,20 @@ def _arguments(group, changes):
     kept |= {"topics": topics, "partition_racks": racks,
              "members": [group.details[i] for i in group.listed]}
     if "members" not in changes:
-        kept["owned"] = {stray.id: stray.owned for stray in group._strays}
-    known = {} if group.lag is None or "lag" in changes else {"lag": group.lag}
-    if known and group.offsets is not None:
-        known = group.offsets._asdict()
-        kept["reset"] = known.pop("reset")
-    elif changes.keys() & {"committed", "begin", "end"}:
-        known = {}
-    by_topic = {name: column_by_topic(column, group.topics, group.columns.start)
-                for name, column in known.items()}
-    return kept | {name: resized(parts, topics) for name, parts in by_topic.items()}
+        kept["owned"] = _stray_owned(group)
+    return kept | kept_lag(
+        group.columns, group.topics, group.offsets, topics, changes)
+
+
+def _stray_owned(group):
+    "The claims in the name of ids that no member has."
+    return {stray.id: stray.owned for stray in group._strays}
+
+
+def _decoded(group, rule):
+    "The group with the claims in members' user data decoded by `rule`."
+    listed = [group.details[i] for i in group.listed]
+    members, undecodable = decoded_members(listed, rule)
+    decoded = group.replace(members=members, owned=_stray_owned(group))
+    vars(decoded)["_undecodable"] = tuple(undecodable)
+    return decoded

@@ -4,8 +4,8 @@
 
 # %% auto #0
 __all__ = ['ABOUT', 'TYPES', 'CLAIMS_AT_ONCE', 'UNKNOWN', 'RESETS', 'checked_about', 'checked_ids', 'stray_claims', 'places_of',
-           'owners_by_name', 'column_by_topic', 'resized', 'checked_counts', 'columns_by_name', 'take_by_topic',
-           'columns_from_arrays']
+           'owners_by_name', 'column_by_topic', 'resized', 'kept_lag', 'checked_counts', 'columns_by_name',
+           'take_by_topic', 'columns_from_arrays']
 
 # %% ../nbs/12_inputs.ipynb #e43eda26
 from collections.abc import Mapping, Sequence
@@ -233,6 +233,19 @@ def _lag_and_offsets(lag, offsets, reset, index, start):
     columns = {name: _per_partition(values or {}, name, index, start)
                for name, values in offsets.items()}
     return None, Offsets(**columns, reset=reset)
+
+# %% ../nbs/12_inputs.ipynb #7b8b0abd
+def kept_lag(columns: Columns, topics: Sequence[str], offsets: Offsets | None,
+             counts: Mapping[str, int], changes: Mapping) -> dict:
+    "The arguments of `Group` for the lag of `counts` partitions, as far as `changes` leave it."
+    names = Offsets._fields[:3]                      # committed, begin, end
+    if columns.lag is None or "lag" in changes or offsets is None and changes.keys() & {*names}:
+        return {}
+    kept = {} if offsets is None else {"reset": offsets.reset}
+    known = {"lag": columns.lag} if offsets is None else dict(zip(names, offsets))
+    for name, column in known.items():
+        kept[name] = resized(column_by_topic(column, topics, columns.start), counts)
+    return kept
 
 # %% ../nbs/12_inputs.ipynb #3631ea29
 def _ranks(names):

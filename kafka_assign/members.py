@@ -309,7 +309,7 @@ def dropped_claims(columns: Columns, topics: Sequence[str], members: Sequence[Me
 
 # %% ../nbs/11_members.ipynb #5d2b9c11
 def decoded_members(members: Iterable[Member], rule: str) -> tuple[list[Member], list[Dropped]]:
-    "The members with their claims decoded by `rule`, without user data; and what cannot be decoded."
+    "The members without user data, their claims decoded by `rule`; and what cannot be decoded."
     decoded, undecodable = [], []
     for member in members:
         sent = Subscription(member.topics, member.user_data, member.owned, member.generation)

@@ -265,20 +265,23 @@ class Moves(Sequence):
         elif moved:
             verdict = ", and without any of these moves loads would be less balanced"
         lost = f"; {lost} now unassigned" if lost else ""
-        if withheld := int(self.assignment.withheld.sum()):
-            lost += f"; {withheld} withheld until another member has revoked them"
         caption = (f"{self.assignment.strategy or 'assignment'}: {moved} moved"
                    f"{verdict}; {placed} placed{lost}")
         moves = [("unassigned" if move.target is None else "moved", *move)
                  for move in self[:SHOWN_MOVES]]
         limit = SHOWN_MOVES - len(moves)
         moves += [("placed", *move) for move in self._placed_moves(limit)]
-        rows = [(what, "-".join(map(str, place)),
+        start, index = self.group.columns.start, self.group.index
+        withheld = self.assignment.withheld
+        later = lambda topic, number: withheld[start[index[topic]] + number]
+        rows = [(f"{what}, withheld" if later(*place) else what,
+                 "-".join(map(str, place)),
                  f"{source or ''} -> {target or ''}".strip(), reason)
                 for what, place, source, target, reason in moves]
         more = len(self) + placed - len(rows)
         rows += [[f"and {more:,} more"]] if more else []
-        return Table(["", "partition", "from, to", "why"], rows, caption)
+        return Table(["", "partition", "from, to", "why"], rows, caption,
+                     notes=metrics.withheld_notes(int(withheld.sum())))
 
     def __repr__(self) -> str:
         return self._table().text(heads=False, indent=2)

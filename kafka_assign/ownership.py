@@ -12,7 +12,8 @@ from typing import NamedTuple
 import numpy as np
 
 from .wire import (
-    Claims, Subscription, TopicPartitions, decode_cooperative, decode_sticky, decode_stream_join)
+    Claims, Subscription, TopicPartitions, decode_cooperative, decode_sticky,
+    decode_stream_join)
 
 # %% ../nbs/06_ownership.ipynb #34a0fc41
 def sticky_claims(sent: Subscription) -> Claims:
@@ -24,7 +25,7 @@ def cooperative_claims(sent: Subscription) -> Claims:
     "The subscription decides if it has a generation; otherwise the user data has one."
     if sent.generation >= 0:
         return Claims(sent.owned, sent.generation)
-    if len(sent.owned):                      # it may still consume these, whatever the user data say
+    if len(sent.owned):      # it may still consume these, whatever the user data says
         return Claims(sent.owned, decode_cooperative(sent.user_data).generation)
     return decode_cooperative(sent.user_data, strict=True)
 
@@ -34,31 +35,34 @@ def stream_join_claims(sent: Subscription) -> Claims:
     numbers, epoch = decode_stream_join(sent.user_data, strict=True)
     count = len(sent.topics)
     everywhere = np.tile(np.array(numbers, np.int32), count)
-    return Claims(TopicPartitions(sent.topics, [len(numbers)] * count, everywhere), epoch)
+    owned = TopicPartitions(sent.topics, [len(numbers)] * count, everywhere)
+    return Claims(owned, epoch)
 
-# %% ../nbs/06_ownership.ipynb #34a0fc44
+# %% ../nbs/06_ownership.ipynb #90e63533
 CLAIM_RULES = {"sticky": sticky_claims, "cooperative": cooperative_claims,
                "stream-join": stream_join_claims}
 
-
+# %% ../nbs/06_ownership.ipynb #34a0fc44
 def claims_of(sent: Subscription, rule: str) -> Claims:
     """What a member claims by a rule of `CLAIM_RULES`.
 
-    Without user data its owned partitions and generation are its claims. Raises `WireError` if its
-    user data cannot be decoded.
+    Without user data its owned partitions and generation are its claims. Raises
+    `WireError` if its user data cannot be decoded.
     """
-    return Claims(sent.owned, sent.generation) if sent.user_data is None else CLAIM_RULES[rule](sent)
+    if sent.user_data is None:
+        return Claims(sent.owned, sent.generation)
+    return CLAIM_RULES[rule](sent)
 
 # %% ../nbs/06_ownership.ipynb #34a0fc3d
 SEVERAL = -2          # more than one member
 
-
+# %% ../nbs/06_ownership.ipynb #b80aca91
 def claimants(
         partition: np.ndarray,   # the partition of each claim
         member: np.ndarray,      # the member that claims it
         size: int,               # number of partitions
 ) -> np.ndarray:
-    "The member that claims each partition, int32; -1 = none, `SEVERAL` = more than one."
+    "The member that claims each partition, int32; -1 = none, `SEVERAL`."
     claimant = np.full(size, -1, np.int32)
     claimant[partition] = member
     claimant[partition[claimant[partition] != member]] = SEVERAL
@@ -68,9 +72,9 @@ def claimants(
 class Ownership(NamedTuple):
     "What claims say about each partition: columns of members, int32."
     previous: np.ndarray  # the valid previous owner; -1 = none
-    consumer: np.ndarray  # the member that may still consume it; -1 = none, -2 = several
+    consumer: np.ndarray  # who may still consume it; -1 = none, -2 = several
 
-
+# %% ../nbs/06_ownership.ipynb #366a94d5
 def owners_by_claims(
         partition: np.ndarray,   # the partition of each claim
         member: np.ndarray,      # the member that claims it

@@ -93,7 +93,7 @@ def _why(strategy, error):
 # %% ../nbs/56_ranking.ipynb #50fbac98
 def _answer_one_by_one(batch, strategy, retried=False):
     "The answer of a strategy that is asked for each group alone."
-    answers, failures = np.full((2, batch.columns.size), -1, np.int32), {}
+    columns, failures = np.full((2, batch.columns.size), -1, np.int32), {}
     begin = batch.columns.group_offsets.tolist()
     first = batch.columns.member_offsets.tolist()
     for at in range(batch.columns.groups):
@@ -103,8 +103,9 @@ def _answer_one_by_one(batch, strategy, retried=False):
             failures[at] = _why(strategy, error)
         else:
             pair = np.stack([alone.owner, alone.target])
-            answers[:, begin[at]:begin[at + 1]] = np.where(pair >= 0, pair + first[at], -1)
-    return Answer(*answers, failures, retried)
+            pair = np.where(pair >= 0, pair + first[at], -1)
+            columns[:, begin[at]:begin[at + 1]] = pair
+    return Answer(*columns, failures, retried)
 
 
 def answer(batch: GroupBatch, strategy: Strategy, columns: Columns) -> Answer:
@@ -176,8 +177,9 @@ def judge(batch: GroupBatch, strategies: Sequence[Strategy],
     answers, results = {}, {}
     for one in strategies:
         given = answers[one.label] = answer(batch, one, read[one.claims])
-        withheld = None if given.target is given.owner else given.owner != given.target
-        results[one.label] = outcome(read[one.claims], given.target, join, withheld)._replace(
+        withheld = given.owner != given.target
+        measured = outcome(read[one.claims], given.target, join, withheld)
+        results[one.label] = measured._replace(
             answered=given.answered(columns.groups))
     current = current_outcome(columns, join)
     clients = {strategy.label: origin(strategy) for strategy in strategies

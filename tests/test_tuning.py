@@ -55,6 +55,7 @@ FIXED = {
     "moves": {"SHOWN_CLAIMANTS", "SHOWN_MOVES"},
     "pictures.draw": {"PIXELS"},
     "pictures.layout": {
+        "WITHHELD",
         "WIDTH",
         "EDGE",
         "GUTTER",

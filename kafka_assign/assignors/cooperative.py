@@ -15,14 +15,15 @@ from ..registry import strategy
 
 # %% ../../nbs/33_cooperative.ipynb #29173379
 def withhold(columns: Columns, target: np.ndarray) -> np.ndarray:
-    "What may be handed out of `target` now, int32: -1 where another member may still consume it."
+    "`target`, but -1 where another member may still consume the partition, int32."
     claimed_by_another = (columns.consumer != -1) & (columns.consumer != target)
-    return np.where(claimed_by_another & (target != columns.previous), np.int32(-1), target)
+    unsafe = claimed_by_another & (target != columns.previous)
+    return np.where(unsafe, np.int32(-1), target)
 
 # %% ../../nbs/33_cooperative.ipynb #e369ebf3
 @strategy("cooperative-sticky", protocol="cooperative", many=True, claims="cooperative",
           prove=prove, usual=False)
 def cooperative_sticky_assign(columns: Columns) -> tuple[np.ndarray, np.ndarray]:
-    "The target of `sticky`; what another member may still consume is withheld (KIP-429)."
+    "The target of `sticky`, without what others may still consume (KIP-429)."
     target = sticky_assign(columns)
     return withhold(columns, target), target

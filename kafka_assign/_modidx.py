@@ -742,8 +742,6 @@ d = { 'settings': {'branch': 'main', 'doc_baseurl': '', 'doc_host': '', 'git_url
                                                                                          'kafka_assign/fleet/codec.py'),
                                           'kafka_assign.fleet.codec._member_row': ( 'fleet_codec.html#_member_row',
                                                                                     'kafka_assign/fleet/codec.py'),
-                                          'kafka_assign.fleet.codec._owned_columns': ( 'fleet_codec.html#_owned_columns',
-                                                                                       'kafka_assign/fleet/codec.py'),
                                           'kafka_assign.fleet.codec._positions': ( 'fleet_codec.html#_positions',
                                                                                    'kafka_assign/fleet/codec.py'),
                                           'kafka_assign.fleet.codec._rack_codes': ( 'fleet_codec.html#_rack_codes',

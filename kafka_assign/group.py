@@ -294,8 +294,7 @@ def _arguments(group, changes):
 
 def _decoded(group, rule):
     "The group with the claims in members' user data decoded by `rule`."
-    listed = [group.details[i] for i in group.listed]
-    members, undecodable = decoded_members(listed, rule)
-    decoded = group.replace(members=members)
+    members, undecodable = decoded_members(group.details, rule)
+    decoded = group.replace(members=[members[i] for i in group.listed])
     vars(decoded).update(_strays=group._strays, _undecodable=tuple(undecodable))
     return decoded

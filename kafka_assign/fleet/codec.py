@@ -11,7 +11,6 @@ __all__ = ['row_from_group', 'group_from_row', 'ListColumn', 'flatten_lists', 'a
 import logging
 from collections import Counter
 from collections.abc import Mapping
-from itertools import chain
 from typing import NamedTuple
 
 import numpy as np

@@ -17,10 +17,10 @@ from .build import GroupError, Offsets
 from .columns import Columns, read_only, same_content
 from .inputs import (
     ABOUT, checked_about, checked_counts, checked_ids, columns_by_name,
-    columns_from_arrays, kept_lag, places_of, stray_claims)
+    columns_from_arrays, kept_lag, kept_racks, places_of, stray_claims)
 from .members import (
     Dropped, Member, TopicPartition, checked_name, decoded_members, dropped_claims,
-    known_name, listed_members, members_from_columns, ordered_names, owned_by_member)
+    known_name, listed_members, members_from_columns, ordered_members, settled_members)
 from .names import counted, quoted
 from .tables import Table
 from .ragged import row_of
@@ -70,16 +70,14 @@ class Group:
             name: str = "", type: str = "", state: str = "", generation: int = -1,
             strategy: str = "", time: str = "", cluster: str = "", inferred: str = "",
             moment: int = 0):
-        given = listed_members(members, owned)
-        ids = [member.id for member in given]
-        ids, order, listed = ordered_names(ids, "member ids")
-        details = tuple(given[i] for i in order.tolist())
+        details, listed = ordered_members(listed_members(members, owned))
         names, columns, offsets = columns_by_name(
             topics, details, listed, lag=lag, committed=committed, begin=begin, end=end,
             reset=reset, partition_racks=partition_racks)
         self._store(
-            columns, names, ids, offsets, strays=stray_claims(owned, given),
-            details=details, partition_racks=partition_racks, topic_ids=topic_ids,
+            columns, names, [member.id for member in details], offsets,
+            strays=stray_claims(owned, details), details=details,
+            partition_racks=partition_racks, topic_ids=topic_ids,
             name=name, type=type, state=state, strategy=strategy, generation=generation,
             time=time, cluster=cluster, inferred=inferred, moment=moment)
 
@@ -124,12 +122,9 @@ class Group:
         return cls.__new__(cls)._store(columns, topics, members, claimed=claimed)
 
     partitions = _column("partitions", "Number of partitions of each topic.")
-    previous = _column(
-        "previous", "The previous owner of each partition, in `members`; -1 = none.")
-    lag = _column(
-        "lag", "Records of lag by partition, -1 = unknown; None = none is known.")
-    listed = _column(
-        "listed", "The members in the order in which they were listed, as indices.")
+    previous = _column("previous", "The valid previous owners in `members`; -1 = none.")
+    lag = _column("lag", "Lag in records, -1 = unknown; None = none is known.")
+    listed = _column("listed", "The members in the order listed, as indices.")
     counted = _column(
         "counted", "Partitions of each member if owners are unknown; else None.")
 
@@ -246,12 +241,9 @@ class Group:
 
     def _settled(self):
         "The members as listed, each with its valid claims and no others."
-        members = self.details
         if self.dropped:
-            claims = owned_by_member(self.columns, self.topics, self.previous)
-            members = [replace(member, owned=owned)
-                       for member, owned in zip(members, claims)]
-        return [members[i] for i in self.listed]
+            return settled_members(self.columns, self.topics, self.details)
+        return [self.details[i] for i in self.listed]
 
     def __eq__(self, other) -> bool:
         if not isinstance(other, Group):
@@ -292,26 +284,17 @@ class Group:
 def _arguments(group, changes):
     "The arguments of `Group` that make a group, as far as `changes` leave it."
     topics = checked_counts(changes.get("topics", group.topic_counts))
-    racks = {topic: ([*rows] + [[]] * topics[topic])[:topics[topic]]
-             for topic, rows in group.partition_racks.items() if topic in topics}
     kept = {name: getattr(group, name) for name in (*ABOUT, "topic_ids")}
-    kept |= {"topics": topics, "partition_racks": racks,
-             "members": [group.details[i] for i in group.listed]}
+    kept |= {"topics": topics, "members": [group.details[i] for i in group.listed],
+             "partition_racks": kept_racks(group.partition_racks, topics)}
     if "members" not in changes:
-        kept["owned"] = _stray_owned(group)
-    return kept | kept_lag(
-        group.columns, group.topics, group.offsets, topics, changes)
-
-
-def _stray_owned(group):
-    "The claims in the name of ids that no member has."
-    return {stray.id: stray.owned for stray in group._strays}
+        kept["owned"] = {stray.id: stray.owned for stray in group._strays}
+    return kept | kept_lag(group.columns, group.topics, group.offsets, topics, changes)
 
 
 def _decoded(group, rule):
     "The group with the claims in members' user data decoded by `rule`."
-    listed = [group.details[i] for i in group.listed]
-    members, undecodable = decoded_members(listed, rule)
-    decoded = group.replace(members=members, owned=_stray_owned(group))
-    vars(decoded)["_undecodable"] = tuple(undecodable)
+    members, undecodable = decoded_members(group.details, rule)
+    decoded = group.replace(members=[members[i] for i in group.listed])
+    vars(decoded).update(_strays=group._strays, _undecodable=tuple(undecodable))
     return decoded

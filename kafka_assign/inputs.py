@@ -4,8 +4,8 @@
 
 # %% auto #0
 __all__ = ['ABOUT', 'TYPES', 'CLAIMS_AT_ONCE', 'UNKNOWN', 'RESETS', 'checked_about', 'checked_ids', 'stray_claims', 'places_of',
-           'owners_by_name', 'column_by_topic', 'resized', 'kept_lag', 'checked_counts', 'columns_by_name',
-           'take_by_topic', 'columns_from_arrays']
+           'owners_by_name', 'column_by_topic', 'resized', 'kept_lag', 'kept_racks', 'checked_counts',
+           'columns_by_name', 'take_by_topic', 'columns_from_arrays']
 
 # %% ../nbs/12_inputs.ipynb #e43eda26
 from collections.abc import Mapping, Sequence
@@ -281,6 +281,12 @@ def _coded_racks(members, partition_racks, index, start):
     codes = _ranks([member.rack for member in members] + list(chain.from_iterable(rows)))
     replicas = row_offsets(np.array([len(row) for row in rows], np.int64))
     return Racks(codes[:len(members)], replicas, codes[len(members):])
+
+# %% ../nbs/12_inputs.ipynb #777cbb13
+def kept_racks(partition_racks: Mapping[str, Sequence], counts: Mapping[str, int]) -> dict:
+    "The racks by topic, cut or filled up with none to `counts`; other topics are left out."
+    return {topic: ([*rows] + [[]] * counts[topic])[:counts[topic]]
+            for topic, rows in partition_racks.items() if topic in counts}
 
 # %% ../nbs/12_inputs.ipynb #32d0f8d5
 def checked_counts(topics: Mapping[str, int]) -> dict[str, int]:

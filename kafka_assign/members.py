@@ -4,8 +4,8 @@
 
 # %% auto #0
 __all__ = ['checked_name', 'is_number', 'as_mapping', 'checked_mapping', 'known_name', 'checked_claims', 'checked_number',
-           'TopicPartition', 'Member', 'listed_members', 'ordered_names', 'owned_by_member', 'members_from_columns',
-           'Claim', 'Dropped', 'dropped_claims', 'decoded_members']
+           'TopicPartition', 'Member', 'listed_members', 'ordered_names', 'ordered_members', 'owned_by_member',
+           'members_from_columns', 'settled_members', 'Claim', 'Dropped', 'dropped_claims', 'decoded_members']
 
 # %% ../nbs/11_members.ipynb #70c812ee
 from collections import defaultdict
@@ -223,6 +223,12 @@ def ordered_names(names: Sequence[str], what: str) -> tuple[tuple[str, ...], np.
             raise GroupError(f"{what} must differ (got {shown(one)} twice)")
     return ordered, order, np.argsort(order)
 
+# %% ../nbs/11_members.ipynb #6ea4fe7b
+def ordered_members(members: Sequence[Member]) -> tuple[tuple[Member, ...], np.ndarray]:
+    "The members by id, and the place of each member as given."
+    _, order, place = ordered_names([member.id for member in members], "member ids")
+    return tuple(members[i] for i in order.tolist()), place
+
 # %% ../nbs/11_members.ipynb #8bbee0c2
 def owned_by_member(columns: Columns, topics: Sequence[str],
                     owner: np.ndarray) -> list[list[tuple[str, int]]]:
@@ -248,6 +254,13 @@ def members_from_columns(columns: Columns, topics: Sequence[str], members: Seque
     more = [dict(zip(known, values)) for values in zip(*known.values())] or [{}] * len(members)
     return tuple(Member(name, wanted[first:end], owned=claims, **fields)
                  for name, (first, end), claims, fields in zip(members, rows, owned, more))
+
+# %% ../nbs/11_members.ipynb #03690b22
+def settled_members(columns: Columns, topics: Sequence[str],
+                    members: Sequence[Member]) -> list[Member]:
+    "The members, given by id, as they were listed and with no claims but the valid ones."
+    owned = owned_by_member(columns, topics, columns.previous)
+    return [replace(members[i], owned=owned[i]) for i in columns.listed.tolist()]
 
 # %% ../nbs/11_members.ipynb #716decee
 class Claim(NamedTuple):

@@ -1,11 +1,14 @@
 """Random consumer groups for property tests, awkward ones included."""
 
+from dataclasses import replace
+
 import numpy as np
 from hypothesis import strategies as st
 
 from kafka_assign import Group, Member
 from kafka_assign.columns import Columns
 from kafka_assign.ragged import row_offsets
+from kafka_assign.wire import Claims, encode_cooperative, encode_sticky, encode_stream_join
 
 NAMES = ["a", "B", "c1", "c10", "c2", "t.x", "t_x", "é", "\U0001F600", "\uff41", "-"]
 
@@ -28,6 +31,40 @@ def groups(draw, max_topics=5, max_members=6, max_partitions=7):
         {name: st.lists(st.lists(st.sampled_from(["r1", "r2", "r3"]), max_size=2), min_size=count, max_size=count)
          for name, count in topics.items()}))
     return Group(topics, draw(st.permutations(members)), lag=lag, partition_racks=racks)
+
+
+@st.composite
+def sent_claims(draw, rule, member, topics):
+    """User data, and what its member claims by a rule: pairs and their generation; None = bytes without a meaning."""
+    pairs = draw(st.lists(st.tuples(st.sampled_from(topics), st.integers(-1, 7)), max_size=6))
+    numbers, generation = draw(st.lists(st.integers(-1, 7), max_size=3)), draw(st.integers(-1, 3))
+    said = {"sticky": [(encode_sticky(Claims(pairs, generation)), (pairs, generation)),
+                       (encode_sticky(Claims(pairs), version=0), (pairs, -1))],
+            "cooperative": [(encode_sticky(Claims(pairs, generation)), (pairs, generation)),
+                            (encode_cooperative(generation), ((), generation))],
+            "stream-join": [(encode_stream_join(numbers, generation),
+                             ([(topic, number) for topic in member.topics for number in numbers], generation))]}
+    data, claims = draw(st.sampled_from([*said[rule], (None, None), (b"", ((), -1)), (b"?", None)]))
+    by_subscription = rule == "cooperative" and member.generation >= 0
+    if data is None or by_subscription:
+        return data, (member.owned, member.generation)
+    if rule == "cooperative" and member.owned:                 # these decide, the bytes only say when
+        return data, (member.owned, claims[1] if claims else -1)
+    return data, claims
+
+
+@st.composite
+def sending_groups(draw, rule):
+    """A group whose members send user data; the group in which they claim the same by name; who sends nonsense."""
+    group = draw(groups())
+    sent, told, lost = [], [], set()
+    for member in (group.details[at] for at in group.listed):
+        data, claims = draw(sent_claims(rule, member, [*group.topics, "missing"]))
+        owned, generation = claims or ((), -1)
+        sent.append(replace(member, user_data=data))
+        told.append(replace(member, owned=owned, generation=generation))
+        lost |= set() if claims else {member.id}
+    return group.replace(members=sent), group.replace(members=told), lost
 
 
 def owners(group):

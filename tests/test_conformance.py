@@ -1,15 +1,23 @@
 """The conformance suite finds what is broken, and only that; what strategies refuse, and how errors are reported."""
 
+import copy
 import os
+import pickle
 import subprocess
 import sys
 import unittest
+from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
 import pytest
 from broken import BROKEN, right
+from groups import sending_groups
+from hypothesis import given
+from hypothesis import strategies as st
 
 from kafka_assign import AssignmentError, Group, Member, StrategyError, assign, assign_many, conformance, strategies
+from kafka_assign.ownership import CLAIM_RULES
 from kafka_assign.registry import Strategy, resolve
 
 HERE = Path(__file__).parent
@@ -128,34 +136,103 @@ def test_promises_that_are_not_made_must_be_known():
     assert report.found == {"any-order": "not promised"}
 
 
-# --- claims that are not decoded yet --------------------------------------------------------------------------------
+# --- claims in user data --------------------------------------------------------------------------------------------
 
-SENDS_BYTES = Group({"t": 2}, [Member("a", ["t"]), Member("b\x1b", ["t"], user_data=b"\0\0\0\0")], name="with bytes")
+RULES = sorted(CLAIM_RULES)
 READS_CLAIMS = [name for name in strategies() if resolve(name).claims]
+by_rule = st.sampled_from(RULES).flatmap(lambda rule: st.tuples(st.just(rule), sending_groups(rule)))
+
+
+def keeper(rule, many=True):
+    """A strategy that leaves every partition where it was, as far as it can tell by a rule."""
+    return Strategy("keeper", lambda given: given.previous, many=many, claims=rule)
+
+
+def answer(assignment):
+    return assignment.owner.tolist(), assignment.target.tolist()
 
 
 def test_some_strategies_read_claims():
     assert {"sticky", "kip54"} <= set(READS_CLAIMS) and not {"range", "roundrobin", "fair", "lag"} & set(READS_CLAIMS)
+    assert {resolve(name).claims for name in READS_CLAIMS} <= set(RULES)
+
+
+@pytest.mark.parametrize("rule, data, previous", [
+    ("sticky", "00000001 0001 74 00000002 00000000 00000002 00000005", [0, -1, 0]),
+    ("cooperative", "00000001 0001 74 00000002 00000000 00000002 00000005", [0, -1, 0]),
+    ("stream-join", "00000002 00000000 00000002 00000005", [0, -1, 0]),
+    ("sticky", "00000001 0001 74 00000002 00000000 0000", [-1, -1, -1])])
+def test_bytes_written_by_hand(rule, data, previous):
+    """Partitions 0 and 2 of topic t, of generation or epoch 5; and bytes that end too early."""
+    group = Group({"t": 3}, [Member("a", ["t"], user_data=bytes.fromhex(data)), Member("b", ["t"])])
+    assert group.previous.tolist() == [-1, -1, -1]
+    assert assign(group, keeper(rule)).owner.tolist() == previous
+
+
+@given(by_rule)
+def test_claims_are_what_the_bytes_say(drawn):
+    rule, (sent, told, lost) = drawn
+    decoded = sent.decode_claims(rule)
+    assert decoded.columns == told.columns and not decoded.has_user_data
+    assert [(member.generation, sorted(member.owned)) for member in decoded.details] == [
+        (member.generation, sorted(member.owned)) for member in told.details]
+    assert sent.decode_claims(None) is sent
+    assert [claim for claim, _ in decoded.dropped if claim.topic is None] == [
+        (name, None, None) for name in sent.members if name in lost]
+    assert {entry for entry in decoded.dropped if entry.claim.topic is not None} == set(told.dropped)
+
+
+@given(by_rule)
+def test_a_strategy_sees_them_however_it_is_asked(drawn):
+    rule, (sent, told, _) = drawn
+    wanted = told.previous.tolist()
+    for strategy in (keeper(rule), keeper(rule, many=False)):
+        alone, together = assign(sent, strategy), assign_many([told, sent, Group({}, {}), sent], strategy)
+        named = assign_many({"sent": sent}, strategy)
+        assert [one.owner.tolist() for one in (alone, *together, *named.values())] == [
+            wanted, wanted, wanted, [], wanted, wanted]
+        assert alone.kept.sum() == np.count_nonzero(told.previous >= 0) and not alone.moved.any()
+        assert assign(sent.replace(name="again"), strategy).owner.tolist() == wanted
+    assert assign(sent, keeper(None)).owner.tolist() == sent.previous.tolist()
 
 
 @pytest.mark.parametrize("name", READS_CLAIMS)
-@pytest.mark.parametrize("ask", [
-    lambda name: assign(SENDS_BYTES, name), lambda name: resolve(name).run(SENDS_BYTES),
-    lambda name: assign_many([Group({}, {}), SENDS_BYTES], name), lambda name: assign_many({"g": SENDS_BYTES}, name),
-    lambda name: assign(SENDS_BYTES.leave("a"), name), lambda name: assign(SENDS_BYTES.replace(name="again"), name),
-], ids=["assign", "run", "assign_many list", "assign_many mapping", "after a what-if", "after a change"])
-def test_a_strategy_that_reads_claims_refuses_user_data(name, ask):
-    with pytest.raises(StrategyError) as error:
-        ask(name)
-    assert str(error.value) == (f"claims of member 'b\\x1b' must be given as owned and generation: strategy '{name}' "
-                                "does not decode user_data (got 4 bytes)")
+@given(st.data())
+def test_a_strategy_answers_as_if_the_claims_were_given_by_name(name, data):
+    sent, told, _ = data.draw(sending_groups(resolve(name).claims))
+    assert answer(assign(sent, name)) == answer(assign(told, name))
+    assert [answer(one) for one in assign_many([told, sent], name)] == [answer(assign(told, name))] * 2
 
 
 @pytest.mark.parametrize("name", sorted(set(strategies()) - set(READS_CLAIMS)))
-def test_all_others_ignore_user_data(name):
-    without = Group({"t": 2}, {"a": ["t"], "b\x1b": ["t"]})
-    assert assign(SENDS_BYTES, name).owner.tolist() == assign(without, name).owner.tolist()
-    assert [a.owner.tolist() for a in assign_many([SENDS_BYTES], name)] == [assign(without, name).owner.tolist()]
+@given(by_rule)
+def test_all_others_ignore_user_data(name, drawn):
+    _, (sent, _, _) = drawn
+    without = sent.replace(members=[replace(sent.details[at], user_data=None) for at in sent.listed])
+    one, [many] = assign(sent, name), assign_many([sent], name)
+    assert answer(one) == answer(many) == answer(assign(without, name))
+    assert one.group is many.group is sent
+
+
+def test_what_cannot_be_decoded_is_dropped_with_a_reason():
+    sent = Group({"t": 2}, [Member("a", ["t"], owned=[("t", 0)], user_data=b"\0\1"), Member("b", ["t"])],
+                 owned={"gone": [("t", 1)]})
+    seen = assign(sent, "sticky").group
+    assert seen.previous.tolist() == [-1, -1] and "2 dropped claims" in repr(seen)
+    assert seen.dropped[0] == (("gone", "t", 1), "no member has this id")
+    claim, reason = seen.dropped[1]
+    assert claim == ("a", None, None) and reason.startswith("the user data of the member cannot be decoded: ")
+    for again in (copy.deepcopy(seen), pickle.loads(pickle.dumps(seen)), seen.replace(name="renamed")):
+        assert again.dropped == seen.dropped
+    assert sent.dropped == seen.dropped[:1] and seen.leave("a").dropped == ()
+
+
+def test_a_group_is_decoded_once_for_each_rule():
+    sent = Group({"t": 2}, [Member("a", ["t"], user_data=b"\0\0\0\0")])
+    sticky, fair = assign(sent, "sticky").group, assign(sent, "sticky-yet-fair").group
+    assert sticky is fair is sent.decode_claims("sticky") is not sent.decode_claims("stream-join")
+    plain = Group({"t": 2}, {"a": ["t"]})
+    assert plain.decode_claims("sticky") is plain
 
 
 def test_a_group_made_from_arrays_makes_no_members_for_that():

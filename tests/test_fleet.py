@@ -1,18 +1,19 @@
 """A fleet without Spark: rows to columns and back, and the kernel that makes rows of rows."""
 
 from collections import Counter
+from dataclasses import replace
 from itertools import groupby
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from groups import groups
+from groups import groups, sending_groups
 from hypothesis import given
 from hypothesis import strategies as st
 from typer.testing import CliRunner
 
-from kafka_assign import Group, Member, StrategyError, compare, rank, ranking, read_groups
+from kafka_assign import Group, Member, StrategyError, assign, compare, rank, ranking, read_groups
 from kafka_assign.registry import Strategy, resolve
 from kafka_assign.build import MOST_PARTITIONS, GroupError
 from kafka_assign.cli.app import program
@@ -25,12 +26,13 @@ from kafka_assign.fleet.schemas import COMPARED_SCHEMA, GROUP_SCHEMA, NARROW_GRO
 from kafka_assign.fleet.sources import open_inputs, rows_of_groups
 
 STRATEGIES = ["range", "roundrobin", "fair", "lag"]
+RULES = ["sticky", "cooperative", "stream-join"]
 HOSTILE = ["<script>alert(1)</script>", "[red]x[/b]", "\x1b[2J", "a\nb", "\u202eb", "n" * 249, "'; --", "\U0001F600",
            "\uff41", ""]
 
 
 COLUMNS = ["topic_offsets", "member_offsets", "partitions", "missing", "subscriber_offsets", "subscribers", "turn",
-           "previous", "listed"]
+           "previous", "listed", "consumer"]
 OPTIONAL = ["racks", "counted"]
 
 
@@ -394,27 +396,54 @@ def test_a_strategy_sees_in_a_fleet_the_group_that_assign_shows_it():
     assert {what: by_name[what] for what in by_name if by_name[what] != in_the_fleet[what]} == {}
 
 
+def by_topic(group, owner):
+    """An owner column as the rows of a fleet have it."""
+    ends = zip(group.topics, np.split(owner, group.columns.start[1:-1]))
+    return [{"topic": topic, "owner": part.tolist()} for topic, part in ends]
+
+
 @pytest.mark.parametrize("schema", [NARROW_GROUP_SCHEMA, GROUP_SCHEMA])
-def test_a_strategy_that_would_have_to_decode_user_data_refuses_the_group(schema, caplog):
-    """Only strategies that read claims from user data refuse, each only the groups with any."""
-    fleet = [Group({"t": 2}, [Member("a", ["t"], user_data=data), Member("b", ["t"])], name=name)
-             for name, data in (("plain", None), ("encoded", b"\x00\x01"), ("empty", b""), ("also plain", None))]
-    rows = pa.RecordBatch.from_pylist(
-        [row_from_group(group, "fleet", at) for at, group in enumerate(fleet)], schema)
-    decoding, blind = (Strategy("decoding", lambda columns: np.full(columns.size, -1), many=True, claims=claims)
-                       for claims in ("sticky", None))
-    words = ("claims of member 'a' must be given as owned and generation: "
-             "strategy 'decoding' does not decode user_data (got {} bytes)")
-    for strategies in (["range", decoding], [decoding], [decoding, "fair", "range"]):
-        done = compared(rows, strategies)
-        assert [row["reject"] for row in done] == [
-            None, f"group encoded: {words.format(2)}", f"group empty: {words.format(0)}", None]
-        assert [len(row["results"]) for row in done] == [len(strategies) + 1, 0, 0, len(strategies) + 1]
-    assert not any(row["reject"] for row in compared(rows, ["range", blind]))
-    assert not any(row["retried"] for row in done) and not caplog.records
-    with pytest.raises(StrategyError, match="does not decode user_data"):
-        decoding.run(fleet[1])
-    assert [bool(row["reject"]) for row in compared(rows, ["sticky"])] == [False, True, True, False]
+@given(st.data())
+def test_claims_in_user_data_are_decoded_as_by_assign(schema, data):
+    """A strategy answers the same for a row as for its group, by whatever rule it reads claims."""
+    keeping = [Strategy(rule, lambda given: given.previous, many=many, claims=rule)
+               for rule, many in (("sticky", True), ("cooperative", True), ("stream-join", False))]
+    strategies = [resolve("range"), resolve("sticky"), resolve("cooperative-sticky"), *keeping]
+    strategies = [replace(one, name=f"{one.name}-{at}") for at, one in enumerate(strategies)]
+    fleet = [data.draw(sending_groups(rule))[0] for rule in data.draw(st.lists(st.sampled_from(RULES), max_size=4))]
+    rows = pa.RecordBatch.from_pylist([row_from_group(group, "fleet", at) for at, group in enumerate(fleet)], schema)
+    done = compared(rows, strategies)
+    assert [row["reject"] for row in done] == [None] * len(fleet) and not any(row["retried"] for row in done)
+    for group, row in zip(fleet, done):
+        for strategy, result in zip(strategies, row["results"][1:], strict=True):
+            alone = assign(group, strategy)
+            assert result["assignment"] == by_topic(group, alone.target)
+            for figure in ("kept", "moved", "placed", "withheld"):
+                assert result[figure] == alone.summary()[figure], figure
+
+
+def test_claims_that_no_member_could_send_stay_in_a_row_with_user_data():
+    """A list of claims may hold null, and numbers of 64 bits; user data of another member changes neither."""
+    claims = [None, {"topic": "t", "partitions": None}, {"topic": "t", "partitions": [2**40, 1]}]
+    members = [{"id": "a", "topics": ["t"], "owned": claims, "generation": 2, "user_data": b"\0\0\0\0"},
+               {"id": "b", "topics": None, "user_data": b"x"}]
+    batch, rejects = decode_rows(batch_of([
+        {"group": "g", "topics": [{"topic": "t", "partitions": 2}], "members": members}] * 2))
+    assert not rejects
+    assert batch.read("cooperative").previous.tolist() == [-1, 0, -1, 2]
+    assert batch.read("sticky").previous.tolist() == [-1] * 4
+    assert batch.read(None) is batch.columns
+
+
+def test_user_data_that_cannot_be_decoded_is_no_reject(caplog):
+    fleet = [Group({"t": 2}, [Member("a", ["t"], owned=[("t", 0), ("t", 1)], user_data=data), Member("b", ["t"])])
+             for data in (None, b"\x00\x01", b"")]
+    done = compared(table_of(fleet), ["sticky"])
+    assert [row["reject"] for row in done] == [None] * 3
+    assert [(row["results"][0]["max_load"], row["results"][1]["moved"], row["results"][1]["placed"])
+            for row in done] == [(2, 1, 0), (2, 0, 2), (2, 0, 2)]
+    [record] = caplog.records
+    assert record.getMessage().startswith("the user data of a member cannot be decoded: ")
 
 
 def test_a_rack_that_utf8_cannot_encode_is_a_reject():

@@ -7,7 +7,7 @@ from itertools import groupby, product
 
 import numpy as np
 import pytest
-from groups import groups
+from groups import groups, sending_groups
 from hypothesis import given
 from hypothesis import strategies as st
 from outputs import SAMPLES
@@ -16,8 +16,10 @@ from typer.testing import CliRunner
 from kafka_assign import Group, Member, StrategyError, assign, rank
 from kafka_assign.attention import BROKER_ASSIGNS, REBALANCING
 from kafka_assign.cli.app import program
-from kafka_assign.registry import Strategy
+from kafka_assign.ranking import batch_of_groups, judge
+from kafka_assign.registry import Strategy, resolve
 from kafka_assign.snapshot import read_groups
+from kafka_assign.wire import Claims, encode_sticky
 from test_house import HEAVY
 
 STRATEGIES = ["range", "roundrobin", "fair", "lag", "sticky"]
@@ -414,20 +416,66 @@ def test_share_groups_are_left_out():
 
 
 def test_a_group_that_a_strategy_refuses(caplog):
-    sent = Group({"t": 2}, [Member("a", ["t"], user_data=b"x")], name="sent")
-    fine = lagging(name="fine")
-    with pytest.raises(StrategyError, match="group sent: claims of member 'a' must be given"):
-        rank([fine, sent], ["range", "sticky"])
+    """It is ranked by the other strategies, and the caller hears of it."""
+    def picky(group):
+        if group.name == "refused":
+            raise StrategyError("not this group")
+        return group.previous
+    picky, fine, refused = Strategy("picky", picky), lagging(name="fine"), lagging(name="refused")
+    with pytest.raises(StrategyError, match="group refused: .*not this group"):
+        rank([fine, refused], ["range", picky])
     failed = []
-    rows = rank([sent, fine], ["range", "sticky"], on_failure=lambda *one: failed.append(one))
-    of_range = [row for row in rank([sent, fine], ["range"]) if row["group"] == "sent"]
-    assert of_range and [row | {"rank": 0} for row in rows if row["group"] == "sent"] == [
-        row | {"rank": 0} for row in of_range]
-    assert [row | {"rank": 0} for row in rows if row["group"] == "fine"] == [
-        row | {"rank": 0} for row in rank(fine, ["range", "sticky"])]
+    rows = rank([refused, fine], ["range", picky], on_failure=lambda *one: failed.append(one))
+    for group, strategies in ((refused, ["range"]), (fine, ["range", picky])):
+        assert [row | {"rank": 0} for row in rows if row["group"] == group.name] == [
+            row | {"rank": 0} for row in rank(group, strategies)]
     [(group, reason)] = failed
-    assert group is sent and reason.startswith("claims of member 'a' must be given")
-    assert rank([sent, fine], ["range"]) and not caplog.records
+    assert group is refused and "not this group" in reason
+    assert not caplog.records
+
+
+READS_CLAIMS = ("sticky", "cooperative-sticky", "kip54")
+
+
+@given(st.data())
+def test_claims_in_user_data_count_for_each_strategy_by_its_rule(data):
+    """Figures and owners are those of `assign`, which takes the groups one by one."""
+    fleet = [sent for rule in data.draw(st.lists(st.sampled_from(["sticky", "cooperative"]), max_size=4))
+             for sent, _, _ in [data.draw(sending_groups(rule))]]
+    batch = batch_of_groups(fleet)
+    strategies = [resolve(name) for name in ("range", *READS_CLAIMS)]
+    judged = judge(batch, strategies)
+    assert not judged.failures
+    for strategy in strategies:
+        alone = [assign(group, strategy) for group in fleet]
+        outcome, given = judged.outcomes[strategy.label], judged.answers[strategy.label]
+        for figure in ("kept", "moved", "placed", "withheld", "max_load"):
+            wanted = [one.summary()[figure] for one in alone]
+            assert [None if value < 0 else value for value in outcome.figures[figure].tolist()] == wanted, figure
+        for column, name in ((given.owner, "owner"), (given.target, "target"), (outcome.owner, "target")):
+            ends = zip(batch.columns.member_offsets, np.split(column, batch.columns.group_offsets[1:-1]))
+            parts = [np.where(part >= 0, part - first, -1).tolist() for first, part in ends]
+            assert parts[:len(fleet)] == [getattr(one, name).tolist() for one in alone]
+
+
+def test_a_remedy_counts_the_moves_from_what_the_bytes_say():
+    """The broker shows that all partitions are with `a`; by its own word `b` had half of them."""
+    sends = [Member(name, ["t"], owned=owned, user_data=encode_sticky(Claims(said)))
+             for name, owned, said in (("a", [("t", n) for n in range(4)], [("t", 0), ("t", 1)]),
+                                       ("b", [], [("t", 2), ("t", 3)]))]
+    sent = Group({"t": 4}, sends, name="g")
+    idle, _ = rank(sent, ["sticky"])
+    assert idle["kind"] == 2 and ": 0 moves" in idle["remedy"]
+    plain = sent.replace(members=[Member(member.id, member.topics, owned=member.owned) for member in sends])
+    assert ": 2 moves" in rank(plain, ["sticky"])[0]["remedy"]
+
+
+def test_user_data_that_cannot_be_decoded_costs_no_group():
+    lost = Group({"t": 2}, [Member("a", ["t"], owned=[("t", 0), ("t", 1)], user_data=b"x"), Member("b", ["t"])])
+    fine = lagging(name="fine")
+    rows = rank([fine, lost], ["sticky"])
+    assert {row["group"] for row in rows} == {"", "fine"}
+    assert "0 moves, 2 placed" in next(row["remedy"] for row in rows if row["group"] == "")
 
 
 def test_partitions_that_are_not_in_the_input_may_have_owners():

@@ -53,6 +53,7 @@ FIXED = {
     "fleet.session": {"OLDEST_JAVA"},
     "group": {"SHOWN_MEMBERS"},
     "moves": {"SHOWN_CLAIMANTS", "SHOWN_MOVES"},
+    "ownership": {"SEVERAL"},
     "pictures.draw": {"PIXELS"},
     "pictures.layout": {
         "WITHHELD",

@@ -11,7 +11,6 @@ __all__ = ['row_from_group', 'group_from_row', 'ListColumn', 'flatten_lists', 'a
 import logging
 from collections import Counter
 from collections.abc import Mapping
-from itertools import chain
 from typing import NamedTuple
 
 import numpy as np
@@ -332,47 +331,46 @@ def batch_of(flat: FlatRows) -> Batch:
 _log = logging.getLogger(__name__)
 
 
-def _owned_columns(claims):
-    "The claims of a member in a row."
-    numbers = [claim["partitions"] or [] for claim in claims or []]
-    return TopicPartitions([claim["topic"] for claim in claims or []], list(map(len, numbers)),
-                           np.fromiter(chain.from_iterable(numbers), np.int32))
+_NOTHING = TopicPartitions([], [], np.zeros(0, np.int32))
 
 
 def _decoded_claims(topics, user_data, owned, generation, rule):
-    "The claims of a member, given the fields of its row."
-    sent = Subscription(topics or [], user_data, _owned_columns(owned), generation)
+    "The claims of a member, given the fields of its row; its partitions are None if `owned` counts."
+    pairs = [(claim["topic"], number) for claim in owned or [] if claim
+             for number in claim["partitions"] or []]
     try:
-        return claims_of(sent, rule)
+        claims = claims_of(Subscription(topics or [], user_data, pairs, generation), rule)
     except WireError as error:
         _log.warning("the user data of a member cannot be decoded: %s", error)
-        return Claims()
+        claims = Claims()
+    return claims._replace(owned=None if claims.owned is pairs else claims.owned or _NOTHING)
 
 
-def _claim_lists(claims, kind):
-    "Claims of members as a column of lists of topics with their partitions."
-    owned = [one.owned if len(one.owned) else _owned_columns(None) for one in claims]
+def _claim_lists(owned, kind):
+    "The partitions of each member as a column of lists of topics with their partitions."
     counts = [len(columns.topics) for columns in owned]
-    lengths = np.concatenate([row_lengths(columns.offsets) for columns in owned])
+    lengths = np.concatenate([_NOTHING.numbers, *(row_lengths(one.offsets) for one in owned)])
     names = pa.array([topic for columns in owned for topic in columns.topics], pa.string())
-    numbers = pa.array(np.concatenate([columns.numbers for columns in owned]))
+    numbers = pa.array(np.concatenate([_NOTHING.numbers, *(one.numbers for one in owned)]))
     lists = pa.ListArray.from_arrays(row_offsets(lengths), numbers)
     structs = pa.StructArray.from_arrays([names, lists], ["topic", "partitions"])
-    return pa.ListArray.from_arrays(row_offsets(np.array(counts)), structs).cast(kind)
+    return pa.ListArray.from_arrays(row_offsets(np.array(counts, int)), structs).cast(kind)
 
 
 def decode_user_data(rows: pa.RecordBatch, rule: str) -> pa.RecordBatch:
     "The rows with the claims that members sent as user data in place of the owned partitions."
     members = flatten_lists(rows["members"])
     sent = np.flatnonzero(members.field("user_data").is_valid())
-    generation, names = as_numpy(members.field("generation")).copy(), ("topics", "user_data", "owned")
-    columns = [members.field(name).take(pa.array(sent)).to_pylist() for name in names]
+    owned, generation = members.field("owned"), as_numpy(members.field("generation")).copy()
+    columns = [members.field(name).take(pa.array(sent)).to_pylist()
+               for name in ("topics", "user_data", "owned")]
     claims = [_decoded_claims(*values, rule)
               for values in zip(*columns, generation[sent].tolist())]
-    owned, place = members.field("owned"), np.arange(len(members.values))
-    place[sent] = len(place) + np.arange(len(sent))
-    owned = pa.concat_arrays([owned, _claim_lists(claims, owned.type)]).take(pa.array(place))
     generation[sent] = [one.generation for one in claims]
+    decoded, place = [one.owned is not None for one in claims], np.arange(len(owned))
+    place[sent[decoded]] = len(owned) + np.arange(sum(decoded))
+    lists = _claim_lists([one.owned for one in claims if one.owned is not None], owned.type)
+    owned = pa.concat_arrays([owned, lists]).take(pa.array(place))
     replaced = {"owned": owned, "generation": pa.array(generation)}
     kind = members.values.type
     values = pa.StructArray.from_arrays(

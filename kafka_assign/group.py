@@ -13,14 +13,14 @@ from types import MappingProxyType
 
 import numpy as np
 
-from .build import GroupError, Offsets
+from .build import GroupError, Offsets, with_claims
 from .columns import Columns, read_only, same_content
 from .inputs import (
     ABOUT, checked_about, checked_counts, checked_ids, column_by_topic, columns_by_name,
-    columns_from_arrays, places_of, resized, stray_claims)
+    columns_from_arrays, columns_of_claims, places_of, resized, stray_claims)
 from .members import (
-    Dropped, Member, TopicPartition, checked_name, decoded_members, dropped_claims, known_name,
-    listed_members, members_from_columns, ordered_names, owned_by_member)
+    Dropped, Member, TopicPartition, checked_name, decode_claims, decoded_members, dropped_claims,
+    known_name, listed_members, members_from_columns, ordered_names, owned_by_member)
 from .names import counted, quoted
 from .tables import Table
 from .ragged import row_of
@@ -173,11 +173,13 @@ class Group:
         if rule is None or not self.has_user_data:
             return self
         if rule not in self._decoded:
-            members, undecodable = decoded_members(
-                [self.details[i] for i in self.listed], rule)
-            decoded = self.replace(members=members).__getstate__()
-            decoded["undecodable"] = tuple(undecodable)
-            self._decoded[rule] = Group.__new__(Group)._store(**decoded)
+            decoded = decode_claims(self.details, rule)
+            columns = with_claims(self.columns, *columns_of_claims(decoded, self.index))
+            members = decoded_members(self.details, decoded)
+            state = self.__getstate__() | {
+                "columns": columns, "details": members, "known": {}, "claimed": None,
+                "undecodable": tuple(decoded.undecodable)}
+            self._decoded[rule] = Group.__new__(Group)._store(**state)
         return self._decoded[rule]
 
     @property

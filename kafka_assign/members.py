@@ -5,9 +5,10 @@
 # %% auto #0
 __all__ = ['checked_name', 'is_number', 'as_mapping', 'checked_mapping', 'known_name', 'checked_claims', 'checked_number',
            'TopicPartition', 'Member', 'listed_members', 'ordered_names', 'owned_by_member', 'members_from_columns',
-           'Claim', 'Dropped', 'dropped_claims', 'decoded_members']
+           'Claim', 'Dropped', 'dropped_claims', 'Decoded', 'decode_claims', 'decoded_members']
 
 # %% ../nbs/11_members.ipynb #70c812ee
+import copy
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -23,7 +24,8 @@ from .names import (
     brief, counted, did_you_mean, java_key, java_order, java_sorted, quoted, shown)
 from .ragged import row_of
 from .ownership import claims_of
-from .wire import Claims, Subscription, TopicPartitions, WireError
+from .wire import (
+    FEW_BLOBS, Claims, ManyClaims, Subscription, TopicPartitions, WireError, decode_many_sticky)
 
 # %% ../nbs/11_members.ipynb #d1b09195
 def checked_name(name: str, what: str) -> str:
@@ -308,10 +310,27 @@ def dropped_claims(columns: Columns, topics: Sequence[str], members: Sequence[Me
     return tuple(found)
 
 # %% ../nbs/11_members.ipynb #5d2b9c11
-def decoded_members(members: Iterable[Member], rule: str) -> tuple[list[Member], list[Dropped]]:
-    "The members with their claims decoded by `rule`, without user data; and what cannot be decoded."
-    decoded, undecodable = [], []
-    for member in members:
+class Decoded(NamedTuple):
+    "The claims of members, decoded from their user data."
+    together: ManyClaims  # those that were decoded together
+    alone: dict[int, Member]  # the other members by index, with their claims
+    undecodable: list[Dropped]  # the members whose user data cannot be decoded
+
+# %% ../nbs/11_members.ipynb #053cdf16
+def _with_claims(member, claims):
+    "The member without user data, with claims that need no check."
+    made = copy.copy(member)
+    vars(made).update(owned=claims.owned, generation=claims.generation, user_data=None)
+    return made
+
+
+def decode_claims(members: Sequence[Member], rule: str) -> Decoded:
+    "The claims of members by a rule of `CLAIM_RULES`."
+    large = rule == "sticky" and len(members) >= FEW_BLOBS
+    together = decode_many_sticky([member.user_data if large else None for member in members])
+    alone, undecodable = {}, []
+    for place in np.flatnonzero(~together.decoded).tolist():
+        member = members[place]
         sent = Subscription(member.topics, member.user_data, member.owned, member.generation)
         try:
             claims = claims_of(sent, rule)
@@ -319,5 +338,12 @@ def decoded_members(members: Iterable[Member], rule: str) -> tuple[list[Member],
             claims = Claims()
             reason = f"the user data of the member cannot be decoded: {error}"
             undecodable.append(Dropped(Claim(member.id, None, None), reason))
-        decoded.append(replace(member, **claims._asdict(), user_data=None))
-    return decoded, undecodable
+        alone[place] = _with_claims(member, claims)
+    return Decoded(together, alone, undecodable)
+
+# %% ../nbs/11_members.ipynb #01e492a8
+def decoded_members(members: Sequence[Member], decoded: Decoded) -> tuple[Member, ...]:
+    "The members without user data, with the claims that were decoded from it."
+    found = decoded.alone | {
+        place: _with_claims(members[place], claims) for place, claims in decoded.together.items()}
+    return tuple(found[place] for place in range(len(members)))

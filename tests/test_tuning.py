@@ -8,10 +8,11 @@ import pytest
 from outputs import SAMPLES
 from test_house import is_number, modules, parsed
 
-from kafka_assign import Assignment, Group, assign, assign_many, rank, strategies
+from kafka_assign import Assignment, Group, Member, assign, assign_many, rank, strategies
 from kafka_assign.certificate import check
 from kafka_assign.document import group_to_document
 from kafka_assign.snapshot import read_groups
+from kafka_assign.wire import Claims, encode_sticky
 
 HUGE = 1 << 40
 TUNING = {  # module.name, or module.class.name -> the least and the greatest value that make sense
@@ -38,6 +39,7 @@ TUNING = {  # module.name, or module.class.name -> the least and the greatest va
     "snapshot.sources.FEWEST_LINES": (1, HUGE),
     "snapshot.sources.LONGEST_NAMES": (1, 1 << 12),
     "snapshot.sources.MOST_COLUMNS": (1, 64),
+    "wire.FEW_BLOBS": (1, HUGE),
 }
 # Numbers that are part of a result: limits of what is possible, versions, exit codes, how much of a list is shown.
 FIXED = {
@@ -159,6 +161,7 @@ def answers():
     found["dictionaries"] = [Assignment(group, group.previous).to_dict() for group in fleet()]
     found["figures"] = [Assignment(group, group.previous).summary() for group in fleet()]
     found["ranking"] = rank(fleet(), exact)
+    found["decoded"] = [sending(group).decode_claims("sticky").previous.tolist() for group in fleet()]
     found["columns"] = [
         Group(
             group.topic_counts,
@@ -168,6 +171,12 @@ def answers():
         for group in fleet()
     ]
     return found
+
+
+def sending(group):
+    """The group whose members send their claims as user data."""
+    return group.replace(members=[
+        Member(member.id, member.topics, user_data=encode_sticky(Claims(member.owned, 3))) for member in group.details])
 
 
 def topics_of(member):

@@ -4,7 +4,7 @@
 
 # %% auto #0
 __all__ = ['MOST_PARTITIONS', 'GroupError', 'oversized_groups', 'check_sizes', 'overflowing_groups', 'subscriber_rows',
-           'ClaimColumns', 'Offsets', 'build_columns']
+           'ClaimColumns', 'Offsets', 'with_claims', 'build_columns']
 
 # %% ../nbs/10_build.ipynb #ab826719
 from dataclasses import replace
@@ -127,6 +127,17 @@ def _dense_racks(racks, member_offsets, group_offsets):
     dense[known] = np.unique(group[known] * (code.max() + 1) + code[known], return_inverse=True)[1]
     return Racks(dense[:len(racks.member)], racks.replica_offsets, dense[len(racks.member):])
 
+# %% ../nbs/10_build.ipynb #ab901500
+def with_claims(columns: Columns, claims: ClaimColumns | np.ndarray | None,
+                generation: np.ndarray | None = None) -> Columns:
+    "The columns with these claims in place of all others; the arguments are as in `build_columns`."
+    if claims is None:
+        claims = np.full(columns.size, -1, np.int32)
+    found = (_by_claims(columns, claims, generation) if isinstance(claims, ClaimColumns)
+             else _by_column(columns, claims.astype(np.int32)))
+    alike = np.array_equal(*found)
+    return replace(columns, previous=found.previous, consumer=None if alike else found.consumer)
+
 # %% ../nbs/10_build.ipynb #e010016b
 def build_columns(
         topic_offsets: np.ndarray, member_offsets: np.ndarray, partitions: np.ndarray,
@@ -158,9 +169,4 @@ def build_columns(
         _dense_racks(racks, member_offsets, group_offsets),
         None if listed is None else listed.astype(np.int32),
         None if counted is None or (counted < 0).all() else counted.astype(np.int64))
-    if claims is None:
-        return columns
-    found = (_by_claims(columns, claims, generation) if isinstance(claims, ClaimColumns)
-             else _by_column(columns, claims.astype(np.int32)))
-    alike = np.array_equal(*found)
-    return replace(columns, previous=found.previous, consumer=None if alike else found.consumer)
+    return columns if claims is None else with_claims(columns, claims, generation)

@@ -13,10 +13,10 @@ from types import MappingProxyType
 
 import numpy as np
 
-from .build import GroupError, Offsets
+from .build import GroupError, Offsets, with_claims
 from .columns import Columns, read_only, same_content
 from .inputs import (
-    ABOUT, checked_about, checked_counts, checked_ids, columns_by_name,
+    ABOUT, checked_about, checked_counts, checked_ids, coded_claims, columns_by_name,
     columns_from_arrays, kept_lag, kept_racks, places_of, stray_claims)
 from .members import (
     Dropped, Member, TopicPartition, checked_name, decoded_members, dropped_claims,
@@ -295,6 +295,9 @@ def _arguments(group, changes):
 def _decoded(group, rule):
     "The group with the claims in members' user data decoded by `rule`."
     members, undecodable = decoded_members(group.details, rule)
-    decoded = group.replace(members=[members[i] for i in group.listed])
-    vars(decoded).update(_strays=group._strays, _undecodable=tuple(undecodable))
-    return decoded
+    generation = np.array([member.generation for member in members], np.int64)
+    columns = with_claims(group.columns, coded_claims(members, group.index), generation)
+    state = group.__getstate__() | {
+        "columns": columns, "details": tuple(members), "claimed": None, "known": {},
+        "undecodable": tuple(undecodable)}
+    return Group.__new__(Group)._store(**state)

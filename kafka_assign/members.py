@@ -176,6 +176,13 @@ class Member:
             host=_checked_text(host, "host", id), 
             counted=None if counted is None else checked_number(counted, "counted", id, least=0))
 
+    def with_decoded(self, claims: Claims) -> "Member":
+        "The member without user data, with the claims decoded from it, which need no check."
+        member = Member.__new__(Member)
+        vars(member).update(vars(self), owned=claims.owned, generation=claims.generation,
+                            user_data=None)
+        return member
+
 # %% ../nbs/11_members.ipynb #b2f7bfe3
 def _same_list(one, other):
     "Whether both are lists, and equal."
@@ -332,5 +339,5 @@ def decoded_members(members: Iterable[Member], rule: str) -> tuple[list[Member],
             claims = Claims()
             reason = f"the user data of the member cannot be decoded: {error}"
             undecodable.append(Dropped(Claim(member.id, None, None), reason))
-        decoded.append(replace(member, **claims._asdict(), user_data=None))
+        decoded.append(member.with_decoded(claims))
     return decoded, undecodable

@@ -12,7 +12,10 @@ __all__ = ['LONGEST_TEXT', 'NEWEST', 'WireError', 'TopicPartitions', 'Subscripti
 import logging
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import suppress
+from functools import cached_property
 from operator import index
+from struct import Struct
+from struct import error as StructError
 from typing import NamedTuple
 
 import numpy as np
@@ -78,29 +81,34 @@ class _Fields:
 class TopicPartitions(Sequence):
     """Pairs (topic, partition) stored as columns; equal to any tuple or list of the same pairs.
 
-    `topics`: names; `offsets`: where the partitions of each begin; `numbers`: partitions, int32.
+    `topics`: names; `lengths`: how many partitions each has; `numbers`: partitions, of 32 bits.
     """
 
     def __init__(self, topics: Sequence[str], lengths: Sequence[int], numbers: np.ndarray):
-        offsets = row_offsets(np.array(lengths, np.int64))
-        if numbers.dtype != np.int32 or len(topics) != len(lengths) or offsets[-1] != len(numbers):
+        matching = len(topics) == len(lengths) and sum(lengths) == len(numbers)
+        if numbers.dtype not in (np.int32, ">i4") or not matching:
             raise WireError(
                 f"partitions must be int32, as many as the lengths of {len(topics)} topics say "
                 f"(got {len(numbers)} of {numbers.dtype}, lengths {brief(lengths)})")
         for topic in topics:
             if not isinstance(topic, str):
                 raise WireError(f"a topic must be text (got {brief(topic)})")
-        self.topics, self.offsets = tuple(topics), read_only(offsets)
+        self.topics, self.lengths = tuple(topics), tuple(lengths)
         self.numbers = read_only(numbers)
 
     def __reduce__(self):
-        return TopicPartitions, (self.topics, row_lengths(self.offsets), self.numbers)
+        return TopicPartitions, (self.topics, self.lengths, self.numbers)
+
+    @cached_property
+    def offsets(self) -> np.ndarray:
+        "Where the partitions of each topic begin, and the end."
+        return read_only(row_offsets(np.array(self.lengths, np.int64)))
 
     def __len__(self) -> int:
         return len(self.numbers)
 
     def __iter__(self) -> Iterator[tuple[str, int]]:
-        topic = np.array(self.topics, object).repeat(row_lengths(self.offsets))
+        topic = np.array(self.topics, object).repeat(self.lengths)
         return zip(topic.tolist(), self.numbers.tolist())
 
     def __getitem__(self, place):
@@ -122,13 +130,30 @@ class TopicPartitions(Sequence):
         return repr(list(self))
 
 # %% ../nbs/05_wire.ipynb #1071c886
+_SHORT, _LONG = Struct(">h").unpack_from, Struct(">i").unpack_from
+
+
 def _read_partitions(fields, what):
     "Partitions topic by topic as listed: a few steps per topic, none per partition."
-    topics, parts, of_topic = [], [], f"a topic of {what}"
-    for _ in range(fields.count(what)):
-        topics.append(fields.text(of_topic))
-        parts.append(fields.take(4 * fields.count(what), what))
-    numbers = np.frombuffer(b"".join(parts), ">i4").astype(np.int32)
+    topics, parts, count = [], [], fields.count(what)
+    data, at = fields.data, fields.position
+    try:
+        for _ in range(count):
+            begin = at + 6 + _SHORT(data, at)[0]             # after the name and the count
+            end = begin + 4 * _LONG(data, begin - 4)[0]
+            if not at + 6 <= begin <= end <= len(data):
+                raise StructError
+            topics.append(data[at + 2:begin - 4].decode())
+            parts.append(data[begin:end])
+            at = end
+    except StructError:
+        raise WireError(f"{what} must lie within {len(data)} bytes "
+                        f"(got a topic at byte {at} that does not)") from None
+    except UnicodeDecodeError:
+        found = data[at + 2:begin - 4][:60]
+        raise WireError(f"a topic of {what} must be UTF-8 (got {found!r})") from None
+    fields.position = at
+    numbers = np.frombuffer(b"".join(parts), ">i4")
     return TopicPartitions(topics, [len(part) // 4 for part in parts], numbers)
 
 # %% ../nbs/05_wire.ipynb #ba88ec3b

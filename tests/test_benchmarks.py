@@ -7,6 +7,7 @@ import pytest
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "benchmarks"))
 
+import decode
 import families
 import jars
 import java_sticky
@@ -57,6 +58,14 @@ def test_events_are_those_of_kafka(shape):
         group = of.group()
         given = 0 if of.previous is None else (of.previous >= 0).sum()
         assert (group.previous >= 0).sum() == given, f"{event}: an owner must subscribe"
+
+
+@pytest.mark.parametrize("topics", decode.TOPICS_OF_MEMBER)
+def test_members_send_all_partitions_as_user_data(topics):
+    group = decode.group_of(decode.MEMBERS * 100, topics)
+    assert {len(member.topics) for member in group.details} == {topics} and len(group.members) == decode.MEMBERS
+    decoded = decode.anew(group)
+    assert np.bincount(decoded.previous, minlength=1).tolist() == [100] * decode.MEMBERS and not decoded.dropped
 
 
 def test_members_come_and_go():

@@ -187,16 +187,6 @@ def test_examples_of_the_proposal_as_printed():
         "C0": [["t0", 0], ["t1", 1], ["t2", 0], ["t3", 0]], "C2": [["t0", 1], ["t1", 0], ["t2", 1], ["t3", 1]]}
 
 
-@pytest.mark.parametrize("lives", [(1, 2, 4, 2), (1, 2, 4, 2, 3, 1, 4), (4, 3, 2, 1, 2, 3, 4)])
-def test_equal_numbers_of_each_topic_at_every_step(lives):
-    topics, owned = {"a": 12, "b": 12}, {}
-    for count in lives:
-        members = [f"m{i}" for i in range(count)]
-        group = Group(topics, dict.fromkeys(members, ["a", "b"]), owned={m: owned[m] for m in members if m in owned})
-        owned = dict(assign(group, "sticky"))
-        assert all([t for t, _ in mine].count(topic) == 12 // count for mine in owned.values() for topic in topics)
-
-
 def test_as_it_is_registered():
     assert resolve("sticky").prove is prove
     assert {"sticky"} == {"sticky", "sticky-yet-fair", "fairness-only"} & set(usual_strategies())

@@ -1,0 +1,64 @@
+"""The cooperative assignor beside the answers of Kafka's own, round after round."""
+import numpy as np
+import pytest
+from test_reference import answered, cases
+
+from kafka_assign import Member, assign
+from kafka_assign.document import group_from_document
+
+CASES, FRESH = cases("cooperative-sticky"), cases("cooperative-sticky-fresh")
+LAST = 2**31 - 1          # a generation after those of all claims
+
+
+def claimed_by_others(group, name):
+    """The partitions of which another member than `name` says that it has them."""
+    return {tuple(pair) for member in group.details if member.id != name for pair in member.owned}
+
+
+def newest(group, name, pair):
+    """Whether a member claims a partition in a later generation than all others."""
+    generations = {member.id: member.generation for member in group.details if pair in map(tuple, member.owned)}
+    return name in generations and all(
+        other == name or at < generations[name] for other, at in generations.items())
+
+
+def rejoined(assignment):
+    """The group in the next rebalance: members have revoked what is missing from their lists."""
+    return assignment.group.replace(members=[
+        Member(member.id, member.topics, owned=assignment[member.id], generation=LAST, instance_id=member.instance_id)
+        for member in assignment.group.details])
+
+
+def test_the_vectors_are_all_there():
+    assert (len(CASES), len(FRESH)) == (176, 20)
+    assert sum(not case["ambiguous"] for case in CASES.values()) > 150
+    assert any(case["java"].get("rounds", 0) > 2 for case in CASES.values())
+    assert any(case["java"].get("two_owners") for case in CASES.values())
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_at_most_two_rounds_and_never_two_owners(name):
+    first = assign(group_from_document(CASES[name]), "cooperative-sticky")
+    handed_out = [pair for owned in first.values() for pair in owned]
+    assert len(handed_out) == len(set(handed_out))
+    for member, owned in first.items():
+        for pair in claimed_by_others(first.group, member).intersection(owned):
+            assert newest(first.group, member, pair)           # those that had it before have lost it
+    second = assign(rejoined(first), "cooperative-sticky")
+    assert not second.withheld.any()
+    assert second.owner[~first.withheld].tolist() == first.owner[~first.withheld].tolist()
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_exactly_the_best_after_the_last_round(name):
+    case, first = CASES[name], assign(group_from_document(CASES[name]), "cooperative-sticky")
+    last, previous = assign(rejoined(first), "cooperative-sticky"), first.group.previous
+    assert sorted(last.loads.tolist()) == case["best"]["loads"] and last.balance_score == case["best"]["score"]
+    if not case["ambiguous"]:
+        assert np.count_nonzero(previous >= 0) == case["valid_owned"]
+        assert np.count_nonzero((last.owner == previous) & (previous >= 0)) == case["best"]["kept"]
+
+
+@pytest.mark.parametrize("name", FRESH)
+def test_fresh_with_equal_subscriptions_it_is_the_assignment_of_java(name):
+    assert answered(assign(group_from_document(FRESH[name]), "cooperative-sticky")) == FRESH[name]["expected"]

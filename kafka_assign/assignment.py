@@ -4,13 +4,15 @@
 
 # %% auto #0
 __all__ = ['SUMMARY_KEYS', 'CURRENT', 'NAMED_AT_ONCE', 'AssignmentError', 'checked_owners', 'owner_and_target', 'checked_target',
-           'Assignment']
+           'withheld_words', 'Assignment']
 
 # %% ../nbs/14_assignment.ipynb #1b299e61
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from html import escape
 from itertools import pairwise, repeat
+from textwrap import fill
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -67,6 +69,13 @@ def checked_target(columns: Columns, owner: np.ndarray,
             f"an owner must be the same in target (got member {owner[wrong][0]}, and "
             f"{target[wrong][0]} in target, at partition {np.argmax(wrong)})")
     return target
+
+# %% ../nbs/14_assignment.ipynb #390e0039
+def withheld_words(count: int) -> str:
+    "What it means that `count` partitions are withheld; empty if none is."
+    them = "it" if count == 1 else "them"
+    return (f"{counted(count, 'partition')} withheld until the member that may still consume "
+            f"{them} has revoked {them}; a second rebalance assigns {them}") if count else ""
 
 # %% ../nbs/14_assignment.ipynb #b67aca12
 NAMED_AT_ONCE = 1 << 14      # partitions; what `to_dict` makes of them fits in a cache
@@ -273,9 +282,19 @@ class Assignment(Mapping):
         fields = self.group, self.owner, self.strategy, self.prove, self.target
         return Assignment, fields
 
+    def _names_by_member(self, mask):
+        "The first partitions in `mask` of each of the first members of the target, in a line."
+        lists = []
+        for member in range(len(self.group.members[:SHOWN_MEMBERS])):
+            places = np.flatnonzero(mask & (self.target == member))
+            names = [f"{topic}-{number}" for topic, number in map(self.group.at, places[:8])]
+            more = f" and {len(places) - 8} more" if len(places) > 8 else ""
+            lists.append(" ".join(names) + more)
+        return lists
+
     def _table(self):
         "A line of figures, and the first partitions of the first members."
-        s, rows = self.summary(), []
+        s, withheld = self.summary(), self.withheld
         loads = None if s["max_load"] is None else f"{s['min_load']} to {s['max_load']}"
         figures = {"loads": loads, "score": s["balance_score"], "kept": s["kept"],
                    "moved": s["moved"], "withheld": s["withheld"] or None,
@@ -285,16 +304,20 @@ class Assignment(Mapping):
             f"{counted(s['partitions'], 'partition')}")
         for key, value in figures.items():
             caption += "" if value is None else f", {key} {value}"
-        for member in self.group.members[:SHOWN_MEMBERS]:
-            names = [f"{topic}-{number}" for topic, number in self[member]]
-            more = f" and {len(names) - 8} more" if len(names) > 8 else ""
-            rows.append([member, " ".join(names[:8]) + more])
+        columns = {"member": self.group.members[:SHOWN_MEMBERS],
+                   "partitions": self._names_by_member(~withheld)}
+        if withheld.any():
+            columns["withheld"] = self._names_by_member(withheld)
+        rows = list(map(list, zip(*columns.values())))
         if len(self) > SHOWN_MEMBERS:
             rows.append([f"and {len(self) - SHOWN_MEMBERS} more members"])
-        return Table(["member", "partitions"], rows, caption, ["left", "left"])
+        return Table(list(columns), rows, caption, ["left"] * len(columns))
 
     def __repr__(self) -> str:
-        return self._table().text(heads=False, indent=2)
+        note = withheld_words(int(self.withheld.sum()))
+        table = self._table().text(heads=bool(note), indent=2)
+        return f"{table}\n{fill(note)}" if note else table
 
     def _repr_html_(self):
-        return self._table().html()
+        note = escape(withheld_words(int(self.withheld.sum())))
+        return self._table().html() + (f"<p>{note}</p>" if note else "")

@@ -251,17 +251,19 @@ def _without_moves(one, groups):
 def _remedy(group, cured, results, clients):
     "The strategy that cures a group best, and the remedy in words."
     able = {name: [int(results[name].figures[figure][group])
-                   for figure in ("could_take", "moved", "placed")]
+                   for figure in ("could_take", "moved", "placed", "withheld")]
             for name in clients if cured[name][group]}
     if not able:
         return "", "no compared strategy that members can run helps"
     best = min(able, key=lambda name: able[name][:2])
-    idle, moves, placed = able[best]
+    idle, moves, placed, withheld = able[best]
     origin = f" ({clients[best]})" if clients[best] else ""
     words = f"{shown(best)}{origin}: "
     words += "moves unknown" if moves < 0 else counted(moves, "move")
     if placed > 0:
         words += f", {placed:,} placed"
+    if withheld:
+        words += f", {withheld:,} withheld until a second rebalance"
     if idle:
         words += f"; leaves {counted(idle, 'idle member')} that could take partitions"
     return best, words

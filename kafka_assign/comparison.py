@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from html import escape
 from textwrap import fill
 
-from .assignment import SUMMARY_KEYS, Assignment
+from .assignment import SUMMARY_KEYS, Assignment, withheld_words
 from .build import GroupError
 from .group import Group
 from .names import checked_kind
@@ -45,7 +45,8 @@ class Comparison:
     """What strategies would do to a group: `rows` of summaries, `assignments`, the `current` state.
 
     `before` is the group as it is, if `group` is that group after some changes. `running` is the
-    label of the strategy that the group runs now, or None; `notes` say what is not shown, and why.
+    label of the strategy that the group runs now, or None; `notes` say what is not shown, and why,
+    and what a strategy withholds.
     """
 
     def __init__(self, group: Group, assignments: Mapping[str, Assignment],
@@ -54,7 +55,10 @@ class Comparison:
         self.group, self.assignments = group, dict(assignments)
         self.before = group if before is None else before
         self.current = Assignment.current(self.before)
-        self.running, self.notes = running, list(notes)
+        self.running = running
+        words = {label: withheld_words(int(one.withheld.sum()))
+                 for label, one in self.assignments.items()}
+        self.notes = [*notes, *(f"{label}: {note}" for label, note in words.items() if note)]
 
     @property
     def rows(self) -> list[dict]:

@@ -224,8 +224,9 @@ def _find_by_class(name):
     return next(iter(known), None)
 
 # %% ../nbs/20_registry.ipynb #b4b5641a
-OF_JAVA = ("is the heuristic of Kafka's Java client, which is not computed here; the strategy "
-           "'sticky' of this package computes the exact optimum instead")
+OF_JAVA = ("is the heuristic of Kafka's Java client, which is not computed here; the strategies "
+           "'sticky' and 'cooperative-sticky' of this package are not its StickyAssignor and "
+           "CooperativeStickyAssignor: they compute the exact optimum")
 OF_THE_BROKER = "is an assignor of the broker (KIP-848), which is not computed here"
 NOT_COMPUTED = {
     "StickyAssignor": OF_JAVA, "CooperativeStickyAssignor": OF_JAVA,

@@ -18,7 +18,7 @@ from typing import NamedTuple
 import numpy as np
 
 from . import metrics
-from .assignment import Assignment, AssignmentError
+from .assignment import Assignment, AssignmentError, withheld_words
 from .assignors.sticky.flow import mask_of
 from .group import Group
 from .members import TopicPartition
@@ -264,16 +264,19 @@ class Moves(Sequence):
             verdict = ", and no assignment with these loads moves fewer"
         elif moved:
             verdict = ", and without any of these moves loads would be less balanced"
-        lost = f"; {lost} now unassigned" if lost else ""
-        if withheld := int(self.assignment.withheld.sum()):
-            lost += f"; {withheld} withheld until another member has revoked them"
+        rest = f"; {lost} now unassigned" if lost else ""
+        withheld = self.assignment.withheld
+        if note := withheld_words(int(withheld.sum())):
+            rest += f"; {note}"
         caption = (f"{self.assignment.strategy or 'assignment'}: {moved} moved"
-                   f"{verdict}; {placed} placed{lost}")
+                   f"{verdict}; {placed} placed{rest}")
         moves = [("unassigned" if move.target is None else "moved", *move)
                  for move in self[:SHOWN_MOVES]]
         limit = SHOWN_MOVES - len(moves)
         moves += [("placed", *move) for move in self._placed_moves(limit)]
-        rows = [(what, "-".join(map(str, place)),
+        start, index = self.group.columns.start, self.group.index
+        later = lambda topic, number: withheld[start[index[topic]] + number]
+        rows = [(f"{what}, withheld" if later(*place) else what, "-".join(map(str, place)),
                  f"{source or ''} -> {target or ''}".strip(), reason)
                 for what, place, source, target, reason in moves]
         more = len(self) + placed - len(rows)

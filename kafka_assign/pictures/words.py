@@ -10,7 +10,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from ..assignment import Assignment, AssignmentError
+from ..assignment import Assignment, AssignmentError, withheld_words
 from ..names import checked_kind, counted, shown
 
 # %% ../../nbs/52_pictures_words.ipynb #107c5675
@@ -52,13 +52,15 @@ def _headline(assignment, title):
 
 
 def _owner_line(assignment, member):
-    "The partitions of a member, with its lag where lag is known."
-    group, own = assignment.group, np.flatnonzero(assignment.target == member)
+    "The partitions of a member, those that it gets later, and its lag where lag is known."
+    group, own = assignment.group, np.flatnonzero(assignment.owner == member)
+    later = np.flatnonzero((assignment.target == member) & assignment.withheld)
     words = f"{shortened(group.members[member])}: {partition_words(assignment, own)}"
+    words += f"; withheld: {partition_words(assignment, later)}" if len(later) else ""
     if group.lag is None:
         return f"{words}."
     unknown = int(assignment.lag_unknown_per_member[member])
-    if unknown and unknown == len(own):
+    if unknown and unknown == len(own) + len(later):
         return f"{words} (lag not known)."
     behind = f"{assignment.lag_per_member[member]:,}"
     return f"{words} (lag {behind}{f', of {unknown:,} not known' if unknown else ''})."
@@ -73,7 +75,7 @@ def _change(assignment, place):
 
 
 def _change_lines(assignment):
-    "The partitions that moved, were placed, or lost their owner."
+    "The partitions that moved, were placed, or lost their owner, and how many are withheld."
     had, lines = assignment.group.previous >= 0, []
     masks = {"Moved": assignment.moved, "Placed": assignment.placed & had.any(),
              "Lost their owner": assignment.unassigned & had}
@@ -83,6 +85,8 @@ def _change_lines(assignment):
         words = (", ".join(_change(assignment, place) for place in places) if named
                  else partition_words(assignment, places))
         lines += [f"{word}: {words}."] if len(places) else []
+    if note := withheld_words(int(assignment.withheld.sum())):
+        lines.append(f"{note}.")
     return lines
 
 # %% ../../nbs/52_pictures_words.ipynb #90726b51

@@ -4,15 +4,13 @@
 
 # %% auto #0
 __all__ = ['SUMMARY_KEYS', 'CURRENT', 'NAMED_AT_ONCE', 'AssignmentError', 'checked_owners', 'owner_and_target', 'checked_target',
-           'withheld_words', 'Assignment']
+           'Assignment']
 
 # %% ../nbs/14_assignment.ipynb #1b299e61
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from html import escape
 from itertools import pairwise, repeat
-from textwrap import fill
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -23,7 +21,8 @@ from .build import GroupError
 from .group import SHOWN_MEMBERS, Group
 from .inputs import owners_by_name, take_by_topic
 from .members import TopicPartition, known_name
-from .names import checked_kind, counted, foreign_code, quoted, shown
+from .names import (
+    checked_kind, counted, first_of, foreign_code, quoted, shown)
 from .tables import Table
 
 if TYPE_CHECKING:
@@ -69,13 +68,6 @@ def checked_target(columns: Columns, owner: np.ndarray,
             f"an owner must be the same in target (got member {owner[wrong][0]}, and "
             f"{target[wrong][0]} in target, at partition {np.argmax(wrong)})")
     return target
-
-# %% ../nbs/14_assignment.ipynb #390e0039
-def withheld_words(count: int) -> str:
-    "What it means that `count` partitions are withheld; empty if none is."
-    them = "it" if count == 1 else "them"
-    return (f"{counted(count, 'partition')} withheld until the member that may still consume "
-            f"{them} has revoked {them}; a second rebalance assigns {them}") if count else ""
 
 # %% ../nbs/14_assignment.ipynb #b67aca12
 NAMED_AT_ONCE = 1 << 14      # partitions; what `to_dict` makes of them fits in a cache
@@ -282,15 +274,11 @@ class Assignment(Mapping):
         fields = self.group, self.owner, self.strategy, self.prove, self.target
         return Assignment, fields
 
-    def _names_by_member(self, mask):
-        "The first partitions in `mask` of each of the first members of the target, in a line."
-        lists = []
-        for member in range(len(self.group.members[:SHOWN_MEMBERS])):
-            places = np.flatnonzero(mask & (self.target == member))
-            names = [f"{topic}-{number}" for topic, number in map(self.group.at, places[:8])]
-            more = f" and {len(places) - 8} more" if len(places) > 8 else ""
-            lists.append(" ".join(names) + more)
-        return lists
+    def _lines(self, mask):
+        "The first partitions in `mask` of each of the first members, in a line."
+        for member in range(len(self))[:SHOWN_MEMBERS]:
+            names = zip(*self._named(np.flatnonzero(mask & (self.target == member))))
+            yield first_of([f"{topic}-{number}" for topic, number in names], 8, " ")
 
     def _table(self):
         "A line of figures, and the first partitions of the first members."
@@ -304,20 +292,17 @@ class Assignment(Mapping):
             f"{counted(s['partitions'], 'partition')}")
         for key, value in figures.items():
             caption += "" if value is None else f", {key} {value}"
-        columns = {"member": self.group.members[:SHOWN_MEMBERS],
-                   "partitions": self._names_by_member(~withheld)}
+        columns = {"member": self.group.members, "partitions": self._lines(~withheld)}
         if withheld.any():
-            columns["withheld"] = self._names_by_member(withheld)
-        rows = list(map(list, zip(*columns.values())))
+            columns["withheld"] = self._lines(withheld)
+        rows = list(zip(*columns.values()))
         if len(self) > SHOWN_MEMBERS:
             rows.append([f"and {len(self) - SHOWN_MEMBERS} more members"])
-        return Table(list(columns), rows, caption, ["left"] * len(columns))
+        return Table(list(columns), rows, caption, ["left"] * len(columns),
+                     metrics.withheld_notes(s["withheld"]))
 
     def __repr__(self) -> str:
-        note = withheld_words(int(self.withheld.sum()))
-        table = self._table().text(heads=bool(note), indent=2)
-        return f"{table}\n{fill(note)}" if note else table
+        return self._table().text(heads=self.withheld.any(), indent=2)
 
     def _repr_html_(self):
-        note = escape(withheld_words(int(self.withheld.sum())))
-        return self._table().html() + (f"<p>{note}</p>" if note else "")
+        return self._table().html()

@@ -8,12 +8,11 @@ __all__ = ['ONLY_IF_WIDE', 'NO_TOPICS', 'NO_OWNERS', 'columns_worth_showing', 'C
 # %% ../nbs/21_comparison.ipynb #5cca35bd
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from html import escape
-from textwrap import fill
 
-from .assignment import SUMMARY_KEYS, Assignment, withheld_words
+from .assignment import SUMMARY_KEYS, Assignment
 from .build import GroupError
 from .group import Group
+from .metrics import withheld_notes
 from .names import checked_kind
 from .registry import (
     BUILT_IN, Strategy, StrategyError, checked_group, resolve_all, running_strategy)
@@ -56,20 +55,20 @@ class Comparison:
         self.before = group if before is None else before
         self.current = Assignment.current(self.before)
         self.running = running
-        words = {label: withheld_words(int(one.withheld.sum()))
-                 for label, one in self.assignments.items()}
-        self.notes = [*notes, *(f"{label}: {note}" for label, note in words.items() if note)]
+        self.notes = [*notes, *(f"{label}: {note}" for label, one in self.assignments.items()
+                                for note in withheld_notes(int(one.withheld.sum())))]
 
     @property
     def rows(self) -> list[dict]:
         "A summary per strategy, in the order asked for."
         return [assignment.summary() for assignment in self.assignments.values()]
 
-    def figure_table(self, rows: list[dict], wide: bool = False, caption: str = "") -> Table:
+    def figure_table(self, rows: list[dict], wide: bool = False, caption: str = "",
+                     notes: Iterable[str] = ()) -> Table:
         "Summaries as a table, in which the strategy that the group runs now is marked."
         marked = [row | {"strategy": f"{row['strategy']} (runs now)"}
                   if row["strategy"] == self.running else row for row in rows]
-        return Table(columns_worth_showing(rows, wide), marked, caption)
+        return Table(columns_worth_showing(rows, wide), marked, caption, notes=notes)
 
     def table(self, wide: bool = False) -> Table:
         "The rows and, if anything is known of it, the current state above them."
@@ -77,13 +76,13 @@ class Comparison:
         known = (self.current.owner >= 0).any() or self.before.counted is not None
         rows = ([self.current.summary()] if known else []) + self.rows
         caption = ", then ".join(repr(group)[1:-1] for group in groups)
-        return self.figure_table(rows, wide, caption)
+        return self.figure_table(rows, wide, caption, self.notes)
 
     def __repr__(self):
-        return "\n".join([self.table().text(), *(fill(note) for note in self.notes)])
+        return self.table().text()
 
     def _repr_html_(self):
-        return self.table().html() + "".join(f"<p>{escape(note)}</p>" for note in self.notes)
+        return self.table().html()
 
     def to_frame(self):
         "The rows as a pandas frame, indexed by strategy."

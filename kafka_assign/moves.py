@@ -18,7 +18,7 @@ from typing import NamedTuple
 import numpy as np
 
 from . import metrics
-from .assignment import Assignment, AssignmentError, withheld_words
+from .assignment import Assignment, AssignmentError
 from .assignors.sticky.flow import mask_of
 from .group import Group
 from .members import TopicPartition
@@ -264,24 +264,24 @@ class Moves(Sequence):
             verdict = ", and no assignment with these loads moves fewer"
         elif moved:
             verdict = ", and without any of these moves loads would be less balanced"
-        rest = f"; {lost} now unassigned" if lost else ""
-        withheld = self.assignment.withheld
-        if note := withheld_words(int(withheld.sum())):
-            rest += f"; {note}"
+        lost = f"; {lost} now unassigned" if lost else ""
         caption = (f"{self.assignment.strategy or 'assignment'}: {moved} moved"
-                   f"{verdict}; {placed} placed{rest}")
+                   f"{verdict}; {placed} placed{lost}")
         moves = [("unassigned" if move.target is None else "moved", *move)
                  for move in self[:SHOWN_MOVES]]
         limit = SHOWN_MOVES - len(moves)
         moves += [("placed", *move) for move in self._placed_moves(limit)]
         start, index = self.group.columns.start, self.group.index
+        withheld = self.assignment.withheld
         later = lambda topic, number: withheld[start[index[topic]] + number]
-        rows = [(f"{what}, withheld" if later(*place) else what, "-".join(map(str, place)),
+        rows = [(f"{what}, withheld" if later(*place) else what,
+                 "-".join(map(str, place)),
                  f"{source or ''} -> {target or ''}".strip(), reason)
                 for what, place, source, target, reason in moves]
         more = len(self) + placed - len(rows)
         rows += [[f"and {more:,} more"]] if more else []
-        return Table(["", "partition", "from, to", "why"], rows, caption)
+        return Table(["", "partition", "from, to", "why"], rows, caption,
+                     notes=metrics.withheld_notes(int(withheld.sum())))
 
     def __repr__(self) -> str:
         return self._table().text(heads=False, indent=2)

@@ -9,6 +9,7 @@ __all__ = ['GAP', 'cell', 'display_width', 'Table']
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from html import escape
 from numbers import Integral
+from textwrap import fill
 
 from .names import shown
 
@@ -37,14 +38,16 @@ class Table:
     """Rows under a head: as plain text, as HTML, and for Rich.
 
     `head`: a key for each column, words joined by `_`; `rows`: sequences of values, or mappings by
-    key, in which an absent key is an unknown value; `sides`: `left` or `right` for each column.
+    key, in which an absent key is an unknown value; `sides`: `left` or `right` for each column;
+    `notes`: sentences below.
     """
 
     def __init__(self, head: Sequence[str], rows: Iterable[Sequence | Mapping], caption: str = "",
-                 sides: Sequence[str] | None = None):
+                 sides: Sequence[str] | None = None, notes: Iterable[str] = ()):
         values = [list(map(row.get, head)) if isinstance(row, Mapping) else row for row in rows]
         blank = [""] * len(head)
         self.head, self.caption = list(head), shown(caption)
+        self.notes = list(map(shown, notes))
         self.rows = [[*map(cell, row), *blank[len(row):]] for row in values]
         texts = {i for row in values for i, one in enumerate(row) if isinstance(one, str) and one}
         self.sides = sides or ["left" if i in texts else "right" for i in range(len(head))]
@@ -63,20 +66,22 @@ class Table:
         return columns
 
     def text(self, heads: bool = True, indent: int = 0) -> str:
-        "Plain text; the caption, if there is one, is a line `<...>` above it."
+        "Plain text; the caption, if there is one, is a line `<...>` above it, the notes are below."
         caption = [f"<{self.caption}>"] if self.caption else []
         lines = map((" " * GAP).join, zip(*self.columns(heads)))
-        return "\n".join(caption + [f"{' ' * indent}{line}".rstrip() for line in lines])
+        lines = [f"{' ' * indent}{line}".rstrip() for line in lines]
+        return "\n".join(caption + lines + list(map(fill, self.notes)))
 
     def html(self) -> str:
-        "HTML, all escaped, with the caption as a paragraph above; without rows, the caption alone."
+        "HTML, all escaped: caption and notes are paragraphs; without rows there is no table."
         def line(tag, texts):
             return "<tr>" + "".join(f'<{tag} style="text-align: {side}">{escape(text)}</{tag}>'
                                     for side, text in zip(self.sides, texts)) + "</tr>"
         caption = f"<p>{escape(self.caption)}</p>" if self.caption else ""
+        notes = "".join(f"<p>{escape(note)}</p>" for note in self.notes)
         head = line("th", [key.replace("_", " ") for key in self.head])
         body = "".join(line("td", row) for row in self.rows)
-        return f"{caption}<table>{head}{body}</table>" if self.rows else caption
+        return caption + (f"<table>{head}{body}</table>" if self.rows else "") + notes
 
     def rich(self, heads: bool = True):
         "A `rich.table.Table`, which wraps long cells within their column."

@@ -13,9 +13,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from kafka_assign import Assignment, Group, assign, compare
-from kafka_assign.pictures.draw import HUES, INK, QUIET, TRACK, looks
-from kafka_assign.pictures.layout import MOVED, PLACED, Scene, best_layout, marks
+from kafka_assign import Assignment, Group, Member, assign, compare
+from kafka_assign.pictures.draw import HUES, INK, QUIET, TRACK, Drawing, looks
+from kafka_assign.pictures.layout import KEPT, MOVED, PLACED, WITHHELD, Scene, best_layout, marks
 from kafka_assign.pictures.words import MOST_NAMED, describe
 
 matplotlib = pytest.importorskip("matplotlib")
@@ -145,6 +145,131 @@ def test_only_changes_are_marked():
     assert (marks(moved) == MOVED).sum() == moved.moved.sum() == 2
 
 
+# --- withheld partitions -----------------------------------------------------------------------------------------
+
+def joined(topics=None, old="old", new="new"):
+    """One member owns everything, and another one joins: before the second rebalance."""
+    topics = topics or {"t": 4, "u": 2}
+    group = Group(topics, dict.fromkeys([old, new], list(topics)),
+                  owned={old: [(topic, number) for topic, count in topics.items() for number in range(count)]})
+    return assign(group, "cooperative-sticky")
+
+
+def at_once(one):
+    """The same assignment with nothing withheld."""
+    return Assignment(one.group, one.target, one.strategy)
+
+
+def texts(picture):
+    return [artist.get_text() for artist in picture.axes.texts]
+
+
+def hatched(picture):
+    """The corners of the hatched boxes: x, y, width, height."""
+    return [patch.get_bbox().bounds for patch in picture.axes.patches if patch.get_hatch()]
+
+
+def test_withheld_is_added_to_the_mark():
+    one = joined()
+    assert one.withheld.sum() == 3
+    assert (marks(one) == np.where(one.withheld, MOVED + WITHHELD, KEPT)).all()
+    assert (marks(at_once(one)) == np.where(one.withheld, MOVED, KEPT)).all()
+    twice = Group({"t": 1, "u": 1}, [Member("a", ["t", "u"], owned=[("t", 0), ("u", 0)], generation=5),
+                                     Member("b", ["t"], owned=[("t", 0)], generation=5)])
+    assert marks(assign(twice, "cooperative-sticky")).tolist() == [PLACED + WITHHELD, KEPT]
+    void = assign(Group({"t": 1}, [Member(name, ["t"], owned=[("t", 0)], generation=5) for name in "ab"]),
+                  "cooperative-sticky")
+    assert marks(void).tolist() == [WITHHELD] and len(hatched(plot(void))) == 2
+
+
+def test_each_withheld_cell_is_hatched_in_the_row_of_its_target():
+    one = joined()
+    drawing = Drawing(Scene([one], ["x"]))
+    *cells, sign = sorted(hatched(drawing.picture), key=lambda box: box[1])       # the lowest is in the legend
+    top, row = drawing.layout.corner(0)[1], drawing.layout.row
+    assert [int((y - top) // row) for _, y, _, _ in cells] == [0] * 3       # "new" comes before "old"
+    assert len({x for x, *_ in cells}) == 3 and sign[1] > top + 2 * row
+    assert hatched(plot(at_once(one))) == []
+
+
+def test_hatching_is_seen_without_color():
+    one = joined()
+    seen = [np.array(Image.fromarray(pixels(plot({"x": each}))).convert("L"), int) for each in (one, at_once(one))]
+    rows = slice(140, 190)                                        # of "new", all of whose partitions are withheld
+    assert (np.abs(seen[0][rows, :900] - seen[1][rows, :900]) > 60).sum() > 300
+    below = slice(192, 238)                                       # of "old", none
+    assert np.abs(seen[0][below] - seen[1][below]).max() < 15     # the table of 256 colors is another one
+
+
+def test_names_in_hatched_cells_have_a_plain_ground():
+    """Between the lines a name could not be read: around it the cell looks as if it were not withheld."""
+    one = joined({"topic": 2})
+    [place] = [text for text in plot(at_once(one)).axes.texts if text.get_text().startswith("topic-")][:1]
+    x, y = (2 * int(value) for value in place.get_position())
+    seen = [pixels(plot({"x": each}))[y - 8:y + 8, x - 20:x + 20].astype(int) for each in (one, at_once(one))]
+    assert np.abs(seen[0] - seen[1]).max() < 40                   # the table of 256 colors is another one
+
+
+def test_legend_and_head_say_withheld_only_if_something_is():
+    one = joined()
+    said = texts(plot(one))
+    assert sum(words.startswith("withheld until revoked") for words in said) == 1
+    assert [words for words in said if "score" in words] == ["score 0 · kept 3 · moved 3 · withheld 3"]
+    assert not any("withheld" in words for words in texts(plot(at_once(one))))
+    assert sum("withheld until" in words for words in texts(plot(one, at_once(one), one))) == 1
+
+
+def test_bundles_keep_what_is_withheld_apart():
+    one = joined({"t": 600})
+    half = Assignment(one.group, np.where(np.arange(600) % 4 == 3, -1, one.target), target=one.target)
+    scene = Scene([half], ["x"])
+    cells = best_layout(scene).cells[0]
+    counted = {(scene.members[row], mark): size for row, mark, size in zip(cells.row, cells.mark, cells.size)}
+    expected = {}
+    for owner, mark in zip(half.target, marks(half).tolist()):
+        key = half.group.members[owner], mark
+        expected[key] = expected.get(key, 0) + 1
+    assert counted == expected and len(counted) > 2
+    widths = [width for _, _, width, _ in hatched(plot(half))]
+    assert len(widths) == 1 + sum(mark >= WITHHELD for _, mark in counted)
+
+
+def test_tables_of_counts_say_withheld():
+    members = {f"m{i:03}": ["t"] for i in range(60)}
+    group = Group({"t": 240}, members, owned={"m000": [("t", number) for number in range(240)]})
+    one = assign(group, "cooperative-sticky")
+    said = texts(quietly(one))
+    assert any(words.startswith("partitions withheld until a second rebalance") for words in said)
+    assert any("withheld 236" in words for words in said) and "kept" in said and "moved" in said
+    assert not any("withheld" in words for words in texts(quietly(at_once(one))))
+
+
+def test_words_say_how_many_are_withheld_and_until_when():
+    one = joined()
+    lines = plot(one).words.splitlines()
+    later = ", ".join(f"{topic}-{number}" for topic, number in map(one.group.at, np.flatnonzero(one.withheld)))
+    assert lines[1] == f"new: nothing; withheld: {later}."
+    assert lines[-1] == ("3 partitions withheld until the member that may still consume them has revoked them; "
+                         "a second rebalance assigns them.")
+    assert "withheld" not in plot(at_once(one)).words
+    assert len(describe(joined({"t": 100_000}))) < 1000
+
+
+def test_lag_of_withheld_partitions_is_their_next_owners():
+    group = Group({"t": 2}, {"a": ["t"], "b": ["t"]}, owned={"a": [("t", 0), ("t", 1)]}, lag={"t": [5, 7]})
+    lines = describe(assign(group, "cooperative-sticky")).splitlines()
+    assert sorted(re.findall(r"lag (\d+)", "".join(lines))) == ["5", "7"]
+    unknown = group.replace(lag={"t": [5, -1]})
+    assert sum("lag not known" in line for line in describe(assign(unknown, "cooperative-sticky")).splitlines()) == 1
+
+
+@pytest.mark.parametrize("suffix", [".svg", ".pdf", ".png"])
+def test_hatching_has_the_same_bytes_again(suffix, tmp_path):
+    for name in "ab":
+        plot(joined()).save(tmp_path / f"{name}{suffix}")
+    assert (tmp_path / f"a{suffix}").read_bytes() == (tmp_path / f"b{suffix}").read_bytes()
+
+
 # --- words -------------------------------------------------------------------------------------------------------
 
 def test_words_name_every_move():
@@ -233,6 +358,16 @@ def test_nothing_on_standard_error():
             "plot(assign(Group(dict.fromkeys(names, 3), dict.fromkeys(names, names)), 'range')).png")
     done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True)
     assert done.stderr == done.stdout == ""
+
+
+def test_hostile_names_are_text_where_they_are_withheld():
+    for name in HOSTILE:
+        one = joined({name: 3}, old="\x1b[31mold", new=name)
+        picture = quietly(one, at_once(one))
+        assert one.withheld.any() and not re.search(r"[\x00-\x09\x0b-\x1f\u202e\ud800\u2028]", picture.words)
+        parser = Alternative()
+        parser.feed(picture.html())
+        assert parser.alt == picture.words and "; withheld: " in parser.alt
 
 
 @settings(max_examples=25)

@@ -56,6 +56,7 @@ FIXED = {
     "ownership": {"SEVERAL"},
     "pictures.draw": {"PIXELS"},
     "pictures.layout": {
+        "WITHHELD",
         "WIDTH",
         "EDGE",
         "GUTTER",

@@ -21,8 +21,8 @@ import numpy as np
 
 from ..names import quoted
 from .layout import (
-    HEAD, KEPT, MOVED, NO_OWNER, PLACED, TEXT, TOPIC_GAP, WIDTH, Scene, best_layout, distinct,
-    drawable, fitted, flowing, text_width, typeface)
+    HEAD, KEPT, MOVED, NO_OWNER, PLACED, TEXT, TOPIC_GAP, WIDTH, WITHHELD, Scene, best_layout,
+    distinct, drawable, fitted, flowing, text_width, typeface)
 
 # %% ../../nbs/54_pictures_draw.ipynb #fc832446
 PIXELS = 2                       # in the file, for each pixel of the page
@@ -122,13 +122,15 @@ class Picture:
         return self.png, {"width": WIDTH, "alt": self.words}
 
     def box(self, x: float, y: float, width: float, height: float, fill: str = "none",
-            edge: str = "none", line: float = 1, radius: float = 0, dashed: bool = False) -> None:
+            edge: str = "none", line: float = 1, radius: float = 0, dashed: bool = False,
+            hatched: bool = False) -> None:
         "A box with its top left corner at `x, y`; `line` is the width of its outline."
         from matplotlib.patches import FancyBboxPatch
         corners = f"round,pad=0,rounding_size={radius}" if radius else "square,pad=0"
         self.axes.add_artist(FancyBboxPatch(
             (x, y), width, height, corners, facecolor=fill, edgecolor=edge, linewidth=line,
-            linestyle=(0, (2.0, 1.5)) if dashed else "solid", joinstyle="miter"))
+            linestyle=(0, (2.0, 1.5)) if dashed else "solid", joinstyle="miter",
+            hatch="///" if hatched else None))
 
     def boxes(self, corners: Iterable[Sequence[float]], fills: Sequence | str) -> None:
         "Many plain boxes, each `x, y, width, height`, in one color or in one each."
@@ -148,19 +150,22 @@ class Picture:
 
     def cell(self, x: float, y: float, width: float, height: float, look: Look,
              mark: int = KEPT) -> None:
-        "A partition: a moved one has a thick outline and a dark corner, a placed one is dashed."
+        """A partition: a moved one has a thick outline and a dark corner, a placed one is dashed,
+        a withheld one is hatched."""
         from matplotlib.patches import Polygon
         radius = 3 if width >= 10 else 0
         self.box(x, y, width, height, look.fill, "#00000040", 0.7, radius)
+        if mark >= WITHHELD:
+            self.box(x, y, width, height, "none", look.ink, 0, radius, hatched=True)
         if look.band != "none":
             self.box(x + 3, y + height - 5.5, width - 6, 2.5, look.band)
-        if mark == MOVED:
+        if mark % WITHHELD == MOVED:
             self.box(x + 0.8, y + 0.8, width - 1.6, height - 1.6, "none", INK, 2, radius)
             size = min(9, width / 2)
             corner = Polygon([(x, y), (x + size, y), (x, y + size)], closed=True,
                              facecolor=INK, edgecolor="none")
             self.axes.add_artist(corner)
-        if mark == PLACED:
+        if mark % WITHHELD == PLACED:
             self.box(x + 0.6, y + 0.6, width - 1.2, height - 1.2, "none", INK, 1.5, radius, True)
 
 # %% ../../nbs/54_pictures_draw.ipynb #6542acc3
@@ -205,7 +210,7 @@ class Drawing:
         title = fitted(str(self.scene.titles[panel]), layout.panel, 13, True)
         draw(x, y - HEAD + 9, title, 13, bold=True)
         had = (assignment.group.previous >= 0).any()
-        keys = ["kept", "moved", "placed", "unassigned"] if had else ["unassigned"]
+        keys = ["kept", "moved", "placed"] * bool(had) + ["withheld", "unassigned"]
         shown = {"score": figures["balance_score"], **{key: figures[key] for key in keys}}
         words = " · ".join(f"{key} {figure:,}" for key, figure in shown.items()
                            if figure or figure == 0 and key in ("score", "kept"))
@@ -262,8 +267,12 @@ class Drawing:
             if layout.named:
                 words = f"{drawable(self.scene.topics[topic])}-{number}"
             size = layout.size
-            if size and (layout.named or text_width(words, size) <= width - 2):
+            length = text_width(words, size) if size else 0
+            if size and (layout.named or length <= width - 2):
                 middle = y + height / 2 - (1.5 if look.band != "none" else 0)
+                if mark >= WITHHELD:                              # no lines through the words
+                    left_end, high = x + (width - length) / 2 - 2, size + 2
+                    self.picture.box(left_end, middle - high / 2, length + 4, high, look.fill)
                 self.picture.text(x + width / 2, middle, words, size, look.ink, "center")
 
     def _heat(self, panel, counts, most):
@@ -286,9 +295,11 @@ class Drawing:
         def shades(x, y):
             for i in range(6):
                 cell(self.looks[i * (len(self.looks) - 1) // 5])(x + 16 * i, y)
-        topics, words = self.scene.topics, {MOVED: "moved", PLACED: "placed, had no owner"}
-        marked = [(14, cell(Look(TRACK), mark), words[mark])
-                  for mark in words if mark in self.scene.marks_found]
+        topics, words = self.scene.topics, {
+            MOVED: "moved", PLACED: "placed, had no owner",
+            WITHHELD: "withheld until revoked; a second rebalance assigns it"}
+        found = [*self.scene.marks_found, *[WITHHELD] * self.scene.withholds]
+        marked = [(14, cell(Look(TRACK), mark), words[mark]) for mark in words if mark in found]
         if self.layout.named:
             return marked
         if len(topics) > NAMED_LOOKS:
@@ -313,4 +324,7 @@ class Drawing:
         tones = [(14, bar(BAR_TONES[mark]), names[mark]) for mark in sorted(found)]
         if len(self.scene.members) > self.scene.lines:
             tones.append((14, bar(BAR_TONES[3]), "up to the fullest member of the line"))
+        if self.scene.withholds:
+            later = "partitions withheld until a second rebalance are counted, too"
+            tones.append((0, lambda x, y: None, later))
         return [(60, ramp, words), *tones]

@@ -5,7 +5,7 @@
 # %% auto #0
 __all__ = ['WIDTH', 'EDGE', 'GUTTER', 'HEAD', 'BAR', 'TEXT', 'LABEL_SIZES', 'NO_OWNER', 'MOST_ROWS', 'MOST_STACKED', 'LOWEST',
            'STRIPS', 'TOPIC_GAP', 'NARROWEST', 'COMFORTABLE', 'GENEROUS', 'NARROW', 'BROAD', 'KEPT', 'MOVED', 'PLACED',
-           'typeface', 'drawable', 'text_width', 'fitted', 'distinct', 'marks', 'Cells', 'Scene', 'Layout',
+           'WITHHELD', 'typeface', 'drawable', 'text_width', 'fitted', 'distinct', 'marks', 'Cells', 'Scene', 'Layout',
            'best_layout', 'flowing']
 
 # %% ../../nbs/53_pictures_layout.ipynb #1221ed4f
@@ -80,13 +80,16 @@ def distinct(names: Sequence[str], room: float, size: float = TEXT) -> list[str]
 
 # %% ../../nbs/53_pictures_layout.ipynb #55237561
 KEPT, MOVED, PLACED = range(3)
+WITHHELD = 4
 
 
 def marks(assignment: Assignment) -> np.ndarray:
-    "Of each partition `KEPT`, `MOVED` or `PLACED`; all `KEPT` if none had a previous owner."
-    if (assignment.group.previous < 0).all():
-        return np.zeros(len(assignment.target), np.int8)
-    return (MOVED * assignment.moved + PLACED * assignment.placed).astype(np.int8)
+    """Of each partition `KEPT`, `MOVED` or `PLACED`, plus `WITHHELD` if it is; all are kept if
+    none had a previous owner."""
+    marks = WITHHELD * assignment.withheld
+    if (assignment.group.previous >= 0).any():
+        marks += MOVED * assignment.moved + PLACED * assignment.placed
+    return marks.astype(np.int8)
 
 # %% ../../nbs/53_pictures_layout.ipynb #f325d9a9
 class Cells(NamedTuple):
@@ -122,7 +125,9 @@ class Scene:
         self.members = java_sorted({name for group in groups for name in group.members})
         self.topics = java_sorted({name for group in groups for name in group.topics})
         self.marks = [marks(assignment) for assignment in assignments]
-        self.marks_found = {mark for own in self.marks for mark in np.unique(own).tolist()}
+        found = {mark for own in self.marks for mark in np.unique(own).tolist()}
+        self.marks_found = {mark % WITHHELD for mark in found}
+        self.withholds = max(found, default=KEPT) >= WITHHELD
         self.orphans = any(assignment.unassigned.any() for assignment in assignments)
         self.line = np.arange(len(self.members)) // max(-(-len(self.members) * LOWEST // STRIPS), 1)
         self.lines = int(self.line.max(initial=-1)) + 1
@@ -154,7 +159,7 @@ class Scene:
     def load_parts(self, panel: int) -> np.ndarray:
         "Mean kept, moved and placed partitions of each line; what the maximum is more: 4 x lines."
         assignment, marks = self.assignments[panel], self.marks[panel]
-        owned = [assignment.target[(marks == kind) & ~assignment.unassigned]
+        owned = [assignment.target[(marks % WITHHELD == kind) & ~assignment.unassigned]
                  for kind in (KEPT, MOVED, PLACED)]
         return self._parts(panel, [np.bincount(own, minlength=len(assignment)) for own in owned])
 

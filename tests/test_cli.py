@@ -18,7 +18,7 @@ from typer.testing import CliRunner
 
 from kafka_assign.assignment import SUMMARY_KEYS
 from kafka_assign.comparison import compare
-from kafka_assign.document import write_document
+from kafka_assign.document import read_document, write_document
 from kafka_assign.registry import Strategy, assign, usual_strategies
 from kafka_assign.cli.app import program as commands
 from kafka_assign.snapshot import SnapshotError, read_groups
@@ -454,6 +454,124 @@ def test_reference_vectors_are_input():
     case = (ROOT / "tests/reference/range.jsonl").read_text().splitlines()[0]
     answer = json.loads(run("assign - -s org.apache.kafka.clients.consumer.RangeAssignor --format json", case).out)
     assert answer["assignment"] == json.loads(case)["expected"]
+
+
+# --- withheld partitions -----------------------------------------------------------------------------------------
+
+JOINED = json.dumps({"name": "billing", "topics": {"orders": 5, "late,\"u\"": 1}, "members": [
+    {"id": "owner", "topics": ["orders", "late,\"u\""], "owned": [*(["orders", n] for n in range(5)), ["late,\"u\"", 0]]},
+    {"id": "new,\"n\"", "topics": ["orders"]}]})
+
+
+def withholding():
+    return assign(read_document(JOINED), "cooperative-sticky")
+
+
+UNTIL = "withheld until the member that may still consume them has revoked them; a second rebalance assigns them"
+
+
+def unwrapped(text):
+    return " ".join(text.split())
+
+
+def test_withheld_in_a_comparison():
+    done = run("compare - -s sticky -s cooperative-sticky", JOINED)
+    lines = done.out.split("\n\n")[1].splitlines()
+    heads = " ".join(line for line in lines[:-3]).split()
+    column = heads.index("withheld") - heads.index("strategy")
+    counts = {line.split()[0]: line.split()[column] for line in lines[-3:]}
+    assert withholding().withheld.sum() == 3 and counts == {"current": "0", "sticky": "0", "cooperative-sticky": "3"}
+    assert f"cooperative-sticky: 3 partitions {UNTIL}" in unwrapped(done.out) and "sticky: 3 moved" not in done.out
+    [group] = json.loads(run("compare - -s cooperative-sticky --format json", JOINED).out)
+    assert [row["withheld"] for row in group["rows"]] == [0, 3]
+    assert group["notes"] == [f"cooperative-sticky: 3 partitions {UNTIL}"]
+    done = run("compare - -s cooperative-sticky --format csv", JOINED)
+    assert [row["withheld"] for row in rows_of(done.out)] == ["0", "3"] and one_line(done.err) and UNTIL in done.err
+
+
+def test_withheld_in_lists_of_moves():
+    a = withholding()
+    expected = [(*a.group.at(at), a.group.members[a.target[at]]) for at in a.withheld.nonzero()[0].tolist()]
+    line = "compare - -s sticky -s cooperative-sticky --moves --format"
+    rows = rows_of(run(f"{line} csv", JOINED).out)
+    assert list(rows[0])[-3:] == ["from", "to", "withheld"]
+    assert [(row["topic"], int(row["partition"]), row["to"]) for row in rows if row["withheld"] == "true"] == expected
+    assert {(row["strategy"], row["withheld"]) for row in rows} == {("sticky", ""), ("cooperative-sticky", "true")}
+    [group] = json.loads(run(f"{line} json", JOINED).out)
+    current, sticky, cooperative = group["rows"]
+    assert [(move["topic"], move["partition"], move["to"]) for move in cooperative["moves"]] == expected
+    assert all(move["withheld"] is True for move in cooperative["moves"])
+    assert sticky["moves"] and not any("withheld" in move for move in sticky["moves"])
+    table = run(f"{line} table", JOINED).out.split("\n\n")[-1].splitlines()
+    assert table[0].split()[-1] == "withheld" and [row.split()[-1] for row in table[1:]] == ["-"] * 3 + ["yes"] * 3
+    for form in "csv", "json", "table":
+        assert "withheld" not in run(f"compare - -s sticky --moves --format {form}", JOINED).out.partition("from")[2]
+
+
+def test_withheld_in_an_assignment():
+    a = withholding()
+    names = [*a.group.members, ""]
+    done = run("assign - -s cooperative-sticky --format csv", JOINED)
+    rows = rows_of(done.out)
+    assert list(rows[0])[-3:] == ["member", "previous", "target"]
+    assert [(row["member"], row["target"]) for row in rows] == [
+        (names[owner], names[target]) for owner, target in zip(a.owner, a.target)]
+    assert sum(row["member"] == "" and row["target"] == 'new,"n"' for row in rows) == 3
+    assert one_line(done.err) and f"billing: 3 partitions {UNTIL}" in done.err
+    answer = json.loads(run("assign - -s cooperative-sticky --format json", JOINED).out)
+    target = {member: [list(one) for one in own] for member, own in assign(a.group, "sticky").items()}
+    kept = {member: [list(one) for one in own] for member, own in a.items()}
+    assert (answer["assignment"], answer["target"], answer["unassigned"]) == (kept, target, [])
+    assert answer["assignment"]['new,"n"'] == [] and answer["notes"] == [f"3 partitions {UNTIL}"]
+    shown = run("assign - -s cooperative-sticky", JOINED).out
+    table = shown.split("\n\n")[1].splitlines()
+    assert table[0].split() == ["member", "target", "partitions", "assignment"]
+    assert [line.split()[0] for line in table[1:]] == ['new,"n"', "owner", "-"]
+    later = ",".join(str(a.group.at(at)[1]) for at in a.withheld.nonzero()[0].tolist())
+    assert re.fullmatch(rf'- +new,"n" +3 +orders:{later}', table[-1].rstrip())
+    assert unwrapped(shown).endswith(f"3 partitions {UNTIL}")
+
+
+@pytest.mark.parametrize("form", ["csv", "json", "table"])
+def test_no_word_of_a_target_if_nothing_is_withheld(form):
+    for line in (f"assign - -s sticky --format {form}", f"assign - -s cooperative-sticky --leave owner --format {form}"):
+        done = run(line, JOINED)
+        assert done.code == 0 and "target" not in done.out and "withheld until" not in done.out + done.err
+
+
+def test_lag_of_withheld_partitions_is_in_their_row():
+    document = json.loads(JOINED) | {"lag": {"orders": [1, 2, 4, 8, 16], "late,\"u\"": [32]}}
+    table = run("assign - -s cooperative-sticky", json.dumps(document)).out.split("\n\n")[1].splitlines()[1:]
+    lags = [int(line.split()[-2]) for line in table]
+    a = withholding()
+    later = sum(2 ** at for at in range(5) if a.withheld[a.group.columns.start[a.group.index["orders"]] + at])
+    assert lags == [0, 63 - later, later]
+
+
+def test_a_condition_on_what_is_withheld():
+    assert run("compare - -s cooperative-sticky --fail-if 'withheld>2'", JOINED).code == 1
+    assert run("compare - -s cooperative-sticky --fail-if 'withheld>3'", JOINED).code == 0
+    assert run("compare - -s sticky --fail-if 'withheld>0'", JOINED).code == 0
+
+
+def test_a_remedy_that_takes_a_second_rebalance_says_so():
+    rows = rows_of(run("rank - -s cooperative-sticky --format csv", JOINED).out)
+    assert rows and {row["remedy"] for row in rows} == {
+        "cooperative-sticky (of this package): 3 moves, 3 withheld until a second rebalance"}
+    assert "withheld" not in run("rank - -s sticky", JOINED).out
+    assert "3 withheld until a second rebalance" in unwrapped(run("rank - -s cooperative-sticky", JOINED).out)
+
+
+@pytest.mark.parametrize("name", ["sticky", "cooperative-sticky"])
+def test_a_group_that_runs_java_s_sticky_is_not_told_our_figures_are_its(name):
+    done = run("compare - -s sticky", json.dumps(json.loads(JOINED) | {"strategy": name}))
+    said = unwrapped(done.out)
+    assert f"'{name}' is the heuristic of Kafka's Java client, which is not computed here" in said
+    assert "'sticky' and 'cooperative-sticky' of this package" in said
+    assert "StickyAssignor and CooperativeStickyAssignor" in said and "optimum" in said
+    for java in "StickyAssignor", "org.apache.kafka.clients.consumer.CooperativeStickyAssignor":
+        refused = run(f"assign - -s {java}", JOINED)
+        assert refused.code == 2 and "'cooperative-sticky' of this package" in refused.err
 
 
 # --- what cannot be used -----------------------------------------------------------------------------------------

@@ -20,6 +20,7 @@ from kafka_assign.cli.output import show_assignment, show_comparisons, show_run
 from kafka_assign.document import group_to_document, read_document, write_document
 from kafka_assign.group import Group
 from kafka_assign.members import Member
+from kafka_assign.moves import explain
 from kafka_assign.names import quoted, shown
 from kafka_assign.certificate.words import proof_of
 from kafka_assign.snapshot import read_groups
@@ -102,7 +103,11 @@ def test_displays_of_python(group):
         assert harmless(repr(thing))
     assert len(repr(assignment).splitlines()) == 1 + len(group.members)
     assert harmless(repr(proof))
-    for thing in (group, assignment, comparison, proof):
+    later = assign(group, "cooperative-sticky")
+    withholding = (later, compare(group, ["cooperative-sticky"]), explain(later))
+    assert all(harmless(repr(thing)) for thing in withholding)
+    assert all(("withheld until" in repr(thing)) == later.withheld.any() for thing in withholding)
+    for thing in (group, assignment, comparison, proof, *withholding):
         page = Tags(thing._repr_html_())
         assert {tag for tag, _ in page.tags} <= {"p", "table", "tr", "td", "th"}
         assert {tuple(one) for _, attributes in page.tags for one in attributes} <= SIDES and harmless(page.text)
@@ -122,7 +127,8 @@ def test_tables(group):
     tables = [run(["compare", "-", "-s", "fair", "--moves"], text), run(["assign", "-", "-s", "fair"], text)]
     for done in tables:
         assert done.exit_code == 0 and harmless(done.stdout) and done.stderr == ""
-        assert done.stdout.splitlines()[0].partition(" ")[2].strip() == shown(group.name).strip()
+        name = done.stdout.partition("\ncluster ")[0].removeprefix("group ")       # several lines if it is long
+        assert "".join(name.split()) == "".join(shown(group.name).split())
         inferred = f"inferred: {shown(group.inferred)}" if group.inferred else ""
         assert "".join(inferred.split()) in "".join(done.stdout.split())
     members = tables[1].stdout.partition("\n\n")[2]
@@ -153,8 +159,12 @@ def test_json_gives_names_back(group):
     [one] = json.loads(compared.stdout)
     assert (one["group"], one["cluster"], one["state"]) == (group.name, group.cluster, group.state)
     assert {move["topic"] for move in one["rows"][1]["moves"]} <= set(group.topics)
-    fair = {member: [list(partition) for partition in owned] for member, owned in assign(group, "fair").items()}
-    assert json.loads(assigned.stdout)["assignment"] == fair
+    lists = lambda answer: {member: [list(partition) for partition in owned] for member, owned in answer.items()}
+    assert json.loads(assigned.stdout)["assignment"] == lists(assign(group, "fair"))
+    answer = json.loads(run(["assign", "-", "-s", "cooperative-sticky", "--format", "json"], text).stdout)
+    later = assign(group, "cooperative-sticky")
+    assert answer["assignment"] == lists(later)
+    assert answer.get("target") == (lists(assign(group, "sticky")) if later.withheld.any() else None)
 
 
 @given(groups())
@@ -165,6 +175,11 @@ def test_csv_gives_names_back(group):
         (group.name, *group.at(at)) for at in range(group.columns.size)]
     names_and_nobody = [*group.members, ""]
     assert [row["member"] for row in rows] == [names_and_nobody[at] for at in assign(group, "fair").owner]
+    later = assign(group, "cooperative-sticky")
+    rows = rows_of(run(["assign", "-", "-s", "cooperative-sticky", "--format", "csv"], text).stdout_bytes.decode())
+    assert [row["member"] for row in rows] == [names_and_nobody[at] for at in later.owner]
+    if later.withheld.any():
+        assert [row["target"] for row in rows] == [names_and_nobody[at] for at in later.target]
     rows = rows_of(run(["compare", "-", "-s", "fair", "--format", "csv"], text).stdout_bytes.decode())
     assert [row["group"] for row in rows] == [group.name] * 2
 

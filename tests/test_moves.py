@@ -166,6 +166,36 @@ def test_names_are_shown_as_text():
         assert why[0].source in group.members and why[0].partition == ("<i>", 0)
 
 
+def withholding(a):
+    """The same assignment, of which a cooperative strategy hands out only what stays where it is."""
+    return Assignment(a.group, np.where(a.kept, a.target, -1), a.strategy, target=a.target)
+
+
+@given(assignments())
+def test_what_is_withheld_is_said_at_each_move(a):
+    later = withholding(a)
+    at_once, why = explain(a), explain(later)
+    assert list(why) == list(at_once) and why.placed == at_once.placed and why.unnecessary == at_once.unnecessary
+    count = int((a.moved | a.placed).sum())
+    assert later.withheld.sum() == count and "withheld" not in repr(at_once)
+    lines = [line for line in repr(why).splitlines() if line.startswith("  ")]
+    assert sum(line.startswith(("  moved, withheld ", "  placed, withheld ")) for line in lines) == min(
+        count, 20 - int((a.unassigned & (a.group.previous >= 0)).sum()))
+    noun = "partition" if count == 1 else "partitions"
+    said = [text for text in (" ".join(repr(why).split()), why._repr_html_())
+            if f"{count} {noun} withheld until the member that may still consume" in text]
+    assert len(said) == 2 * (count > 0)
+
+
+def test_one_of_two_moves_is_withheld():
+    group = Group({"t": 4}, {"a": ["t"], "b": ["t"]}, owned={"a": [("t", number) for number in range(4)]})
+    why = repr(explain(Assignment(group, [0, 0, 1, -1], "by hand", target=[0, 0, 1, 1]))).splitlines()
+    assert [line.split("  ")[1] for line in why[1:3]] == ["moved", "moved, withheld"]
+    assert why[1].split()[1] == "t-2" and why[2].split()[2] == "t-3"
+    assert " ".join(why[3:]) == ("1 partition withheld until the member that may still consume it has revoked it; "
+                                 "a second rebalance assigns it")
+
+
 def test_a_void_claim_names_few_claimants():
     for count, words in (2, "m000 and m001"), (3, "m000, m001 and m002"), (200, "m000, m001, m002 and 197 more"):
         group = Group({"t": 1}, [Member(f"m{n:03}", ["t"], owned=[("t", 0)]) for n in range(count)])

@@ -99,16 +99,19 @@ after the changes if there are any. The strategy that the group runs now has a r
 if it is known. Loads are partitions per member. The balance score is the sum of the
 differences of loads over all pairs of members; 0 is perfect. Kept, moved and placed
 count the partitions that keep their owner, change it, or had none (or one that left).
-Lag is records per member. With --wide: topic spread adds up the squares of partitions
-per topic and member, topic gap is the largest difference between two subscribers of
-a topic, and split numbers are the partition numbers that several members share: the
-lower, the better. `-` = does not apply or is not known.
+Withheld are those that a cooperative strategy assigns in a second rebalance, after the
+member that may still consume them has revoked them. Lag is records per member.
+With --wide: topic spread adds up the squares of partitions per topic and member, topic
+gap is the largest difference between two subscribers of a topic, and split numbers are
+the partition numbers that several members share: the lower, the better. `-` = does not
+apply or is not known.
 
 \b
   kafka-assign compare --demo
   kafka-assign compare --demo --leave billing-2 --partitions orders=8 --wide
   kafka-assign compare --demo --join 2 --like billing-1 --fail-if 'moved>5'
   kafka-assign compare --demo --strategy sticky --prove
+  kafka-assign compare --demo --strategy cooperative-sticky --join 1 --moves
   kafka-assign compare describe.txt members.txt --strategy fair --moves
   kafka-consumer-groups.sh ... --describe --all-groups |
     kafka-assign compare - --format json
@@ -176,6 +179,8 @@ def assign_command(
     members, their topics, and the partitions that each owns now; after the changes, if
     there are any. The table has a row for each member; JSON maps each member to its
     partitions; CSV has a row for each partition, with its owner and its previous owner.
+    Partitions that a cooperative strategy withholds have no owner yet, but a `target`: the
+    member that a second rebalance assigns them to.
 
     \b
       kafka-assign assign describe.txt --strategy roundrobin

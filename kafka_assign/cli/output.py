@@ -7,7 +7,7 @@ __all__ = ['READABLE', 'LEAST_NAME', 'LEAST_TEXT', 'SENTENCES', 'ONLY_IF_KNOWN',
            'GROUPS_WITHOUT_LIST', 'GROUP_LINE', 'GROUP_KEYS', 'PARTITION_KEYS', 'RANKING', 'FOR_PEOPLE', 'SHOWN_NEEDS',
            'as_json', 'json_list', 'csv_lines', 'terminal_width', 'send', 'wrapped', 'send_prose', 'fit_table',
            'send_table', 'send_facts', 'facts', 'figures', 'owner_changes', 'order_notes', 'notes', 'send_notes',
-           'proofs', 'false_proofs', 'print_proof', 'print_proofs', 'proof_rows', 'all_owner_changes',
+           'proofs', 'false_proofs', 'print_proof', 'print_proofs', 'proof_rows', 'all_owner_changes', 'change_keys',
            'print_comparison', 'group_lines', 'comparison_document', 'key_of', 'show_comparisons',
            'partitions_by_topic', 'member_rows', 'partition_rows', 'show_assignment', 'print_ranking', 'show_rows',
            'show_ranking', 'show_run']
@@ -23,6 +23,8 @@ import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import chain
 
+import numpy as np
+
 from ..assignment import SUMMARY_KEYS, Assignment
 from ..certificate.words import CHECKED, Proof, proof_of
 from ..comparison import Comparison
@@ -30,6 +32,7 @@ from .arguments import group_label, write_once
 from .changes import Change, order_line
 from ..group import Group
 from ..members import TopicPartition
+from ..metrics import lag_per_member, loads, withheld_notes
 from ..names import counted, shown
 from ..snapshot.assemble import DYNAMIC_MEMBERS
 from ..tables import GAP, Table, display_width
@@ -196,12 +199,17 @@ def figures(comparison: Comparison) -> list[dict]:
 # %% ../../nbs/73_cli_output.ipynb #1503b91c
 def owner_changes(assignment: Assignment) -> Iterator[dict]:
     """Each partition whose owner changes: `strategy topic partition from to`; None = no owner.
-    None are listed if the owners of the group are not known."""
+
+    If the strategy withholds partitions, `withheld` tells which. None are listed if the owners
+    of the group are not known."""
     group, names = assignment.group, [*assignment.group.members, None]
+    withheld = assignment.withheld
+    later = withheld.tolist() if withheld.any() else None
     changes = (assignment.target != group.previous) & (group.counted is None)
     for at in changes.nonzero()[0].tolist():
         owners = names[group.previous[at]], names[assignment.target[at]]
-        yield dict(zip(OWNER_CHANGE, (assignment.strategy, *group.at(at), *owners)))
+        change = dict(zip(OWNER_CHANGE, (assignment.strategy, *group.at(at), *owners)))
+        yield change if later is None else change | {"withheld": later[at]}
 
 # %% ../../nbs/73_cli_output.ipynb #7a0c0308
 BY_ORDER = "range", "roundrobin"
@@ -287,6 +295,12 @@ def all_owner_changes(comparison: Comparison) -> Iterator[dict]:
     "The owner changes of all answers."
     return chain.from_iterable(map(owner_changes, comparison.assignments.values()))
 
+# %% ../../nbs/73_cli_output.ipynb #a9bb6aae
+def change_keys(comparisons: Iterable[Comparison]) -> tuple[str, ...]:
+    "The keys of a table of owner changes; `withheld` if a strategy withholds partitions."
+    answers = chain.from_iterable(one.assignments.values() for one in comparisons)
+    return (*OWNER_CHANGE, *["withheld"] * any(one.withheld.any() for one in answers))
+
 # %% ../../nbs/73_cli_output.ipynb #f014158b
 def print_comparison(comparison: Comparison, moves: bool = False, changed: Sequence[Change] = (),
                      prove: bool = False, wide: bool = False) -> None:
@@ -296,7 +310,7 @@ def print_comparison(comparison: Comparison, moves: bool = False, changed: Seque
     send_notes(notes(comparison, changed), comparison.before.inferred)
     if moved := list(all_owner_changes(comparison)) if moves else []:
         send([""])
-        send_table(Table(OWNER_CHANGE, moved))
+        send_table(Table(change_keys([comparison]), moved))
     if prove:
         print_proofs(comparison)
 
@@ -322,7 +336,7 @@ def comparison_document(comparison: Comparison, moves: bool = False,
     rows, found = figures(comparison), proofs(comparison) if prove else {}
     for row, (name, assignment) in zip(rows[1:], comparison.assignments.items()):
         if moves:
-            found_moves = [{key: one[key] for key in OWNER_CHANGE[1:]}
+            found_moves = [{key: one[key] for key in one if key != "strategy"}
                            for one in owner_changes(assignment)]
             row["moves"] = found_moves if comparison.group.counted is None else None
         if prove:
@@ -351,7 +365,7 @@ def show_comparisons(comparisons: Sequence[Comparison], form: str, moves: bool =
         documents = (comparison_document(one, moves, changed, prove) for one in comparisons)
         send(json_list(documents))
     elif form == "csv":
-        keys, rows_of = ((OWNER_CHANGE, all_owner_changes) if moves else
+        keys, rows_of = ((change_keys(comparisons), all_owner_changes) if moves else
                          (PROOF_KEYS, proof_rows) if prove else (SUMMARY_KEYS, figures))
         rows = (key_of(one.group) | row for one in comparisons for row in rows_of(one))
         send(csv_lines((*GROUP_KEYS, *keys), rows))
@@ -374,13 +388,22 @@ def _unassigned(assignment):
     return [assignment.group.at(at) for at in assignment.unassigned.nonzero()[0].tolist()]
 
 
-def _lags(assignment):
-    "The lag of each member; None where it is not known for any partition that the member owns."
-    if assignment.group.lag is None:
+def _lags(assignment, owner):
+    "The lag of each member with these owners; None where it is not known for any partition."
+    group = assignment.group
+    if group.lag is None:
         return [None] * len(assignment)
-    known = (assignment.lag_unknown_per_member < assignment.loads) | (assignment.loads == 0)
-    pairs = zip(assignment.lag_per_member.tolist(), known.tolist())
+    unknown, load = loads(group.columns, np.where(group.lag < 0, owner, -1)), loads(group.columns, owner)
+    pairs = zip(lag_per_member(group.columns, owner).tolist(), (unknown < load) | (load == 0))
     return [lag if some else None for lag, some in pairs]
+
+
+def _withheld_rows(assignment):
+    "A row without a member for each that partitions are withheld for, its id in `target`."
+    owner = np.where(assignment.withheld, assignment.target, -1)
+    later = Assignment(assignment.group, owner)
+    pairs = zip(later.items(), _lags(assignment, owner))
+    return [(None, None, own, lag, member) for (member, own), lag in pairs if own]
 
 
 def partitions_by_topic(partitions: Iterable[TopicPartition]) -> str:
@@ -392,37 +415,44 @@ def partitions_by_topic(partitions: Iterable[TopicPartition]) -> str:
 
 # %% ../../nbs/73_cli_output.ipynb #a8ece197
 def member_rows(assignment: Assignment) -> list[dict]:
-    "A row for each member, and one for None if partitions are left without an owner."
-    found = [(member.id, member.instance_id, assignment[member.id], lag)
-             for member, lag in zip(assignment.group.details, _lags(assignment))]
-    left = _unassigned(assignment)
-    return [{"member": name, "instance_id": instance_id, "partitions": len(own), "lag": lag,
-             "assignment": partitions_by_topic(own)}
-            for name, instance_id, own, lag in [*found, *[(None, None, left, None)] * bool(left)]]
+    """A row for each member, and some for None: partitions that are withheld for a `target`, and
+    those without an owner."""
+    found = [(member.id, member.instance_id, assignment[member.id], lag, None) for member, lag
+             in zip(assignment.group.details, _lags(assignment, assignment.owner))]
+    found += _withheld_rows(assignment)
+    if left := _unassigned(assignment):
+        found.append((None, None, left, None, None))
+    return [{"member": name, "instance_id": instance_id, "target": target, "partitions": len(own),
+             "lag": lag, "assignment": partitions_by_topic(own)}
+            for name, instance_id, own, lag, target in found]
 
 # %% ../../nbs/73_cli_output.ipynb #f1aba3a2
 def partition_rows(assignment: Assignment) -> Iterator[dict]:
-    "A row for each partition: the group, `topic partition member previous`; None = no owner."
+    "A row for each partition: the group, `topic partition member previous target`; None = no owner."
     group, names = assignment.group, [*assignment.group.members, None]
-    key = key_of(group).values()
-    for at, owners in enumerate(zip(assignment.owner.tolist(), group.previous.tolist())):
+    key, columns = key_of(group).values(), (assignment.owner, group.previous, assignment.target)
+    for at, owners in enumerate(zip(*(column.tolist() for column in columns))):
         values = *key, *group.at(at), *(names[owner] for owner in owners)
-        yield dict(zip(PARTITION_KEYS, values))
+        yield dict(zip((*PARTITION_KEYS, "target"), values))
 
 # %% ../../nbs/73_cli_output.ipynb #98991929
 def show_assignment(assignment: Assignment, form: str, changed: Sequence[Change] = ()) -> None:
     "Write an assignment as `table`, `json` or `csv`; `changed`: the what-ifs before it."
     group = assignment.group
-    lines = order_notes(group, [assignment.strategy], changed)
+    withheld = int(assignment.withheld.sum())
+    lines = withheld_notes(withheld) + order_notes(group, [assignment.strategy], changed)
     if form == "json":
         document = {key: value or None for key, value in key_of(group).items()} | {
             "group": group.name, "changes": [change.document() for change in changed],
             "notes": lines,
             "summary": assignment.summary(), "assignment": dict(assignment),
             "unassigned": _unassigned(assignment)}
+        if withheld:
+            document["target"] = dict(Assignment(group, assignment.target))
         send([as_json(document)])
     elif form == "csv":
-        send(csv_lines(PARTITION_KEYS, partition_rows(assignment)))
+        keys = (*PARTITION_KEYS, *["target"] * bool(withheld))
+        send(csv_lines(keys, partition_rows(assignment)))
         write_once((line, group_label(group)) for line in lines)
     else:
         send_facts(facts(group) | {"strategy": assignment.strategy}, changed)

@@ -32,12 +32,13 @@ class LiveGroup:
                  members: Mapping | Iterable[Member], **options):
         self.strategy = resolve(strategy, **options)
         if self.strategy.protocol == "broker":
-            raise StrategyError(f"a live group must run a strategy of its members (got "
-                                f"{quoted(self.strategy.label)}, which the broker runs)")
+            found = f"{quoted(self.strategy.label)}, which the broker runs"
+            raise StrategyError(
+                f"a live group must run a strategy of its members (got {found})")
         self.topics = Group(topics, {}).topic_counts
         self.generation, self.leader = 0, None
         self.history: list[Rebalance] = []
-        self._members: dict[str, Consumer] = {}            # in the order in which they joined
+        self._members: dict[str, Consumer] = {}     # in the order in which they joined
         self._evicted: dict[str, Consumer] = {}
         self._add(members)
         self._rebalance("the group starts")
@@ -50,9 +51,10 @@ class LiveGroup:
     @property
     def group(self) -> Group:
         "The group as a snapshot of it would show it."
-        members = [Member(one.id, one.topics, owned=sorted(one.consuming), rack=one.rack,
-                          generation=one.generation, instance_id=one.instance_id)
-                   for one in self._members.values()]
+        members = [
+            Member(one.id, one.topics, owned=sorted(one.consuming), rack=one.rack,
+                   generation=one.generation, instance_id=one.instance_id)
+            for one in self._members.values()]
         return Group(self.topics, members, strategy=self.strategy.label,
                      generation=self.generation)
 
@@ -79,12 +81,14 @@ class LiveGroup:
 
     def crash(self, *members: str) -> Rebalance:
         "Members drop out without a word, and the coordinator evicts them."
-        self._evict(_known(members, self._members, "a member that crashes", "belong to the group"))
+        what = "a member that crashes"
+        self._evict(_known(members, self._members, what, "belong to the group"))
         return self._rebalance(_told(members, "crash"))
 
     def rejoin(self, *members: str) -> Rebalance:
         "Evicted members come back and claim what they owned then."
-        known = _known(members, self._evicted, "a member that rejoins", "have been evicted")
+        what = "a member that rejoins"
+        known = _known(members, self._evicted, what, "have been evicted")
         return self._return(known, _told(known, "rejoin"))
 
     def freeze(self, *members: str) -> Rebalance:
@@ -105,11 +109,12 @@ class LiveGroup:
         return self._return(evicted, event) if evicted else self._record(event)
 
     def restart(self, member: str) -> Rebalance:
-        "A static member is started again; it gets its partitions back without a rebalance."
+        "A static member is started again; it keeps its partitions without a rebalance."
         [one] = self._answering([member], "a member that restarts")
         if one.instance_id is None:
-            raise GroupError(f"a member that restarts must have an instance id (got "
-                             f"{quoted(member)}; without one, it leaves and joins)")
+            raise GroupError(
+                f"a member that restarts must have an instance id (got {quoted(member)}; "
+                "without one, it leaves and joins)")
         return self._record(_told([member], "restart"), lost=one.consuming)
 
     def resubscribe(self, member: str, topics: Iterable[str]) -> Rebalance:
@@ -123,13 +128,16 @@ class LiveGroup:
         checked_number(count, "the number of added partitions", least=0)
         topics = self.topics | {topic: self.topics.get(topic, 0) + count}
         self.topics = Group(topics, {}).topic_counts
-        return self._rebalance(f"{shown(topic)} gets {counted(count, 'more partition')}")
+        more = counted(count, "more partition")
+        return self._rebalance(f"{shown(topic)} gets {more}")
 
     def delete_topic(self, topic: str) -> Rebalance:
         "A topic is deleted; its subscribers stay subscribed."
-        del self.topics[known_name(topic, self.topics, "a topic that is deleted", "exist")]
+        known_name(topic, self.topics, "a topic that is deleted", "exist")
+        del self.topics[topic]
         for one in self._members.values():
-            one.consuming = frozenset(own for own in one.consuming if own.topic != topic)
+            one.consuming = frozenset(
+                own for own in one.consuming if own.topic != topic)
         return self._rebalance(f"{shown(topic)} is deleted")
 
     def change_leader(self, member: str | None = None) -> Rebalance:
@@ -140,10 +148,11 @@ class LiveGroup:
             last = names.index(self.leader) if self.leader in names else -1
             member = names[(last + 1) % len(names)]
         self.leader = member
-        return self._rebalance(f"{shown(member)} leads" if member else "no member leads")
+        event = "no member leads" if member is None else f"{shown(member)} leads"
+        return self._rebalance(event)
 
     def reset_generation(self) -> Rebalance:
-        """The coordinator loses the group: all join again, and generations count from 1.
+        """The coordinator loses the group: all join again, and count generations from 1.
 
         Cooperative members learn that they lost their partitions, and claim nothing.
         """
@@ -168,13 +177,13 @@ class LiveGroup:
         added = listed_members(members)
         for member in added:
             if member.id in self._members:
-                raise GroupError(f"a member that joins must not be in the group already "
-                                 f"(got {quoted(member.id)})")
+                raise GroupError(f"a member that joins must not be in the group "
+                                 f"already (got {quoted(member.id)})")
             if member.user_data is not None:
-                raise GroupError(f"a member that joins must have no user data, which a live group "
-                                 f"makes itself (got {quoted(member.id)})")
+                raise GroupError(f"a member that joins must have no user data, which "
+                                 f"a live group makes itself (got {quoted(member.id)})")
         for member in added:
-            self._evicted.pop(member.id, None)                  # a new process of that name
+            self._evicted.pop(member.id, None)      # a new process of that name
             claims = frozenset(TopicPartition(*pair) for pair in member.owned)
             self._members[member.id] = Consumer(
                 member.id, member.topics, member.instance_id, member.rack, claims,
@@ -194,20 +203,23 @@ class LiveGroup:
             self._evicted[name].consuming = frozenset()
 
     def _phase(self, title):
-        return Phase(title, {name: one.consuming for name, one in self._members.items()})
+        members = self._members.items()
+        return Phase(title, {name: one.consuming for name, one in members})
 
     def _rebalance(self, event, lost=frozenset()):
         "Rounds, until no cooperative member has to give up a partition."
         self._evict([name for name, one in self._members.items() if one.frozen])
         if self.leader not in self._members:
             self.leader = next(iter(self._members), None)
-        consumers = sorted(self._members.values(), key=lambda one: one.id != self.leader)
+        members = self._members.values()
+        consumers = sorted(members, key=lambda one: one.id != self.leader)
         during, assignments, shared, rejoin = [], [], set(), bool(consumers)
-        self.generation += not consumers                  # an empty group counts on, too
+        self.generation += not consumers            # an empty group counts on, too
         while rejoin:
             if len(assignments) == MOST_ROUNDS:
-                raise StrategyError(f"strategy {quoted(self.strategy.label)} must settle within "
-                                    f"{MOST_ROUNDS} rounds (got one more)")
+                label = quoted(self.strategy.label)
+                raise StrategyError(f"strategy {label} must settle within {MOST_ROUNDS} "
+                                    "rounds (got one more)")
             sent = [one.join(self.strategy) for one in consumers]
             during.append(self._phase(f"round {len(during) + 1}"))
             assignment, received = lead(self.strategy, self.topics, consumers, sent)
@@ -225,11 +237,13 @@ class LiveGroup:
         phases = Phase("before", before), *during, self._phase("after")
         stayed = phases[0].consumers.items() & phases[-1].consumers.items()
         subscribed = {topic for one in self._members.values() for topic in one.topics}
-        wanted = {TopicPartition(topic, number) for topic in subscribed & self.topics.keys()
+        wanted = {TopicPartition(topic, number)
+                  for topic in subscribed & self.topics.keys()
                   for number in range(self.topics[topic])}
         rebalance = Rebalance(
             event, self.strategy.label, self.generation, phases, tuple(assignments),
-            survived=tuple(sorted({one for one, _ in stayed} - lost)), shared=tuple(sorted(shared)),
+            survived=tuple(sorted({one for one, _ in stayed} - lost)),
+            shared=tuple(sorted(shared)),
             stopped=sum(len(wanted - phase.consumers.keys()) for phase in during))
         self.history.append(rebalance)
         return rebalance

@@ -179,8 +179,8 @@ def assign_command(
     members, their topics, and the partitions that each owns now; after the changes, if
     there are any. The table has a row for each member; JSON maps each member to its
     partitions; CSV has a row for each partition, with its owner and its previous owner.
-    Partitions that a cooperative strategy withholds have no owner yet, but a `target`: the
-    member that a second rebalance assigns them to.
+    Partitions that a cooperative strategy withholds have no owner yet, but a `target`:
+    the member that a second rebalance assigns them to.
 
     \b
       kafka-assign assign describe.txt --strategy roundrobin

@@ -297,7 +297,6 @@ def _decoded(group, rule):
     members, undecodable = decoded_members(group.details, rule)
     generation = np.array([member.generation for member in members], np.int64)
     columns = with_claims(group.columns, coded_claims(members, group.index), generation)
-    state = group.__getstate__() | {
-        "columns": columns, "details": tuple(members), "claimed": None, "known": {},
-        "undecodable": tuple(undecodable)}
-    return Group.__new__(Group)._store(**state)
+    changes = {"columns": columns, "details": tuple(members), "claimed": None,
+               "known": {}, "undecodable": tuple(undecodable)}
+    return Group.__new__(Group)._store(**group.__getstate__() | changes)

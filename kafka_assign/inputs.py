@@ -69,7 +69,7 @@ def stray_claims(owned: Mapping | None, members: Sequence[Member]) -> tuple[Memb
     _check_each_claim(strays)
     return strays
 
-
+# %% ../nbs/12_inputs.ipynb #e810093f
 def _claims_by_name(members, index):
     "The claims of members, by place, that were given as pairs; without the members."
     claims = chain.from_iterable(member.owned for member in members.values())

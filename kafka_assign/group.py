@@ -257,8 +257,7 @@ class Group:
         state = {field.name: getattr(self, field.name) for field in fields(Group)}
         plain = {name: dict(state[name]) for name in ("partition_racks", "topic_ids")}
         made = {"details": self.details} if "details" in vars(self) else {}
-        other = not np.array_equal(self._claimed, self.previous)
-        claims = {"strays": self._strays, "claimed": self._claimed if other else None,
+        claims = {"strays": self._strays, "claimed": self._claimed,
                   "undecodable": self._undecodable}
         return state | plain | made | claims | {"known": self._known}
 
@@ -297,6 +296,6 @@ def _decoded(group, rule):
     members, undecodable = decoded_members(group.details, rule)
     generation = np.array([member.generation for member in members], np.int64)
     columns = with_claims(group.columns, coded_claims(members, group.index), generation)
-    changes = {"columns": columns, "details": tuple(members), "claimed": None,
-               "known": {}, "undecodable": tuple(undecodable)}
-    return Group.__new__(Group)._store(**group.__getstate__() | changes)
+    state = group.__getstate__() | {"columns": columns, "known": {}, "claimed": None}
+    state |= {"details": tuple(members), "undecodable": tuple(undecodable)}
+    return Group.__new__(Group)._store(**state)

@@ -112,9 +112,8 @@ class LiveGroup:
         "A static member is started again; it keeps its partitions without a rebalance."
         [one] = self._answering([member], "a member that restarts")
         if one.instance_id is None:
-            raise GroupError(
-                f"a member that restarts must have an instance id (got {quoted(member)}; "
-                "without one, it leaves and joins)")
+            raise GroupError(f"a member that restarts must have an instance id (got "
+                             f"{quoted(member)}; without one, it leaves and joins)")
         return self._record(_told([member], "restart"), lost=one.consuming)
 
     def resubscribe(self, member: str, topics: Iterable[str]) -> Rebalance:
@@ -152,7 +151,7 @@ class LiveGroup:
         return self._rebalance(event)
 
     def reset_generation(self) -> Rebalance:
-        """The coordinator loses the group: all join again, and count generations from 1.
+        """The coordinator loses the group: all join again, generations count from 1.
 
         Cooperative members learn that they lost their partitions, and claim nothing.
         """
@@ -218,8 +217,8 @@ class LiveGroup:
         while rejoin:
             if len(assignments) == MOST_ROUNDS:
                 label = quoted(self.strategy.label)
-                raise StrategyError(f"strategy {label} must settle within {MOST_ROUNDS} "
-                                    "rounds (got one more)")
+                raise StrategyError(f"strategy {label} must settle within "
+                                    f"{MOST_ROUNDS} rounds (got one more)")
             sent = [one.join(self.strategy) for one in consumers]
             during.append(self._phase(f"round {len(during) + 1}"))
             assignment, received = lead(self.strategy, self.topics, consumers, sent)

@@ -22,11 +22,12 @@ LAYERS = {
     "names": 1, "ragged": 1, "columns": 1, "tables": 1, "metrics": 1, "wire": 1, "ownership": 1,
     "build": 2, "members": 2, "inputs": 2, "group": 2, "assignment": 2, "document": 2, "certificate": 2,
     "registry": 3, "comparison": 3, "assignors": 3, "conformance": 3,
-    "moves": 4, "attention": 4, "ranking": 4, "rebalance": 4, "live": 4, "pictures": 4, "snapshot": 4,
+    "moves": 4, "attention": 4, "ranking": 4, "snapshot": 4, "rebalance": 4, "live": 4, "pictures": 4,
     "fleet": 5, "cli": 6,
 }
 HIGHEST = {"snapshot": 2}  # reading a file takes no strategy
-SIDEWAYS = {("live", "rebalance"), ("pictures", "rebalance"), ("ranking", "attention")}  # beside modules of one package, and layers 1 to 3
+# Beside modules of one package, and layers 1 to 3:
+SIDEWAYS = {("live", "rebalance"), ("pictures", "rebalance"), ("ranking", "attention")}
 LIBRARIES = {  # what a module may load while it is itself loaded; functions may load more where they need it
     "fleet": {"numpy", "pyspark", "pyarrow", "pandas"}, "pictures": {"numpy", "matplotlib"},
     "cli": {"numpy", "typer", "rich"},

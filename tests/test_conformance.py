@@ -16,7 +16,11 @@ from groups import sending_groups
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kafka_assign import AssignmentError, Group, Member, StrategyError, assign, assign_many, conformance, strategies
+from kafka_assign import (
+    Assignment, AssignmentError, Group, Member, StrategyError, assign, assign_many, conformance, strategies)
+from kafka_assign.document import read_document, write_document
+from kafka_assign.fleet.codec import group_from_row, row_from_group
+from kafka_assign.moves import Moves
 from kafka_assign.ownership import CLAIM_RULES
 from kafka_assign.registry import Strategy, resolve
 
@@ -225,6 +229,20 @@ def test_what_cannot_be_decoded_is_dropped_with_a_reason():
     for again in (copy.deepcopy(seen), pickle.loads(pickle.dumps(seen)), seen.replace(name="renamed")):
         assert again.dropped == seen.dropped
     assert sent.dropped == seen.dropped[:1] and seen.leave("a").dropped == ()
+
+
+@given(by_rule)
+def test_a_decoded_group_is_a_group_like_any_other(drawn):
+    rule, (sent, told, _) = drawn
+    decoded = sent.decode_claims(rule)
+    assert copy.deepcopy(decoded) == pickle.loads(pickle.dumps(decoded)) == decoded
+    assert hash(decoded.details) == hash(copy.deepcopy(decoded).details)
+    for again in (read_document(write_document(decoded)), group_from_row(row_from_group(decoded))):
+        assert again.columns.consumer.tolist() == told.columns.consumer.tolist()
+        assert again.previous.tolist() == told.previous.tolist()
+    assignment = assign(sent, keeper(rule))
+    assert Assignment(decoded, dict(assignment)).owner.tolist() == told.previous.tolist()
+    assert [move for move in Moves(assignment) if move.source] == []
 
 
 def test_a_group_is_decoded_once_for_each_rule():

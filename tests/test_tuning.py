@@ -154,8 +154,8 @@ def best(assignment):
 
 def answers():
     """What every strategy answers, alone and together, and what is made of it."""
-    proved = [name for name in strategies() if name == "sticky"]
-    exact = [name for name in strategies() if name not in ("sticky", "fairness-only", "sticky-yet-fair")]
+    proved = [name for name in strategies() if name in ("sticky", "cooperative-sticky")]
+    exact = [name for name in strategies() if name not in (*proved, "fairness-only", "sticky-yet-fair")]
     found = {name: [assign(group, name).owner.tolist() for group in fleet()] for name in exact}
     found |= {name: [best(assign(group, name)) for group in fleet()] for name in proved}
     together = {name: [a.owner.tolist() for a in assign_many(fleet(), name)] for name in exact if name != "kip54"}

@@ -243,6 +243,13 @@ def test_members_are_named_once_in_an_event():
     assert live.members == ("C0",) and len(live.history) == 2
 
 
+def test_a_rebalance_of_many_members_shows_the_first_of_them():
+    live = LiveGroup("sticky", {"t": 30}, {f"web_{i:02}": ["t"] for i in range(12)})
+    head, *rows, last = repr(live.history[0]).splitlines()[1:]
+    assert head.split() == ["member", "before", "round", "1", "after"] and last.strip() == "and 2 more members"
+    assert [row.split() for row in rows] == [[f"web_{i:02}", "-", "0", "3" if i < 6 else "2"] for i in range(10)]
+
+
 def test_a_strategy_of_the_broker_has_no_live_group():
     with pytest.raises(StrategyError, match="strategy of its members .got 'served', which the broker runs"):
         LiveGroup(Strategy("served", lambda group: group.previous, protocol="broker"), {}, {})

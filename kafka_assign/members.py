@@ -207,7 +207,8 @@ def listed_members(members: Mapping | Iterable, owned: Mapping | None = None) ->
     made, before, checked = [], None, None
     for given in members.items() if isinstance(members, Mapping) else members:
         if isinstance(given, Member):
-            made.append(replace(given, owned=owned[given.id]) if given.id in owned else given)
+            changes = {"owned": owned[given.id], "user_data": None} if given.id in owned else {}
+            made.append(replace(given, **changes) if changes else given)
         elif isinstance(given, tuple) and len(given) == 2:
             name, topics = checked_name(given[0], "a member id"), given[1]
             claims = owned[name] if name in owned else ()

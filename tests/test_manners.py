@@ -16,6 +16,7 @@ from kafka_assign import (
 from kafka_assign.document import group_from_document, group_to_document
 from kafka_assign.fleet.codec import group_from_row, row_from_group
 from kafka_assign.registry import resolve
+from kafka_assign.wire import Claims, encode_sticky
 
 TOPICS, MEMBERS = {"clicks": 2, "views": 1}, {"a": ["clicks", "views"], "b": ["clicks"]}
 GROUP = Group(TOPICS, MEMBERS, {"a": [("clicks", 0), ("views", 0)], "b": [("clicks", 1)]})
@@ -348,6 +349,14 @@ def test_claims_of_arrays_are_reported_and_no_member_is_made_for_those_that_hold
     for again in (pickle.loads(pickle.dumps(bad)), copy.deepcopy(bad), bad.replace(name="x"), bad.replace(lag=None)):
         assert again.dropped == bad.dropped
     assert bad.leave("a").dropped == bad.dropped
+
+
+def test_claims_given_by_member_replace_those_in_user_data():
+    sent = Member("a", ["t"], user_data=encode_sticky(Claims([("t", 0)], 5)))
+    group = Group({"t": 2}, [sent, Member("b", ["t"])])
+    for changed in (group.replace(owned={"a": [("t", 1)]}), Group({"t": 2}, group.details, owned={"a": [("t", 1)]})):
+        assert changed.decode_claims("sticky").previous.tolist() == [-1, 0]
+    assert group.replace(owned={"b": [("t", 1)]}).decode_claims("sticky").previous.tolist() == [0, 1]
 
 
 def test_claims_of_nobody_stay_until_the_members_change():

@@ -294,6 +294,16 @@ def test_memory_for_large_blobs_with_absurd_counts(name, traced):
             del value
 
 
+def test_numbers_that_count_for_every_topic_take_bounded_memory(traced):
+    numbers = encode_stream_join(range(25_000), 1)
+    member = Member("m", [f"t{i}" for i in range(10_000)], user_data=numbers)
+    group, most = peak(Group({"t0": 7}, [member, Member("n", ["t0"])]).decode_claims, "stream-join")
+    assert most < 64 * 2**20 and group.previous.tolist() == [-1] * 7
+    assert [(one.claim.member, "at most 4,194,304" in one.reason) for one in group.dropped] == [("m", True)]
+    few = Group({"t0": 7}, [Member("m", ["t0", "t1"], user_data=numbers)]).decode_claims("stream-join")
+    assert few.previous.tolist() == [0] * 7
+
+
 # --- through a group -------------------------------------------------------------------------------------------------
 
 STICKY = ["sticky", "cooperative-sticky", "kip54", "sticky-yet-fair"]

@@ -81,15 +81,16 @@ class _Fields:
 class TopicPartitions(Sequence):
     """Pairs (topic, partition) stored as columns; equal to any tuple or list of the same pairs.
 
-    `topics`: names; `lengths`: how many partitions each has; `numbers`: partitions, of 32 bits.
+    `topics`: names; `lengths`: how many partitions each has; `numbers`: partition numbers, int32.
     """
 
     def __init__(self, topics: Sequence[str], lengths: Sequence[int], numbers: np.ndarray):
         matching = len(topics) == len(lengths) and sum(lengths) == len(numbers)
         if numbers.dtype not in (np.int32, ">i4") or not matching:
             raise WireError(
-                f"partitions must be int32, as many as the lengths of {len(topics)} topics say "
-                f"(got {len(numbers)} of {numbers.dtype}, lengths {brief(lengths)})")
+                f"partitions must be int32, as many as the lengths of their topics add up to "
+                f"(got {len(numbers)} of {numbers.dtype}, topics {brief(topics)}, "
+                f"lengths {brief(lengths)})")
         for topic in topics:
             if not isinstance(topic, str):
                 raise WireError(f"a topic must be text (got {brief(topic)})")
@@ -276,7 +277,7 @@ def _check_version(fields, what):
 def decode_subscription(data: bytes) -> Subscription:
     """A subscription of any version; raises `WireError` if its topics cannot be decoded.
 
-    Owned partitions that cannot be decoded are none, with a warning in the log.
+    If only a later field cannot be decoded, it logs a warning and returns no owned partitions.
     """
     fields = _Fields(data, "a subscription")
     version = _check_version(fields, "a subscription")
@@ -289,7 +290,7 @@ def decode_subscription(data: bytes) -> Subscription:
         generation = fields.number("the generation") if version >= 2 else -1
         rack = fields.text("the rack", nullable=True) if version >= 3 else None
     except WireError as error:
-        _log.warning("a member counts as one that owned nothing: %s", error)
+        _log.warning("the owned partitions of a member are ignored: %s", error)
         return value
     return value._replace(owned=owned, generation=generation, rack=rack)
 
@@ -327,7 +328,7 @@ def _decode_user_data(data: bytes | None, decode: Callable, nothing, strict=Fals
     except WireError as error:
         if strict:
             raise
-        _log.warning("user data cannot be read: %s", error)
+        _log.warning("user data cannot be decoded: %s", error)
         return nothing
 
 # %% ../nbs/05_wire.ipynb #a914434e
@@ -387,7 +388,7 @@ def decode_cooperative(data: bytes | None, *, strict: bool = False) -> Claims:
 
 # %% ../nbs/05_wire.ipynb #70f92b31
 def encode_stream_join(partitions: Iterable[int], epoch: int) -> bytes:
-    "What a member sends: the partition numbers that it had, and their epoch."
+    "What a member sends: the partition numbers that it owned, and their epoch."
     if not isinstance(partitions, Iterable):
         raise WireError(f"partitions must be numbers (got {brief(partitions)})")
     numbers = b"".join([_number_bytes(number, "partitions") for number in partitions])

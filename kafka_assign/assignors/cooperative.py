@@ -24,6 +24,6 @@ def withhold(columns: Columns, target: np.ndarray) -> np.ndarray:
 @strategy("cooperative-sticky", protocol="cooperative", many=True, claims="cooperative",
           prove=prove, usual=False)
 def cooperative_sticky_assign(columns: Columns) -> tuple[np.ndarray, np.ndarray]:
-    "The target of `sticky`, without what others may still consume (KIP-429)."
+    "`sticky` in two rebalances; the first withholds what moves (KIP-429)."
     target = sticky_assign(columns)
     return withhold(columns, target), target

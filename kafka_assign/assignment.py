@@ -79,7 +79,7 @@ class Assignment(Mapping):
 
     `owner` has one entry per partition, topic by topic: the owner's index in
     `group.members`, or -1; a mapping of member ids to partitions becomes one. A
-    cooperative strategy aims at `target`, and withholds what cannot be handed out yet.
+    cooperative group settles on `target`: what cannot be handed out yet is withheld.
     All figures are those of `target`. Raises `AssignmentError` if it does not fit the
     group; `check` looks at subscriptions, too. `prove(columns, target)` makes the
     certificate.
@@ -89,7 +89,7 @@ class Assignment(Mapping):
     owner: np.ndarray  # what this rebalance hands out, int32
     strategy: str
     prove: Callable | None
-    target: np.ndarray  # what it aims at, int32; `owner` unless cooperative
+    target: np.ndarray  # what the group settles on, int32; `owner` unless cooperative
 
     def __init__(self, group: Group, owner: np.ndarray | Sequence[int] | Mapping,
                  strategy: str = "", prove: Callable | None = None,

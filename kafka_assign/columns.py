@@ -72,7 +72,7 @@ class Columns:
     racks: Racks | None = None  # racks of members and replicas, where they are known
     listed: np.ndarray | None = None  # members of each group in the order listed, int32; None = by id
     counted: np.ndarray | None = None  # of members whose partitions are counted but not named, int64; -1 = named
-    consumer: np.ndarray | None = None  # who may still consume a partition; -2 = several; None = `previous`
+    consumer: np.ndarray | None = None  # who may still consume a partition; < -1 = several; None = `previous`
 
     def __post_init__(self):
         if self.listed is None:

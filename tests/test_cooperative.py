@@ -3,7 +3,7 @@ import numpy as np
 import pytest
 from test_reference import answered, cases
 
-from kafka_assign import Member, assign
+from kafka_assign import Group, Member, assign
 from kafka_assign.document import group_from_document
 
 CASES, FRESH = cases("cooperative-sticky"), cases("cooperative-sticky-fresh")
@@ -62,3 +62,16 @@ def test_exactly_the_best_after_the_last_round(name):
 @pytest.mark.parametrize("name", FRESH)
 def test_fresh_with_equal_subscriptions_it_is_the_assignment_of_java(name):
     assert answered(assign(group_from_document(FRESH[name]), "cooperative-sticky")) == FRESH[name]["expected"]
+
+
+@pytest.mark.parametrize("data", [None, b"", b"?"], ids=["none", "empty", "malformed"])
+def test_an_owner_that_does_not_say_since_when_is_waited_for(data):
+    """The cooperative assignor of kafka-python sends no generation: nobody knows how old its claims are."""
+    undated = Member("undated", ["t"], owned=[("t", 0)], user_data=data)
+    dated = Member("dated", ["t", "u"], owned=[("t", 0)], generation=6)
+    for members in ([undated, dated], [dated, undated]):
+        found = assign(Group({"t": 1, "u": 1}, [*members, Member("other", ["u"])]), "cooperative-sticky")
+        assert found.withheld.tolist() == [True, False] and ("t", 0) not in found["dated"]
+        assert found.group.members[found.group.previous[0]] == "dated"
+        alone = assign(Group({"t": 1, "u": 1}, [undated, Member("dated", ["t", "u"])]), "cooperative-sticky")
+        assert alone["undated"] == [("t", 0)] and not alone.withheld.any()

@@ -54,7 +54,7 @@ FIXED = {
     "group": {"SHOWN_MEMBERS"},
     "live": {"MOST_ROUNDS", "MOST_NAMED"},
     "moves": {"SHOWN_CLAIMANTS", "SHOWN_MOVES"},
-    "ownership": {"SEVERAL"},
+    "ownership": {"SEVERAL", "UNDATED"},
     "pictures.draw": {"PIXELS"},
     "pictures.layout": {
         "WITHHELD",

@@ -6,24 +6,27 @@
 __all__ = ['withhold', 'cooperative_sticky_assign']
 
 # %% ../../nbs/33_cooperative.ipynb #c61bbcd0
+from dataclasses import replace
+
 import numpy as np
 
 from .sticky.solve import sticky_assign
 from ..certificate.making import prove
 from ..columns import Columns
+from ..ownership import UNDATED
 from ..registry import strategy
 
 # %% ../../nbs/33_cooperative.ipynb #29173379
 def withhold(columns: Columns, target: np.ndarray) -> np.ndarray:
     "`target`, but -1 where another member may still consume the partition, int32."
     claimed_by_another = (columns.consumer != -1) & (columns.consumer != target)
-    unsafe = claimed_by_another & (target != columns.previous)
-    return np.where(unsafe, np.int32(-1), target)
+    kept = (target == columns.previous) & (columns.consumer != UNDATED)
+    return np.where(claimed_by_another & ~kept, np.int32(-1), target)
 
 # %% ../../nbs/33_cooperative.ipynb #e369ebf3
 @strategy("cooperative-sticky", protocol="cooperative", many=True, claims="cooperative",
           prove=prove, usual=False)
 def cooperative_sticky_assign(columns: Columns) -> tuple[np.ndarray, np.ndarray]:
     "`sticky` in two rebalances; the first withholds what moves (KIP-429)."
-    target = sticky_assign(columns)
-    return withhold(columns, target), target
+    owner = withhold(columns, sticky_assign(columns))
+    return owner, sticky_assign(replace(columns, previous=owner, consumer=None))

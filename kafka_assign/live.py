@@ -7,10 +7,12 @@ __all__ = ['MOST_ROUNDS', 'MOST_NAMED', 'LiveGroup']
 
 # %% ../nbs/48_live.ipynb #77fc3a85
 from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import replace
 
 from .build import GroupError
 from .group import Group
-from .members import Member, TopicPartition, checked_number, known_name, listed_members
+from .members import (
+    Member, TopicPartition, checked_number, known_name, listed_members, ordered_members)
 from .names import counted, first_of, quoted, shown
 from .rebalance import Consumer, Phase, Rebalance, lead
 from .registry import StrategyError, resolve
@@ -26,6 +28,7 @@ class LiveGroup:
     `topics` and `members` are as in `Group`; all members join at once. Each event
     returns its `Rebalance`; `history` holds all of them. Raises `GroupError` for an
     event that cannot happen, `StrategyError` for a strategy that clients cannot run.
+    After an error the group is as it was before.
     """
 
     def __init__(self, strategy: str, topics: Mapping[str, int],
@@ -40,6 +43,7 @@ class LiveGroup:
         self.history: list[Rebalance] = []
         self._members: dict[str, Consumer] = {}     # in the order in which they joined
         self._evicted: dict[str, Consumer] = {}
+        self._kept = self._state()
         self._add(members)
         self._rebalance("the group starts")
 
@@ -71,6 +75,7 @@ class LiveGroup:
              topics: Iterable[str] | None = None) -> Rebalance:
         "One member joins, as in `join('C3', ['t0'])`, or several, given as in `Group`."
         added = self._add({members: topics} if isinstance(members, str) else members)
+        _require_names(added, "a member that joins")
         return self._rebalance(_told(added, "join"))
 
     def leave(self, *members: str) -> Rebalance:
@@ -174,6 +179,7 @@ class LiveGroup:
     def _add(self, members):
         "Let members join; their ids."
         added = listed_members(members)
+        ordered_members(added)                      # none of them twice
         for member in added:
             if member.id in self._members:
                 raise GroupError(f"a member that joins must not be in the group "
@@ -201,11 +207,29 @@ class LiveGroup:
             self._evicted[name] = self._members.pop(name)
             self._evicted[name].consuming = frozenset()
 
+    def _state(self):
+        "A copy of what events change."
+        known = {"_members": self._members, "_evicted": self._evicted}
+        return {"topics": dict(self.topics), "generation": self.generation,
+                "leader": self.leader} | {
+            key: {name: replace(one) for name, one in consumers.items()}
+            for key, consumers in known.items()}
+
     def _phase(self, title):
         members = self._members.items()
         return Phase(title, {name: one.consuming for name, one in members})
 
     def _rebalance(self, event, lost=frozenset()):
+        "All rounds of a rebalance; if one fails, the group is as before the event."
+        try:
+            rounds = self._rounds()
+        except BaseException:
+            vars(self).update(self._kept)
+            self._kept = self._state()
+            raise
+        return self._record(event, *rounds, lost)
+
+    def _rounds(self):
         "Rounds, until no cooperative member has to give up a partition."
         self._evict([name for name, one in self._members.items() if one.frozen])
         if self.leader not in self._members:
@@ -228,7 +252,7 @@ class LiveGroup:
                         for one, data in zip(consumers, received)]
             shared |= _shared(during[-1], self._phase(""))
             rejoin = self.strategy.protocol == "cooperative" and any(given_up)
-        return self._record(event, during, assignments, shared, lost)
+        return during, assignments, shared
 
     def _record(self, event, during=(), assignments=(), shared=(), lost=frozenset()):
         "Add what happened to the history; `lost`: partitions whose state is gone."
@@ -245,6 +269,7 @@ class LiveGroup:
             shared=tuple(sorted(shared)),
             stopped=sum(len(wanted - phase.consumers.keys()) for phase in during))
         self.history.append(rebalance)
+        self._kept = self._state()
         return rebalance
 
 
@@ -254,14 +279,19 @@ def _shared(former, phase):
             if former.consumers.get(one, member) != member}
 
 
-def _known(names, known, what, must):
-    "Each of the names once; `GroupError` if one is not `known`, or there is none."
+def _require_names(names, what):
     if not names:
         raise GroupError(f"{what} must be named (got none)")
+
+
+def _known(names, known, what, must):
+    "Each of the names once; `GroupError` if one is not `known`, or there is none."
+    _require_names(names, what)
     return list(dict.fromkeys(known_name(name, known, what, must) for name in names))
 
 
 def _told(names, verb):
     "What members do, as in `C1, C2 leave`."
+    names = [shown(name) for name in dict.fromkeys(names)]
     ending = {1: "es" if verb.endswith("sh") else "s"}.get(len(names), "")
-    return f"{first_of([shown(name) for name in names], MOST_NAMED)} {verb}{ending}"
+    return f"{first_of(names, MOST_NAMED)} {verb}{ending}"

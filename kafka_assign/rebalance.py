@@ -12,7 +12,7 @@ from itertools import pairwise
 from typing import NamedTuple
 
 from .assignment import Assignment
-from .group import Group
+from .group import SHOWN_MEMBERS, Group
 from .members import Member, TopicPartition
 from .names import counted
 from .registry import Strategy
@@ -127,9 +127,12 @@ class Rebalance:
             if (count := len(getattr(self, key))) or key != "shared":
                 caption += f", {key} {count:,}"
         members = list(dict.fromkeys(one for phase in self.phases for one in phase.consuming))
-        rows = [[phase.title, *(len(phase.consuming[one]) if one in phase.consuming else None
-                                for one in members)] for phase in self.phases]
-        return Table(["phase", *members], rows, f"{caption}, stopped {self.stopped:,}")
+        rows = [[one, *(len(phase.consuming[one]) if one in phase.consuming else None
+                        for phase in self.phases)] for one in members[:SHOWN_MEMBERS]]
+        if len(members) > SHOWN_MEMBERS:
+            rows.append([f"and {len(members) - SHOWN_MEMBERS} more members"])
+        head = ["member", *(phase.title for phase in self.phases)]
+        return Table(head, rows, f"{caption}, stopped {self.stopped:,}")
 
     def __repr__(self) -> str:
         return self._table().text(indent=2)

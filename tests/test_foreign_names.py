@@ -19,9 +19,11 @@ from kafka_assign.cli.app import program
 from kafka_assign.cli.output import show_assignment, show_comparisons, show_run
 from kafka_assign.document import group_to_document, read_document, write_document
 from kafka_assign.group import Group
+from kafka_assign.live import LiveGroup
 from kafka_assign.members import Member
 from kafka_assign.moves import explain
 from kafka_assign.names import quoted, shown
+from kafka_assign.pictures.timeline import rebalance_words
 from kafka_assign.certificate.words import proof_of
 from kafka_assign.snapshot import read_groups
 
@@ -112,6 +114,20 @@ def test_displays_of_python(group):
         assert {tag for tag, _ in page.tags} <= {"p", "table", "tr", "td", "th"}
         assert {tuple(one) for _, attributes in page.tags for one in attributes} <= SIDES and harmless(page.text)
     assert all(shown(name) in Tags(group._repr_html_()).text for name in group.members)
+
+
+@given(groups())
+def test_displays_of_rebalances(group):
+    live = LiveGroup("cooperative-sticky", group.topic_counts, group.details)
+    live.crash(group.members[0])
+    live.delete_topic(group.topics[0])
+    for rebalance in live.history:
+        assert harmless(repr(rebalance)) and rebalance.event.isprintable() and harmless(rebalance_words(rebalance))
+        page = Tags(rebalance._repr_html_())
+        assert {tag for tag, _ in page.tags} <= {"p", "table", "tr", "td", "th"} and harmless(page.text)
+        members = {name for phase in rebalance.phases for name in phase.consuming}
+        assert all(shown(name) in page.text for name in members)
+        assert len(repr(rebalance).splitlines()) == 2 + len(members)
 
 
 @given(groups())

@@ -48,7 +48,8 @@ class Life(RuleBasedStateMachine):
         new = {name: topics for name, topics in members.items() if name not in self.live}
         self.evicted -= new.keys()
         self.frozen -= new.keys()
-        self.both("join", new)
+        if new:
+            self.both("join", new)
 
     @precondition(lambda self: self.answering())
     @rule(data=st.data())
@@ -177,6 +178,76 @@ def test_a_cooperative_strategy_that_never_settles_is_stopped():
     live = LiveGroup(Strategy("restless", restless, protocol="cooperative"), {"t": 1}, {"C0": ["t"], "C1": ["t"]})
     with pytest.raises(StrategyError, match="'restless' must settle within 10 rounds"):
         live.change_leader()
+
+
+class Fragile:
+    """A group whose strategy raises in a given round of the next rebalance."""
+
+    def __init__(self, protocol):
+        exact = "sticky" if protocol == "eager" else "cooperative-sticky"
+        self.rounds_left = np.inf
+
+        def fragile(group):
+            self.rounds_left -= 1
+            if self.rounds_left < 0:
+                raise RuntimeError("out of order")
+            answer = assign(group, exact)
+            return answer.owner, answer.target
+
+        own = Strategy("fragile", fragile, protocol=protocol, claims="sticky" if protocol == "eager" else "cooperative")
+        self.live = LiveGroup(own, {"t": 4, "u": 3}, {name: ["t", "u"] for name in "ABCEF"})
+
+    def everything(self):
+        """All that the group knows, in a form that later events leave alone."""
+        live = self.live
+        parts = live.topics, live.generation, live.leader, list(live._members.items()), live._evicted
+        return [*map(repr, parts), *map(id, live.history)]
+
+    def fails(self, event, *arguments, rounds=0):
+        before, self.rounds_left = self.everything(), rounds
+        with pytest.raises(StrategyError, match="out of order"):
+            getattr(self.live, event)(*arguments)
+        assert self.everything() == before
+        self.rounds_left = np.inf
+
+
+@pytest.mark.parametrize("protocol", ["eager", "cooperative"])
+@pytest.mark.parametrize("event", [
+    ("join", "D", ["t"]), ("leave", "A"), ("crash", "A"), ("rejoin", "B"), ("thaw", "E", "C"),
+    ("resubscribe", "A", ["u"]), ("add_partitions", "t", 2), ("add_partitions", "new"), ("delete_topic", "t"),
+    ("change_leader",), ("change_leader", "A"), ("reset_generation",)], ids=lambda event: "-".join(map(str, event)))
+def test_an_event_whose_rebalance_fails_has_not_happened(event, protocol):
+    made = Fragile(protocol)
+    made.live.crash("B")
+    made.live.freeze("E")
+    made.live.change_leader()
+    made.live.freeze("C")
+    for _ in range(2):
+        made.fails(*event)
+    assert getattr(made.live, event[0])(*event[1:]).rounds
+
+
+def test_an_event_that_fails_in_its_second_round_has_not_happened():
+    made = Fragile("cooperative")
+    made.fails("join", "D", ["t"], rounds=1)
+    assert made.live.join("D", ["t"]).rounds == 2
+
+
+def test_members_are_named_once_in_an_event():
+    live = LiveGroup("sticky", {"t": 2}, {"C0": ["t"], "C1": ["t"]})
+    assert live.leave("C1", "C1").event == "C1 leaves" and live.members == ("C0",)
+    with pytest.raises(GroupError, match="member ids must differ .got C2 twice"):
+        live.join([Member("C2", ["t"]), Member("C2", [])])
+    with pytest.raises(GroupError, match="a member that joins must be named .got none"):
+        live.join({})
+    assert live.members == ("C0",) and len(live.history) == 2
+
+
+def test_a_rebalance_of_many_members_shows_the_first_of_them():
+    live = LiveGroup("sticky", {"t": 30}, {f"web_{i:02}": ["t"] for i in range(12)})
+    head, *rows, last = repr(live.history[0]).splitlines()[1:]
+    assert head.split() == ["member", "before", "round", "1", "after"] and last.strip() == "and 2 more members"
+    assert [row.split() for row in rows] == [[f"web_{i:02}", "-", "0", "3" if i < 6 else "2"] for i in range(10)]
 
 
 def test_a_strategy_of_the_broker_has_no_live_group():

@@ -59,8 +59,8 @@ class LiveGroup:
             Member(one.id, one.topics, owned=sorted(one.consuming), rack=one.rack,
                    generation=one.generation, instance_id=one.instance_id)
             for one in self._members.values()]
-        return Group(self.topics, members, strategy=self.strategy.label,
-                     generation=self.generation)
+        protocol = self.strategy.name if self.strategy.ships_with_kafka else ""
+        return Group(self.topics, members, strategy=protocol, generation=self.generation)
 
     def __getitem__(self, member: str) -> list[TopicPartition]:
         return sorted(self._members[member].consuming)

@@ -95,8 +95,9 @@ def test_words():
     live = joined("cooperative-sticky", t=4)
     moves = [f"{topic}-{number} from C0 to C1" for topic, number in live["C1"]]
     assert rebalance_words(live.history[1]).splitlines() == [
-        "C1 joins: cooperative-sticky, rounds: 2.", f"Moved: {', '.join(moves)}.",
-        "Stopped for 2 partition-rounds; the fetched records and the state of 2 partitions survived."]
+        "C1 joins: cooperative-sticky, 2 rounds.", f"Moved: {', '.join(moves)}.",
+        "Partitions that stopped, added up over the rounds: 2.",
+        "Partitions whose fetched records and state survived: 2."]
     assert plot(live.history).words == "\n\n".join(map(rebalance_words, live.history))
 
 

@@ -20,7 +20,7 @@ from .inputs import (
     columns_from_arrays, kept_lag, kept_racks, places_of, stray_claims)
 from .members import (
     Dropped, Member, TopicPartition, checked_name, decoded_members, dropped_claims,
-    known_name, listed_members, members_from_columns, ordered_members, settled_members)
+    known_name, listed_members, members_from_columns, ordered_members, unrevived)
 from .names import counted, quoted
 from .tables import Table
 from .ragged import row_of
@@ -209,8 +209,7 @@ class Group:
         for name in member_ids:
             known_name(
                 name, self.members, "a member that leaves", "belong to the group")
-        stay = [member for member in self._settled() if member.id not in member_ids]
-        return self.replace(members=stay)
+        return self._changed([one for one in self._listed if one.id not in member_ids])
 
     def join(self, member_id: str, topics: Iterable[str]) -> "Group":
         "The group with a new member that owns nothing."
@@ -218,32 +217,33 @@ class Group:
             raise GroupError(f"a member that joins must not be in the group already "
                              f"(got {quoted(member_id)})")
         member = self._with_known_topics(Member(member_id, topics))
-        return self.replace(members=[*self._settled(), member])
+        return self._changed([*self._listed, member])
 
     def subscribe(self, member_id: str, topics: Iterable[str]) -> "Group":
         "The group in which this member subscribes to `topics` and to no others."
         known_name(
             member_id, self.members, "a member that subscribes", "belong to the group")
-        return self.replace(members=[
+        return self._changed([
             self._with_known_topics(replace(member, topics=topics))
-            if member.id == member_id else member for member in self._settled()])
+            if member.id == member_id else member for member in self._listed])
 
     def with_partitions(self, partitions: Mapping[str, int] | None = None, /,
                         **more: int) -> "Group":
         "The group with other numbers of partitions, by topic; a new topic is added."
         topics = self.topic_counts | dict(partitions or {}) | more
-        return self.replace(members=self._settled(), topics=topics)
+        return self._changed(self._listed, topics=topics)
 
     def _with_known_topics(self, member):
         for topic in member.topics:
             known_name(topic, self.index, "a topic", "be known to the group")
         return member
 
-    def _settled(self):
-        "The members as listed, each with its valid claims and no others."
-        if self.dropped:
-            return settled_members(self.columns, self.topics, self.details)
-        return [self.details[i] for i in self.listed]
+    _listed = property(lambda group: [group.details[i] for i in group.listed])
+
+    def _changed(self, members, **more):
+        "The group with these members, without claims that hold only by the change."
+        after = self.replace(members=members, **more)
+        return after.replace(members=unrevived(self, after)) if self.dropped else after
 
     def __eq__(self, other) -> bool:
         if not isinstance(other, Group):
@@ -284,7 +284,7 @@ def _arguments(group, changes):
     "The arguments of `Group` that make a group, as far as `changes` leave it."
     topics = checked_counts(changes.get("topics", group.topic_counts))
     kept = {name: getattr(group, name) for name in (*ABOUT, "topic_ids")}
-    kept |= {"topics": topics, "members": [group.details[i] for i in group.listed],
+    kept |= {"topics": topics, "members": group._listed,
              "partition_racks": kept_racks(group.partition_racks, topics)}
     if "members" not in changes:
         kept["owned"] = {stray.id: stray.owned for stray in group._strays}

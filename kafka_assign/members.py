@@ -5,7 +5,7 @@
 # %% auto #0
 __all__ = ['checked_name', 'is_number', 'as_mapping', 'checked_mapping', 'known_name', 'checked_claims', 'checked_number',
            'TopicPartition', 'Member', 'listed_members', 'ordered_names', 'ordered_members', 'owned_by_member',
-           'members_from_columns', 'settled_members', 'Claim', 'Dropped', 'dropped_claims', 'decoded_members']
+           'members_from_columns', 'unrevived', 'Claim', 'Dropped', 'dropped_claims', 'decoded_members']
 
 # %% ../nbs/11_members.ipynb #70c812ee
 from collections import defaultdict
@@ -263,11 +263,19 @@ def members_from_columns(columns: Columns, topics: Sequence[str], members: Seque
                  for name, (first, end), claims, fields in zip(members, rows, owned, more))
 
 # %% ../nbs/11_members.ipynb #03690b22
-def settled_members(columns: Columns, topics: Sequence[str],
-                    members: Sequence[Member]) -> list[Member]:
-    "The members, given by id, as they were listed and with no claims but the valid ones."
-    owned = owned_by_member(columns, topics, columns.previous)
-    return [replace(members[i], owned=owned[i]) for i in columns.listed.tolist()]
+def _valid_owners(group):
+    "The valid owner of each partition that has one, by name."
+    owned = owned_by_member(group.columns, group.topics, group.previous)
+    return {pair: name for name, pairs in zip(group.members, owned) for pair in pairs}
+
+
+def unrevived(before: "Group", after: "Group") -> list[Member]:
+    "The members of `after`, without named claims that hold there and did not hold `before`."
+    revived = {} if before.has_user_data else dict(
+        _valid_owners(after).items() - _valid_owners(before).items())
+    members = [after.details[at] for at in after.listed]
+    return [replace(member, owned=[pair for pair in member.owned if pair not in revived])
+            for member in members] if revived else members
 
 # %% ../nbs/11_members.ipynb #716decee
 class Claim(NamedTuple):

@@ -7,7 +7,7 @@ from types import SimpleNamespace
 
 import pytest
 import typer
-from groups import NAMES, groups
+from groups import NAMES, groups, sending_groups
 from hypothesis import assume, given, strategies as st
 from outputs import table as printed
 from test_cli import TWO, one_line, program, run
@@ -20,6 +20,7 @@ from kafka_assign.cli.changes import FORMS, Change, find_members, parse_change
 from kafka_assign.cli.conditions import FIGURES
 from kafka_assign.document import write_document
 from kafka_assign.group import Group
+from kafka_assign.ownership import CLAIM_RULES
 
 CHOSEN = ["range", "roundrobin", "fair"]
 STRATEGIES = [word for name in CHOSEN for word in ("-s", name)]
@@ -108,6 +109,33 @@ def test_who_joins_disturbs_nobody(group, data):
     assert set(after.members) == {*group.members, "newcomer"}
     assert owners_by_name(after) == owners_by_name(group) and lag_by_name(after) == lag_by_name(group)
     assert set(after.details[after.members.index("newcomer")].topics) == set(topics)
+
+
+def consumers_by_name(group):
+    """Partition -> who may still consume it: a member's id, or a number for several."""
+    names = dict(enumerate(group.members))
+    return {tuple(group.at(at)): names.get(who, who) for at, who in enumerate(group.columns.consumer.tolist())}
+
+
+@given(groups(), st.data())
+def test_others_may_still_consume_what_they_claim(group, data):
+    before = consumers_by_name(group)
+    assert consumers_by_name(group.join("newcomer", group.topics)) == before
+    gone = data.draw(st.lists(st.sampled_from(group.members), unique=True)) if group.members else []
+    claimed = {pair for member in group.details if member.id in gone for pair in member.owned}
+    after = consumers_by_name(group.leave(*gone))
+    assert all(after[pair] == before[pair] for pair in before if pair not in claimed)
+    grown = consumers_by_name(group.with_partitions({name: count + 1 for name, count in group.topic_counts.items()}))
+    assert all(grown[pair] == before[pair] for pair in before)
+
+
+@pytest.mark.parametrize("rule", CLAIM_RULES)
+@given(data=st.data())
+def test_who_joins_disturbs_nobody_that_sends_user_data(rule, data):
+    group, _, _ = data.draw(sending_groups(rule))
+    decoded, after = group.decode_claims(rule), group.join("newcomer", []).decode_claims(rule)
+    assert owners_by_name(after) == owners_by_name(decoded) == owners_by_name(decoded.join("newcomer", []))
+    assert consumers_by_name(after) == consumers_by_name(decoded) == consumers_by_name(decoded.join("newcomer", []))
 
 
 @given(groups(), st.data())

@@ -86,6 +86,8 @@ d = { 'settings': {'branch': 'main', 'doc_baseurl': '', 'doc_host': '', 'git_url
                                                                                                                     'kafka_assign/assignors/baselines.py')},
             'kafka_assign.assignors.cooperative': { 'kafka_assign.assignors.cooperative.cooperative_sticky_assign': ( 'cooperative.html#cooperative_sticky_assign',
                                                                                                                       'kafka_assign/assignors/cooperative.py'),
+                                                    'kafka_assign.assignors.cooperative.prove_target': ( 'cooperative.html#prove_target',
+                                                                                                         'kafka_assign/assignors/cooperative.py'),
                                                     'kafka_assign.assignors.cooperative.withhold': ( 'cooperative.html#withhold',
                                                                                                      'kafka_assign/assignors/cooperative.py')},
             'kafka_assign.assignors.fair': { 'kafka_assign.assignors.fair.Runs': ('fair.html#runs', 'kafka_assign/assignors/fair.py'),

@@ -52,7 +52,7 @@ def checked_owners(columns: Columns, owner: Sequence[int]) -> np.ndarray:
 
 # %% ../nbs/14_assignment.ipynb #390e0035
 def owner_and_target(answer) -> tuple:
-    "The two columns of an answer; they are one unless it is a pair (owner, target)."
+    "Owner and target of an answer: a pair of columns, or one column for both."
     column = (np.ndarray, list, tuple)
     pair = isinstance(answer, tuple) and len(answer) == 2
     return answer if pair and isinstance(answer[0], column) else (answer, answer)
@@ -60,13 +60,13 @@ def owner_and_target(answer) -> tuple:
 # %% ../nbs/14_assignment.ipynb #390e0037
 def checked_target(columns: Columns, owner: np.ndarray,
                    target: Sequence[int]) -> np.ndarray:
-    "`target` as int32, if `owner` hands out each partition as it says, or not at all."
+    "`target` as int32; each entry of `owner` must be the same as in it, or -1."
     target = checked_owners(columns, target)
     wrong = (owner >= 0) & (owner != target)
     if wrong.any():
         raise AssignmentError(
-            f"an owner must be the same in target (got member {owner[wrong][0]}, and "
-            f"{target[wrong][0]} in target, at partition {np.argmax(wrong)})")
+            f"owner must be -1 or the same as target (got member {owner[wrong][0]}, "
+            f"and {target[wrong][0]} in target, at position {np.argmax(wrong)})")
     return target
 
 # %% ../nbs/14_assignment.ipynb #b67aca12
@@ -79,8 +79,8 @@ class Assignment(Mapping):
 
     `owner` has one entry per partition, topic by topic: the owner's index in
     `group.members`, or -1; a mapping of member ids to partitions becomes one. A
-    cooperative group settles on `target`: what is not handed out yet is withheld. All
-    figures are those of `target`. Raises `AssignmentError` if it does not fit the
+    cooperative group settles on `target`: what cannot be handed out yet is withheld.
+    All figures are those of `target`. Raises `AssignmentError` if it does not fit the
     group; `check` looks at subscriptions, too. `prove(columns, target)` makes the
     certificate.
     """

@@ -151,14 +151,14 @@ class Group:
 
     @property
     def has_user_data(self) -> bool:
-        "Whether a member sent user data, in which some assignors put their claims."
+        "Whether any member sent user data, in which some assignors put the claims."
         sent = [member.user_data for member in vars(self).get("details", ())]
         return {None, *sent, *self._known.get("user_data", ())} != {None}
 
     def decode_claims(self, rule: str | None) -> "Group":
-        """The group without user data: the claims in it were decoded by `rule`.
+        """The group without user data, with the claims that `rule` decodes from it.
 
-        `rule` is one of `ownership.CLAIM_RULES`; `dropped` tells what it cannot decode.
+        `rule` is one of `ownership.CLAIM_RULES`; `dropped` lists what it cannot decode.
         Without a rule, or without user data, this is the group itself.
         """
         if rule is None or not self.has_user_data:

@@ -38,13 +38,13 @@ class Consumer:
     topics: tuple[str, ...]
     instance_id: str | None = None
     rack: str | None = None
-    claims: frozenset[TopicPartition] = frozenset()  # its last assignment, as it remembers it
+    claims: frozenset[TopicPartition] = frozenset()  # the last assignment that it remembers
     generation: int = -1  # of that assignment
     consuming: frozenset[TopicPartition] = frozenset()
-    frozen: bool = False  # it does not answer
+    frozen: bool = False  # whether it has stopped responding
 
     def join(self, strategy: Strategy) -> bytes:
-        "Revoke what the protocol of the strategy demands; its encoded subscription."
+        "Revoke what the protocol of the strategy requires; return the encoded subscription."
         if strategy.protocol == "cooperative":
             self.claims = frozenset(own for own in self.claims if own.topic in self.topics)
             self.consuming, listed = self.consuming & self.claims, self.claims
@@ -55,7 +55,7 @@ class Consumer:
             self.topics, user_data, listed, self.generation, self.rack))
 
     def receive(self, data: bytes, generation: int) -> frozenset[TopicPartition]:
-        "Take over an encoded assignment; what the consumer claimed and has to give up."
+        "Adopt an encoded assignment; return the claimed partitions that it does not contain."
         pairs = decode_assignment(data).assigned
         assigned = frozenset(TopicPartition(topic, number) for topic, number in pairs)
         given_up = self.claims - assigned
@@ -66,7 +66,7 @@ class Consumer:
 # %% ../nbs/47_rebalance.ipynb #b66fce5b
 def lead(strategy: Strategy, topics: Mapping[str, int], consumers: Iterable[Consumer],
          sent: Iterable[bytes]) -> tuple[Assignment, list[bytes]]:
-    "The assignment of encoded subscriptions, and its bytes for each consumer."
+    "Compute the assignment from encoded subscriptions; return it, and its bytes by consumer."
     members = []
     for consumer, data in zip(consumers, sent):
         decoded = decode_subscription(data)
@@ -78,7 +78,7 @@ def lead(strategy: Strategy, topics: Mapping[str, int], consumers: Iterable[Cons
 
 # %% ../nbs/47_rebalance.ipynb #ef0adbf1
 class Phase(NamedTuple):
-    "Which member may consume which partitions at one time of a rebalance."
+    "Which member may consume which partitions at one point of a rebalance."
     title: str
     consuming: Mapping[str, frozenset[TopicPartition]]  # by member id
 
@@ -92,7 +92,7 @@ class Phase(NamedTuple):
 class Rebalance:
     "What one event did to a live group."
 
-    event: str  # in words
+    event: str  # in words, as in `C1 leaves`
     strategy: str
     generation: int  # of the group, after it
     phases: tuple[Phase, ...]  # before, in each round, after
@@ -108,14 +108,14 @@ class Rebalance:
 
     @property
     def revoked(self) -> tuple[TopicPartition, ...]:
-        "The partitions that members of the group stopped consuming, also for a round only."
+        "The partitions that members of the group stopped consuming, even if only for a round."
         return tuple(sorted({
             one for former, phase in pairwise(self.phases) for member in phase.consuming
             for one in former.consuming.get(member, frozenset()) - phase.consuming[member]}))
 
     @property
     def moved(self) -> tuple[TopicPartition, ...]:
-        "The partitions that one member consumes before and another one after."
+        "The partitions that one member consumes before, and another one after."
         before, after = self.phases[0].consumers, self.phases[-1].consumers
         return tuple(sorted(one for one in before.keys() & after.keys()
                             if before[one] != after[one]))

@@ -16,7 +16,7 @@ from kafka_assign.wire import (
     encode_epoch, encode_sticky, encode_stream_join, encode_subscription)
 
 MANY = 100_000 if LONG else 2_000
-GROUPS = 5_000 if LONG else 150
+GROUPS = 1_000 if LONG else 150
 
 
 @pytest.fixture(autouse=True)

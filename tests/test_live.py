@@ -282,18 +282,3 @@ def test_state_that_does_not_survive():
         assert live.reset_generation().survived == () and live.generation == 1
         assert len(live.change_leader().survived) == 4
         assert live.delete_topic("t").survived == ()
-
-
-@pytest.mark.parametrize("size", [200, pytest.param(10_000, marks=pytest.mark.long)])
-def test_one_leaves_and_two_join_and_a_third_rebalance_is_never_needed(size):
-    """Kafka's Java client needs a third one for 5.5 % of such groups."""
-    random = np.random.default_rng(7)
-    for _ in range(size):
-        topics = {f"t{i}": int(count) for i, count in enumerate(random.integers(1, 8, random.integers(2, 6)))}
-        def subscription():
-            return [topic for topic in topics if random.random() < 0.6] or ["t0"]
-        live = LiveGroup("cooperative-sticky", topics, {f"C{i}": subscription() for i in range(random.integers(2, 7))})
-        live.freeze(random.choice(live.members))         # evicted when the others join
-        rebalance = live.join({"D0": subscription(), "D1": subscription()})
-        assert rebalance.rounds <= 2 and rebalance.shared == ()
-        assert live.change_leader().moved == ()

@@ -106,7 +106,7 @@ WRONG = [
     (lambda: compare(GROUP, [7]), "strategy must be a name, a function or a Strategy (got 7)"),
     (lambda: explain(GROUP), "assignment must be an Assignment, as in explain(assign(group, strategy)) (got <Group"),
     (lambda: describe(GROUP), "assignment must be an Assignment, as in describe(assign(group, strategy)) (got <Gr"),
-    (lambda: plot(GROUP), "plot must be given assignments, as in plot(assign(group, strategy)) (got <Group"),
+    (lambda: plot(GROUP), "must be given assignments or rebalances, as in plot(assign(group, strategy)) (got <Group"),
     (lambda: check_strategy(GROUP), "strategy must be a name, a function or a Strategy (got <Group"),
     (lambda: Assignment([0, 1, 0], GROUP), "group must be a Group, as in Assignment(group, owner) (got [0, 1, 0])"),
     (lambda: Assignment(GROUP, {"c": []}), "an owner must be a member of the group (got 'c')"),

@@ -24,12 +24,12 @@ def plot(*what: Assignment | Comparison | Rebalance | Iterable) -> Picture:
     """A picture of assignments side by side, or of rebalances; a dict gives titles.
 
     Marks show what differs from the previous owners in the assignment's own group.
-    Rebalances with the same title follow each other. Raises `ValueError` for anything
+    Rebalances with the same title share one time axis. Raises `ValueError` for anything
     that cannot be plotted.
     """
     pairs = _titled(what)
     if not pairs:
-        raise ValueError("plot must be given at least one assignment (got none)")
+        raise ValueError("plot must be given an assignment or a rebalance (got none)")
     titles, drawn = zip(*pairs)
     kinds = set(map(type, drawn))
     if len(kinds) > 1:
@@ -59,4 +59,5 @@ def _titled(what):
         return [pair for one in what for pair in _titled(one)]
     call = "plot(assign(group, strategy))"
     found = brief(what)
-    raise ValueError(f"plot must be given assignments, as in {call} (got {found})")
+    raise ValueError(
+        f"plot must be given assignments or rebalances, as in {call} (got {found})")

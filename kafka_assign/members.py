@@ -270,8 +270,8 @@ def _valid_owners(group):
     return {pair: name for name, pairs in zip(group.members, owned) for pair in pairs}
 
 
-def unrevived(before: "Group", after: "Group") -> list[Member]:
-    "The members of `after`, without named claims that hold there and did not hold `before`."
+def unrevived(before, after) -> list[Member]:
+    "The members of the group `after`, without named claims that hold only there."
     revived = {} if before.has_user_data else dict(
         _valid_owners(after).items() - _valid_owners(before).items())
     members = [after.details[at] for at in after.listed]

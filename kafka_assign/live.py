@@ -60,7 +60,8 @@ class LiveGroup:
                    generation=one.generation, instance_id=one.instance_id)
             for one in self._members.values()]
         protocol = self.strategy.name if self.strategy.ships_with_kafka else ""
-        return Group(self.topics, members, strategy=protocol, generation=self.generation)
+        return Group(self.topics, members, strategy=protocol,
+                     generation=self.generation)
 
     def __getitem__(self, member: str) -> list[TopicPartition]:
         return sorted(self._members[member].consuming)

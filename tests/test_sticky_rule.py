@@ -19,7 +19,8 @@ from kafka_assign.columns import one_group, side_by_side
 from kafka_assign.document import group_from_document
 
 STICKY = resolve("sticky")
-FILES = ["sticky", "sticky-fresh", "kip54", "fair", "lag", "range", "roundrobin"]
+FILES = ["sticky", "sticky-fresh", "cooperative-sticky", "cooperative-sticky-fresh", "kip54", "fair", "lag", "range",
+         "roundrobin"]
 
 
 @cache

@@ -77,7 +77,7 @@ def decide(batches, strategies):
         clock.step("decode")
         answers = {CURRENT: batch.columns.previous}
         for strategy in strategies:
-            answers[strategy.label] = answer(batch, strategy).owner
+            answers[strategy.label] = answer(batch, strategy, batch.read(strategy.claims)).owner
             clock.step(strategy.label)
         outcomes = {name: outcome(batch.columns, owner) for name, owner in answers.items()}
         clock.step("measure")

@@ -42,8 +42,9 @@ class Tuning:
 # %% ../../../nbs/27_sticky_classes.ipynb #52f3877a
 def first_equal_row(values: np.ndarray, offsets: np.ndarray) -> np.ndarray:
     "For each row the first row with the same values."
-    seen, rows = {}, pairwise(offsets.tolist())
-    contents = (values[begin:end].tobytes() for begin, end in rows)
+    data, seen = values.tobytes(), {}
+    rows = pairwise((offsets * values.itemsize).tolist())
+    contents = (data[begin:end] for begin, end in rows)
     return np.array([seen.setdefault(one, row) for row, one in enumerate(contents)])
 
 # %% ../../../nbs/27_sticky_classes.ipynb #b9177629

@@ -757,6 +757,8 @@ d = { 'settings': {'branch': 'main', 'doc_baseurl': '', 'doc_host': '', 'git_url
                                                                                     'kafka_assign/fleet/codec.py'),
                                           'kafka_assign.fleet.codec._rank_of': ('fleet_codec.html#_rank_of', 'kafka_assign/fleet/codec.py'),
                                           'kafka_assign.fleet.codec._reason': ('fleet_codec.html#_reason', 'kafka_assign/fleet/codec.py'),
+                                          'kafka_assign.fleet.codec._warn_of_undecodable': ( 'fleet_codec.html#_warn_of_undecodable',
+                                                                                             'kafka_assign/fleet/codec.py'),
                                           'kafka_assign.fleet.codec._without_invalid': ( 'fleet_codec.html#_without_invalid',
                                                                                          'kafka_assign/fleet/codec.py'),
                                           'kafka_assign.fleet.codec.as_numpy': ('fleet_codec.html#as_numpy', 'kafka_assign/fleet/codec.py'),

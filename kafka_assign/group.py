@@ -20,7 +20,8 @@ from .inputs import (
     columns_from_arrays, kept_lag, kept_racks, places_of, stray_claims)
 from .members import (
     Dropped, Member, TopicPartition, checked_name, decoded_members, dropped_claims,
-    known_name, listed_members, members_from_columns, ordered_members, unrevived)
+    known_name, listed_members, members_from_columns, ordered_members,
+    without_newly_valid_claims)
 from .names import counted, quoted
 from .tables import Table
 from .ragged import row_of
@@ -243,7 +244,9 @@ class Group:
     def _changed(self, members, **more):
         "The group with these members, without claims that hold only by the change."
         after = self.replace(members=members, **more)
-        return after.replace(members=unrevived(self, after)) if self.dropped else after
+        if not self.dropped:
+            return after
+        return after.replace(members=without_newly_valid_claims(self, after))
 
     def __eq__(self, other) -> bool:
         if not isinstance(other, Group):

@@ -19,8 +19,8 @@ from .inputs import (
     ABOUT, checked_about, checked_counts, checked_ids, coded_claims, columns_by_name,
     columns_from_arrays, kept_lag, kept_racks, places_of, stray_claims)
 from .members import (
-    Dropped, Member, TopicPartition, checked_name, decoded_members, dropped_claims,
-    known_name, listed_members, members_from_columns, ordered_members,
+    Dropped, Member, TopicPartition, checked_mapping, checked_name, decoded_members,
+    dropped_claims, known_name, listed_members, members_from_columns, ordered_members,
     without_newly_valid_claims)
 from .names import counted, quoted
 from .tables import Table
@@ -231,7 +231,9 @@ class Group:
     def with_partitions(self, partitions: Mapping[str, int] | None = None, /,
                         **more: int) -> "Group":
         "The group with other numbers of partitions, by topic; a new topic is added."
-        topics = self.topic_counts | dict(partitions or {}) | more
+        given = {} if partitions is None else partitions
+        given = checked_mapping(given, "partitions", "topics to numbers")
+        topics = self.topic_counts | dict(given) | more
         return self._changed(self._listed, topics=topics)
 
     def _with_known_topics(self, member):
@@ -254,7 +256,8 @@ class Group:
         same = all(same_content(getattr(self, field.name), getattr(other, field.name))
                    for field in fields(Group))
         made = "details" in vars(self) | vars(other) or self._known != other._known
-        return same and (not made or self.details == other.details)
+        dropped = self._strays == other._strays and self._undecodable == other._undecodable
+        return same and dropped and (not made or self.details == other.details)
 
     def __getstate__(self):
         state = {field.name: getattr(self, field.name) for field in fields(Group)}

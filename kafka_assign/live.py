@@ -11,11 +11,10 @@ from dataclasses import replace
 
 from .build import GroupError
 from .group import Group
-from kafka_assign.members import (
-    Member, TopicPartition, checked_name, checked_number, known_name, listed_members,
-    ordered_members)
+from .members import (
+    Member, TopicPartition, checked_name, checked_number, known_name, listed_members)
 from .names import counted, first_of, quoted, shown
-from .rebalance import Consumer, Phase, Rebalance, lead
+from .rebalance import Consumer, Phase, Rebalance, check_newcomers, lead
 from .registry import StrategyError, resolve
 
 # %% ../nbs/48_live.ipynb #d7591db3
@@ -187,35 +186,16 @@ class LiveGroup:
     def _add(self, members):
         "Let members join; their ids."
         added = listed_members(members)
-        ordered_members(added)                      # none of them twice
-        for member in added:
-            if member.id in self._members:
-                raise GroupError(f"a member that joins must not be in the group "
-                                 f"already (got {quoted(member.id)})")
-            if member.user_data is not None:
-                raise GroupError(f"a member that joins must have no user data, which "
-                                 f"a live group makes itself (got {quoted(member.id)})")
-        self._replace_evicted(added)
+        check_newcomers(added, self._members)
         for member in added:
             claims = frozenset(TopicPartition(*pair) for pair in member.owned)
             self._members[member.id] = Consumer(
                 member.id, member.topics, member.instance_id, member.rack, claims,
                 member.generation)
-        return [member.id for member in added]
-
-    def _replace_evicted(self, added):
-        "Forget evicted members with an id or instance id of those that join."
-        holder = {one.instance_id: one.id for one in self._members.values()}
-        for member in added:
-            other = holder.setdefault(member.instance_id, member.id)
-            if member.instance_id is not None and other != member.id:
-                found = f"{quoted(member.id)} with that of {quoted(other)}"
-                raise GroupError(f"a member that joins must have an instance id of its "
-                                 f"own (got {found})")
-        ids = {member.id for member in added}
-        instances = {member.instance_id for member in added} - {None}
+        taken = {member.instance_id for member in added} - {None}
         self._evicted = {name: one for name, one in self._evicted.items()
-                         if name not in ids and one.instance_id not in instances}
+                         if name not in self._members and one.instance_id not in taken}
+        return [member.id for member in added]
 
     def _return(self, names, event):
         "Evicted members join with what they remember."
@@ -256,8 +236,7 @@ class LiveGroup:
         self._evict([name for name, one in self._members.items() if one.frozen])
         if self.leader not in self._members:
             self.leader = next(iter(self._members), None)
-        members = self._members.values()
-        consumers = sorted(members, key=lambda one: one.id != self.leader)
+        consumers = sorted(self._members.values(), key=lambda c: c.id != self.leader)
         during, assignments, shared, rejoin = [], [], set(), bool(consumers)
         self.generation += not consumers            # an empty group counts on, too
         while rejoin:

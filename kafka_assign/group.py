@@ -18,9 +18,10 @@ from .columns import Columns, read_only, same_content
 from .inputs import (
     ABOUT, checked_about, checked_counts, checked_ids, coded_claims, columns_by_name,
     columns_from_arrays, kept_lag, kept_racks, places_of, stray_claims)
-from .members import (
-    Dropped, Member, TopicPartition, checked_name, decoded_members, dropped_claims,
-    known_name, listed_members, members_from_columns, ordered_members, unrevived)
+from kafka_assign.members import (
+    Dropped, Member, TopicPartition, checked_mapping, checked_name, decoded_members,
+    dropped_claims, known_name, listed_members, members_from_columns, ordered_members,
+    without_newly_valid)
 from .names import counted, quoted
 from .tables import Table
 from .ragged import row_of
@@ -230,8 +231,8 @@ class Group:
     def with_partitions(self, partitions: Mapping[str, int] | None = None, /,
                         **more: int) -> "Group":
         "The group with other numbers of partitions, by topic; a new topic is added."
-        topics = self.topic_counts | dict(partitions or {}) | more
-        return self._changed(self._listed, topics=topics)
+        given = checked_mapping(partitions or {}, "partitions", "topics to numbers")
+        return self._changed(self._listed, topics=self.topic_counts | {**given, **more})
 
     def _with_known_topics(self, member):
         for topic in member.topics:
@@ -242,14 +243,14 @@ class Group:
 
     def _changed(self, members, **more):
         "The group with these members, without claims that hold only by the change."
-        after = self.replace(members=members, **more)
-        return after.replace(members=unrevived(self, after)) if self.dropped else after
+        return without_newly_valid(self, self.replace(members=members, **more))
 
     def __eq__(self, other) -> bool:
         if not isinstance(other, Group):
             return NotImplemented
-        same = all(same_content(getattr(self, field.name), getattr(other, field.name))
-                   for field in fields(Group))
+        names = *(field.name for field in fields(Group)), "_strays", "_undecodable"
+        same = all(same_content(getattr(self, name), getattr(other, name))
+                   for name in names)
         made = "details" in vars(self) | vars(other) or self._known != other._known
         return same and (not made or self.details == other.details)
 

@@ -12,9 +12,9 @@ from dataclasses import replace
 from .build import GroupError
 from .group import Group
 from .members import (
-    Member, TopicPartition, checked_number, known_name, listed_members, ordered_members)
+    Member, TopicPartition, checked_name, checked_number, known_name, listed_members)
 from .names import counted, first_of, quoted, shown
-from .rebalance import Consumer, Phase, Rebalance, lead
+from .rebalance import Consumer, Phase, Rebalance, check_newcomers, lead
 from .registry import StrategyError, resolve
 
 # %% ../nbs/48_live.ipynb #d7591db3
@@ -40,12 +40,17 @@ class LiveGroup:
                 f"a live group must run a strategy of its members (got {found})")
         self.topics = Group(topics, {}).topic_counts
         self.generation, self.leader = 0, None
-        self.history: list[Rebalance] = []
+        self._history: list[Rebalance] = []
         self._members: dict[str, Consumer] = {}     # in the order in which they joined
         self._evicted: dict[str, Consumer] = {}
         self._kept = self._state()
         self._add(members)
         self._rebalance("the group starts")
+
+    @property
+    def history(self) -> tuple[Rebalance, ...]:
+        "Its rebalances; in the first of them the group starts."
+        return tuple(self._history)
 
     @property
     def members(self) -> tuple[str, ...]:
@@ -130,6 +135,7 @@ class LiveGroup:
 
     def add_partitions(self, topic: str, count: int = 1) -> Rebalance:
         "A topic gets `count` more partitions; a topic that does not exist is created."
+        checked_name(topic, "a topic that gets partitions")
         checked_number(count, "the number of added partitions", least=0)
         topics = self.topics | {topic: self.topics.get(topic, 0) + count}
         self.topics = Group(topics, {}).topic_counts
@@ -180,20 +186,15 @@ class LiveGroup:
     def _add(self, members):
         "Let members join; their ids."
         added = listed_members(members)
-        ordered_members(added)                      # none of them twice
+        check_newcomers(added, self._members)
         for member in added:
-            if member.id in self._members:
-                raise GroupError(f"a member that joins must not be in the group "
-                                 f"already (got {quoted(member.id)})")
-            if member.user_data is not None:
-                raise GroupError(f"a member that joins must have no user data, which "
-                                 f"a live group makes itself (got {quoted(member.id)})")
-        for member in added:
-            self._evicted.pop(member.id, None)      # a new process of that name
             claims = frozenset(TopicPartition(*pair) for pair in member.owned)
             self._members[member.id] = Consumer(
                 member.id, member.topics, member.instance_id, member.rack, claims,
                 member.generation)
+        taken = {member.instance_id for member in added} - {None}
+        self._evicted = {name: one for name, one in self._evicted.items()
+                         if name not in self._members and one.instance_id not in taken}
         return [member.id for member in added]
 
     def _return(self, names, event):
@@ -235,8 +236,7 @@ class LiveGroup:
         self._evict([name for name, one in self._members.items() if one.frozen])
         if self.leader not in self._members:
             self.leader = next(iter(self._members), None)
-        members = self._members.values()
-        consumers = sorted(members, key=lambda one: one.id != self.leader)
+        consumers = sorted(self._members.values(), key=lambda c: c.id != self.leader)
         during, assignments, shared, rejoin = [], [], set(), bool(consumers)
         self.generation += not consumers            # an empty group counts on, too
         while rejoin:
@@ -257,7 +257,7 @@ class LiveGroup:
 
     def _record(self, event, during=(), assignments=(), shared=(), lost=frozenset()):
         "Add what happened to the history; `lost`: partitions whose state is gone."
-        before = self.history[-1].phases[-1].consuming if self.history else {}
+        before = self._history[-1].phases[-1].consuming if self._history else {}
         phases = Phase("before", before), *during, self._phase("after")
         stayed = phases[0].consumers.items() & phases[-1].consumers.items()
         subscribed = {topic for one in self._members.values() for topic in one.topics}
@@ -269,7 +269,7 @@ class LiveGroup:
             survived=tuple(sorted({one for one, _ in stayed} - lost)),
             shared=tuple(sorted(shared)),
             stopped=sum(len(wanted - phase.consumers.keys()) for phase in during))
-        self.history.append(rebalance)
+        self._history.append(rebalance)
         self._kept = self._state()
         return rebalance
 

@@ -5,7 +5,7 @@
 # %% auto #0
 __all__ = ['checked_name', 'is_number', 'as_mapping', 'checked_mapping', 'known_name', 'checked_claims', 'checked_number',
            'TopicPartition', 'Member', 'listed_members', 'ordered_names', 'ordered_members', 'owned_by_member',
-           'members_from_columns', 'unrevived', 'Claim', 'Dropped', 'dropped_claims', 'decoded_members']
+           'members_from_columns', 'without_newly_valid', 'Claim', 'Dropped', 'dropped_claims', 'decoded_members']
 
 # %% ../nbs/11_members.ipynb #70c812ee
 from collections import defaultdict
@@ -270,13 +270,15 @@ def _valid_owners(group):
     return {pair: name for name, pairs in zip(group.members, owned) for pair in pairs}
 
 
-def unrevived(before, after) -> list[Member]:
-    "The members of the group `after`, without named claims that hold only there."
-    revived = {} if before.has_user_data else dict(
-        _valid_owners(after).items() - _valid_owners(before).items())
+def without_newly_valid(before, after):
+    "The group `after`, without the named claims that are valid only there, not in `before`."
+    if before.has_user_data or not before.dropped:
+        return after
+    newly_valid = dict(_valid_owners(after).items() - _valid_owners(before).items())
     members = [after.details[at] for at in after.listed]
-    return [replace(member, owned=[pair for pair in member.owned if pair not in revived])
-            for member in members] if revived else members
+    return after.replace(members=[
+        replace(member, owned=[pair for pair in member.owned if pair not in newly_valid])
+        for member in members]) if newly_valid else after
 
 # %% ../nbs/11_members.ipynb #716decee
 class Claim(NamedTuple):

@@ -73,6 +73,9 @@ class Strategy:
         if self.claims not in (None, *CLAIM_RULES):
             raise StrategyError(f"claims of strategy {quoted(self.name)} must be None or one of "
                                 f"{', '.join(CLAIM_RULES)} (got {brief(self.claims)})")
+        if (self.protocol, self.claims) == ("cooperative", "stream-join"):
+            raise StrategyError(f"claims of strategy {quoted(self.name)} must name partitions, "
+                                "because its protocol is cooperative (got stream-join)")
 
     @property
     def about(self) -> str:

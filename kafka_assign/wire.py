@@ -90,6 +90,7 @@ class TopicPartitions(Sequence):
 
     def __init__(self, topics: Sequence[str], lengths: Sequence[int], numbers: np.ndarray):
         matching = len(topics) == len(lengths) and sum(lengths) == len(numbers)
+        matching = matching and min(lengths, default=0) >= 0
         if numbers.dtype not in INT32 or not matching:
             raise WireError(
                 f"partitions must be int32, as many as the lengths of their topics add up to "

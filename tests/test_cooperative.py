@@ -1,9 +1,14 @@
 """The cooperative assignor beside the answers of Kafka's own, round after round."""
+from dataclasses import replace
+
 import numpy as np
 import pytest
+from groups import groups
+from hypothesis import given
 from test_reference import answered, cases
 
 from kafka_assign import Group, Member, assign
+from kafka_assign.assignors.sticky.solve import sticky_assign
 from kafka_assign.document import group_from_document
 
 CASES, FRESH = cases("cooperative-sticky"), cases("cooperative-sticky-fresh")
@@ -75,3 +80,11 @@ def test_an_owner_that_does_not_say_since_when_is_waited_for(data):
         assert found.group.members[found.group.previous[0]] == "dated"
         alone = assign(Group({"t": 1, "u": 1}, [undated, Member("dated", ["t", "u"])]), "cooperative-sticky")
         assert alone["undated"] == [("t", 0)] and not alone.withheld.any()
+
+
+@given(groups())
+def test_the_target_is_the_answer_of_the_second_rebalance(group):
+    """Also where nothing is withheld, and the second rebalance is not computed."""
+    first = assign(group, "cooperative-sticky")
+    second = sticky_assign(replace(group.columns, previous=first.owner, consumer=None))
+    assert first.target.tolist() == second.tolist()

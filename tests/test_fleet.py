@@ -24,6 +24,7 @@ from kafka_assign.fleet.job import Run, compare_fleet
 from kafka_assign.fleet.kernel import compare_batch, compare_batches, importable_name, split_batch
 from kafka_assign.fleet.schemas import COMPARED_SCHEMA, GROUP_SCHEMA, NARROW_GROUP_SCHEMA, FleetError
 from kafka_assign.fleet.sources import open_inputs, rows_of_groups
+from kafka_assign.wire import Claims, encode_sticky
 
 STRATEGIES = ["range", "roundrobin", "fair", "lag"]
 RULES = ["sticky", "cooperative", "stream-join"]
@@ -442,8 +443,20 @@ def test_user_data_that_cannot_be_decoded_is_no_reject(caplog):
     assert [row["reject"] for row in done] == [None] * 3
     assert [(row["results"][0]["max_load"], row["results"][1]["moved"], row["results"][1]["placed"])
             for row in done] == [(2, 1, 0), (2, 0, 2), (2, 0, 2)]
+    assert [record.levelname for record in caplog.records] == ["WARNING"]
+
+
+def test_a_batch_logs_one_warning_for_all_user_data_that_cannot_be_decoded(caplog):
+    fine = encode_sticky(Claims([("t", 0)], 1))
+    fleet = [Group({"t": 2}, [Member(member, ["t"], user_data=data) for member, data in sent.items()], name=name)
+             for name, sent in {"fine": {"a": fine, "b": None}, "\x07": {"a": fine, "b\n": b"\0", "c": b"\0\1"},
+                                "last": {"a": b"?", "b": fine}}.items()]
+    compared(table_of(fleet), ["sticky"])
     [record] = caplog.records
-    assert record.getMessage().startswith("the user data of a member cannot be decoded: ")
+    words, _, reason = record.getMessage().partition(": ")
+    assert words == ("the user data of 3 members of 2 groups cannot be decoded; "
+                     r"the first is member b\n of group \x07")
+    assert reason.startswith("the previous assignment must lie within 1 bytes")
 
 
 def test_a_rack_that_utf8_cannot_encode_is_a_reject():

@@ -17,6 +17,17 @@ subscriptions = st.lists(st.sampled_from(TOPICS), unique=True, max_size=len(TOPI
 new_members = st.dictionaries(st.sampled_from(NAMES), subscriptions, max_size=len(NAMES))
 
 
+def named_members(event, among, **become):
+    """A rule: an event of one or two of the members `among`, which then are, or no longer are, frozen or evicted."""
+    def happen(self, data):
+        names = self.choose(data, among(self))
+        for state, holds in become.items():
+            (getattr(self, state).update if holds else getattr(self, state).difference_update)(names)
+        self.both(event, *names)
+    happen.__name__ = event
+    return precondition(among)(rule(data=st.data())(happen))
+
+
 class Life(RuleBasedStateMachine):
     """Two groups live through the same events; in `twin`, other members lead."""
 
@@ -51,40 +62,11 @@ class Life(RuleBasedStateMachine):
         if new:
             self.both("join", new)
 
-    @precondition(lambda self: self.answering())
-    @rule(data=st.data())
-    def leave(self, data):
-        self.both("leave", *self.choose(data, self.answering()))
-
-    @precondition(lambda self: len(self.live))
-    @rule(data=st.data())
-    def crash(self, data):
-        names = self.choose(data, self.live)
-        self.evicted |= set(names)
-        self.both("crash", *names)
-
-    @precondition(lambda self: self.evicted)
-    @rule(data=st.data())
-    def rejoin(self, data):
-        names = self.choose(data, self.evicted)
-        self.evicted -= set(names)
-        self.frozen -= set(names)
-        self.both("rejoin", *names)
-
-    @precondition(lambda self: self.answering())
-    @rule(data=st.data())
-    def freeze(self, data):
-        names = self.choose(data, self.answering())
-        self.frozen |= set(names)
-        self.both("freeze", *names)
-
-    @precondition(lambda self: self.frozen)
-    @rule(data=st.data())
-    def thaw(self, data):
-        names = self.choose(data, self.frozen)
-        self.frozen -= set(names)
-        self.evicted -= set(names)
-        self.both("thaw", *names)
+    leave = named_members("leave", answering)
+    crash = named_members("crash", lambda self: self.live, evicted=True)
+    rejoin = named_members("rejoin", lambda self: self.evicted, evicted=False, frozen=False)
+    freeze = named_members("freeze", answering, frozen=True)
+    thaw = named_members("thaw", lambda self: self.frozen, evicted=False, frozen=False)
 
     @precondition(lambda self: self.answering())
     @rule(data=st.data())
@@ -241,6 +223,46 @@ def test_members_are_named_once_in_an_event():
     with pytest.raises(GroupError, match="a member that joins must be named .got none"):
         live.join({})
     assert live.members == ("C0",) and len(live.history) == 2
+
+
+def test_the_history_cannot_be_changed():
+    live = LiveGroup("sticky", {"t": 2}, {"C0": ["t"]})
+    before = live.history
+    live.join("C1", ["t"])
+    assert isinstance(before, tuple) and live.history[:1] == before and len(live.history) == 2
+    with pytest.raises(AttributeError):
+        live.history = []
+
+
+def test_an_instance_id_belongs_to_one_member():
+    """Kafka fences a member as soon as another one joins with its instance id."""
+    def static(name, instance_id):
+        return Member(name, ["t"], instance_id=instance_id)
+    live = LiveGroup("cooperative-sticky", {"t": 4}, [static("A", "i"), static("B", "j"), Member("C", ["t"])])
+    live.freeze("B")
+    before = live.group, live.history, live["A"]
+    for joining, found in (([static("D", "i")], "'D' with that of 'A'"), ([static("D", "j")], "'D' with that of 'B'"),
+                           ([static("D", "k"), static("E", "k")], "'E' with that of 'D'")):
+        with pytest.raises(GroupError, match=f"must have an instance id of its own .got {found}"):
+            live.join(joining)
+    assert (live.group, live.history, live["A"]) == before
+    live.crash("A", "C")
+    live.join([static("D", "i"), Member("E", ["t"])])
+    with pytest.raises(GroupError, match="must have been evicted .got 'A'"):
+        live.rejoin("A")
+    with pytest.raises(GroupError, match="must be frozen .got 'A'"):
+        live.thaw("A")
+    live.rejoin("C")
+    assert live.members == ("D", "E", "C")
+    live.thaw("B")
+    assert live.members == ("D", "E", "C", "B")
+
+
+def test_a_topic_that_gets_partitions_is_named():
+    live = LiveGroup("sticky", {"t": 2}, {"C0": ["t"]})
+    with pytest.raises(GroupError, match=r"a topic that gets partitions must be text .got \['x'\]"):
+        live.add_partitions(["x"])
+    assert live.topics == {"t": 2} and len(live.history) == 1
 
 
 def test_a_rebalance_of_many_members_shows_the_first_of_them():

@@ -359,10 +359,25 @@ def test_claims_given_by_member_replace_those_in_user_data():
     assert group.replace(owned={"b": [("t", 1)]}).decode_claims("sticky").previous.tolist() == [0, 1]
 
 
+def test_groups_that_drop_different_claims_differ():
+    """Groups in which the same claims hold, but `dropped` shows others."""
+    def each_kind():
+        users = [Member("a", ["t"], user_data=data) for data in (b"", b"?")]
+        yield [Group({"t": 1}, {"a": ["t"]}, owned=owned)
+               for owned in ({}, {"b": [("t", 0)]}, {"c": [("t", 0)]}, {"a": [("t", 1)]}, {"a": [("t", 2)]})]
+        yield [Group.from_arrays(["t", "u"], [1, 1], ["a", "b"], [[1, 1], [0, 1]], previous)
+               for previous in ([-1, 1], [1, 1])]
+        yield [Group({"t": 1}, [user]).decode_claims("sticky") for user in users]
+    for ones, twins in zip(each_kind(), each_kind(), strict=True):
+        for i, one in enumerate(ones):
+            for j, other in enumerate(twins):
+                assert (one == other, one.dropped == other.dropped) == (i == j, i == j)
+
+
 def test_claims_of_nobody_stay_until_the_members_change():
     stray = GROUP.replace(owned={"c": {"views": [0]}, "B": {"views": [0]}})
     assert list(reasons(stray)) == [("B", "views-0"), ("c", "views-0")]
-    assert stray == GROUP and stray.previous.tolist() == GROUP.previous.tolist()
+    assert stray != GROUP and stray.previous.tolist() == GROUP.previous.tolist()
     for again in (stray.replace(time="x"), stray.replace(lag={"clicks": [1, 2]}), pickle.loads(pickle.dumps(stray))):
         assert again.dropped == stray.dropped
     joined = stray.join("c", ["views"])

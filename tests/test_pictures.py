@@ -86,7 +86,7 @@ def test_no_figure_is_left_in_pyplot():
 def test_ground_is_the_same_on_light_and_dark_pages():
     seen = pixels(plot(*example()))
     assert (seen[0, 0, 3], seen[0, -1, 3]) == (0, 0)             # around the round corners nothing
-    assert (seen[20:-20, 20:-20, 3] >= 250).all()                # on the card nothing shines through
+    assert (seen[20:-20, 20:-20, 3] >= 250).all()                # nothing shines through the background
 
 
 def test_marks_are_seen_without_color():
@@ -185,10 +185,10 @@ def test_withheld_is_added_to_the_mark():
 def test_each_withheld_cell_is_hatched_in_the_row_of_its_target():
     one = joined()
     drawing = Drawing(Scene([one], ["x"]))
-    *cells, sign = sorted(hatched(drawing.picture), key=lambda box: box[1])       # the lowest is in the legend
+    *cells, marker = sorted(hatched(drawing.picture), key=lambda box: box[1])       # the lowest is in the legend
     top, row = drawing.layout.corner(0)[1], drawing.layout.row
     assert [int((y - top) // row) for _, y, _, _ in cells] == [0] * 3       # "new" comes before "old"
-    assert len({x for x, *_ in cells}) == 3 and sign[1] > top + 2 * row
+    assert len({x for x, *_ in cells}) == 3 and marker[1] > top + 2 * row
     assert hatched(plot(at_once(one))) == []
 
 

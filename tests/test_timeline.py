@@ -103,5 +103,5 @@ def test_words():
 
 def test_both_kinds_at_once_are_refused():
     group = Group({"t": 1}, {"C0": ["t"]})
-    with pytest.raises(ValueError, match="assignments or rebalances .got both"):
-        plot(assign(group, "range"), joined("sticky", t=1).history[1])
+    with pytest.raises(ValueError, match="not both .got 2 rebalances and 1 assignment"):
+        plot(assign(group, "range"), joined("sticky", t=1).history)

@@ -76,7 +76,7 @@ FIXED = {
         "NARROW",
         "BROAD",
     },
-    "pictures.timeline": {"PANEL_HEAD", "LINE", "BAR_HEIGHT", "SIGN"},
+    "pictures.timeline": {"PANEL_HEAD", "LINE", "BAR_HEIGHT", "MARKER"},
     "pictures.words": {"MOST_NAMED", "MOST_MEMBERS"},
     "snapshot.formats": {"LEAST_TOO_HIGH"},
     "snapshot.parse": {"HASH_FACTOR"},

@@ -192,7 +192,8 @@ def test_nothing_else_is_equal_to_no_partitions():
 
 @pytest.mark.parametrize("columns", [
     (["a"], [1], np.array([2**31])), (["a"], [1], np.array([1.7])), (["a"], [5], np.ones(1, np.int32)),
-    (["a", "b"], [1], np.ones(1, np.int32)), ([3], [1], np.ones(1, np.int32))])
+    (["a", "b"], [1], np.ones(1, np.int32)), ([3], [1], np.ones(1, np.int32)),
+    (["a", "b"], [2, -1], np.ones(1, np.int32)), (["a", "b"], np.array([-1, 2]), np.ones(1, np.int32))])
 def test_columns_that_cannot_be_are_refused(columns):
     with pytest.raises(WireError, match="partitions must be int32|a topic must be text"):
         TopicPartitions(*columns)

@@ -26,7 +26,7 @@ def withhold(columns: Columns, target: np.ndarray) -> np.ndarray:
 
 # %% ../../nbs/33_cooperative.ipynb #49ba498f
 def prove_target(columns: Columns, target: np.ndarray) -> Certificate:
-    "The certificate of `sticky`; raises `CertificateError` in such a case."
+    "The certificate of `sticky`; raises `CertificateError` where it does not apply."
     given_up = (columns.consumer == UNDATED) & (columns.previous >= 0)
     if given_up.any():
         raise CertificateError(
@@ -40,5 +40,8 @@ def prove_target(columns: Columns, target: np.ndarray) -> Certificate:
           prove=prove_target, usual=False)
 def cooperative_sticky_assign(columns: Columns) -> tuple[np.ndarray, np.ndarray]:
     "`sticky` in two rebalances; the first withholds what moves (KIP-429)."
-    owner = withhold(columns, sticky_assign(columns))
+    target = sticky_assign(columns)
+    owner = withhold(columns, target)
+    if np.array_equal(owner, target):        # and the second rebalance would keep it
+        return target, target
     return owner, sticky_assign(replace(columns, previous=owner, consumer=None))

@@ -23,7 +23,7 @@ from ..document import MEMBER_TEXT, group_from_document, group_to_document
 from .schemas import COMPARED_SCHEMA, FIGURE_FIELDS, OWNER_FIELDS, RESULT_FIELDS
 from ..group import Group
 from ..inputs import ABOUT, TYPES, column_by_topic
-from ..names import java_order, shown
+from ..names import counted, java_order, shown
 from ..ownership import claims_of
 from ..ragged import row_lengths, row_of, row_offsets, row_ranges
 from ..wire import Claims, Subscription, TopicPartitions, WireError
@@ -335,15 +335,29 @@ _NOTHING = TopicPartitions([], [], np.zeros(0, np.int32))
 
 
 def _decoded_claims(topics, user_data, owned, generation, rule):
-    "The claims of a member, given the fields of its row; its partitions are None if `owned` counts."
+    """The claims of a member, given the fields of its row, and why they cannot be decoded, or None.
+
+    The partitions of the claims are None if `owned` counts.
+    """
     pairs = [(claim["topic"], number) for claim in owned or [] if claim
              for number in claim["partitions"] or []]
+    error = None
     try:
         claims = claims_of(Subscription(topics or [], user_data, pairs, generation), rule)
-    except WireError as error:
-        _log.warning("the user data of a member cannot be decoded: %s", error)
-        claims = Claims()
-    return claims._replace(owned=None if claims.owned is pairs else claims.owned or _NOTHING)
+    except WireError as found:
+        claims, error = Claims(), found
+    owned = None if claims.owned is pairs else claims.owned or _NOTHING
+    return claims._replace(owned=owned), error
+
+
+def _warn_of_undecodable(rows, members, errors):
+    "Log one warning for all members whose user data cannot be decoded: `errors` by their place."
+    groups, first = members.row[list(errors)], min(errors)
+    whose = f"{counted(len(errors), 'member')} of {counted(len(set(groups.tolist())), 'group')}"
+    member = shown(members.field("id")[first].as_py())
+    group = shown(rows["group"][int(members.row[first])].as_py())
+    _log.warning("the user data of %s cannot be decoded; the first is member %s of group %s: %s",
+                 whose, member, group, errors[first])
 
 
 def _claim_lists(owned, kind):
@@ -364,8 +378,11 @@ def decode_user_data(rows: pa.RecordBatch, rule: str) -> pa.RecordBatch:
     owned, generation = members.field("owned"), as_numpy(members.field("generation")).copy()
     columns = [members.field(name).take(pa.array(sent)).to_pylist()
                for name in ("topics", "user_data", "owned")]
-    claims = [_decoded_claims(*values, rule)
-              for values in zip(*columns, generation[sent].tolist())]
+    found = [_decoded_claims(*values, rule)
+             for values in zip(*columns, generation[sent].tolist())]
+    claims = [one for one, _ in found]
+    if errors := {at: error for at, (_, error) in zip(sent.tolist(), found) if error}:
+        _warn_of_undecodable(rows, members, errors)
     generation[sent] = [one.generation for one in claims]
     decoded, place = [one.owned is not None for one in claims], np.arange(len(owned))
     place[sent[decoded]] = len(owned) + np.arange(sum(decoded))

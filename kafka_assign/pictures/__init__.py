@@ -12,7 +12,7 @@ from operator import itemgetter
 
 from ..assignment import Assignment
 from ..comparison import Comparison
-from ..names import brief
+from ..names import brief, counted
 from .draw import Drawing, Picture
 from .layout import Scene
 from .timeline import Timeline, draw_timelines, rebalance_words
@@ -31,10 +31,13 @@ def plot(*what: Assignment | Comparison | Rebalance | Iterable) -> Picture:
     if not pairs:
         raise ValueError("plot must be given an assignment or a rebalance (got none)")
     titles, drawn = zip(*pairs)
-    kinds = set(map(type, drawn))
-    if len(kinds) > 1:
-        raise ValueError("plot must be given assignments or rebalances (got both)")
-    if kinds == {Rebalance}:
+    rebalances = sum(isinstance(one, Rebalance) for one in drawn)
+    if 0 < rebalances < len(drawn):
+        found = (f"{counted(rebalances, 'rebalance')} and "
+                 f"{counted(len(drawn) - rebalances, 'assignment')}")
+        raise ValueError(
+            f"plot must be given assignments or rebalances, not both (got {found})")
+    if rebalances:
         runs = groupby(pairs, key=itemgetter(0))
         timelines = [Timeline([one for _, one in run], title) for title, run in runs]
         picture = draw_timelines(timelines)

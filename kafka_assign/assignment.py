@@ -69,10 +69,10 @@ def checked_target(columns: Columns, owner: np.ndarray,
             f"and {target[wrong][0]} in target, at position {np.argmax(wrong)})")
     return target
 
-# %% ../nbs/14_assignment.ipynb #b67aca12
+# %% ../nbs/14_assignment.ipynb #2057f340
 NAMED_AT_ONCE = 1 << 14      # partitions; what `to_dict` makes of them fits in a cache
 
-# %% ../nbs/14_assignment.ipynb #2057f340
+
 @dataclass(frozen=True, eq=False, init=False, repr=False)
 class Assignment(Mapping):
     """Who owns which partition of a group: a mapping from member id to partitions.

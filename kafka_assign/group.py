@@ -26,7 +26,7 @@ from .names import counted, quoted
 from .tables import Table
 from .ragged import row_of
 
-# %% ../nbs/13_group.ipynb #f80a176e
+# %% ../nbs/13_group.ipynb #f02e056c
 SHOWN_MEMBERS = 10              # a notebook shows as many members of a group
 
 
@@ -34,7 +34,7 @@ def _column(name, doc):
     "A property of `Group` that is one of its columns."
     return property(lambda group: getattr(group.columns, name), doc=doc)
 
-# %% ../nbs/13_group.ipynb #f02e056c
+
 @dataclass(frozen=True, eq=False, init=False, repr=False)
 class Group:
     """A consumer group: topics, members, their claims, lag. Raises `GroupError`.

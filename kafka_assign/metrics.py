@@ -187,7 +187,7 @@ def move_masks(columns: Columns, owner: np.ndarray) -> dict[str, np.ndarray]:
     had, has, same = columns.previous >= 0, owner >= 0, owner == columns.previous
     return {"kept": same & has, "moved": had & has & ~same, "placed": has & ~had}
 
-# %% ../nbs/04_metrics.ipynb #1de35e3d
+# %% ../nbs/04_metrics.ipynb #09fc8f16
 def _lag_figures(columns, owner):
     groups, members = columns.group_offsets, columns.member_offsets
     lag = np.full(columns.size, -1) if columns.lag is None else columns.lag
@@ -198,7 +198,7 @@ def _lag_figures(columns, owner):
                "lag_unknown": row_sums(lag < 0, groups)}
     return {name: np.where(known > 0, figure, -1) for name, figure in figures.items()}
 
-# %% ../nbs/04_metrics.ipynb #09fc8f16
+
 OF_MOVES = ("kept", "moved", "placed")          # figures that need previous owners
 OF_PARTITIONS = ("partitions", "assigned", "unassigned", "withheld")
 OF_MEMBERS = (                                  # figures that need members

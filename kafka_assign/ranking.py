@@ -81,7 +81,7 @@ class Answer(NamedTuple):
         answered[list(self.failures)] = False
         return answered
 
-# %% ../nbs/56_ranking.ipynb #255a4e2f
+# %% ../nbs/56_ranking.ipynb #50fbac98
 def _why(strategy, error):
     "Why a strategy has no answer for a group, in one line."
     what, words = f"strategy {quoted(strategy.label)}", shown(error)
@@ -90,7 +90,7 @@ def _why(strategy, error):
         return f"{what} must not raise (got {brief(error)}{place})"
     return words if quoted(strategy.label) in words else f"{what}: {words}"
 
-# %% ../nbs/56_ranking.ipynb #50fbac98
+
 def _answer_one_by_one(batch, strategy, retried=False):
     "The answer of a strategy that is asked for each group alone."
     columns, failures = np.full((2, batch.columns.size), -1, np.int32), {}

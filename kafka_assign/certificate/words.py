@@ -158,7 +158,7 @@ def shortage_words(group: Group, short: Shortage, price: np.ndarray) -> str:
     many = f"{many} that lay with {dearer}, open to {takers}{still}"
     return f"{many}: {room}, so {stay} can stay"
 
-# %% ../../nbs/18_certificate_words.ipynb #128e1d1d
+# %% ../../nbs/18_certificate_words.ipynb #fbbd50e5
 BALANCE = (
     "Balance: every member has a level, and carries that many partitions or one less. "
     "Every partition is with a member of the lowest level among the subscribers of its "
@@ -172,7 +172,7 @@ SHOWN_LINES = 12
 TEXT_WIDTH = 88             # columns of plain text
 LEVEL = ("level", "members", "carry", "partitions", "topics")
 
-# %% ../../nbs/18_certificate_words.ipynb #fbbd50e5
+
 class Proof(NamedTuple):
     "Why an assignment is optimal, in words; made by `proof_of`."
     assignment: Assignment

@@ -1024,6 +1024,7 @@ d = { 'settings': {'branch': 'main', 'doc_baseurl': '', 'doc_host': '', 'git_url
                                     'kafka_assign.group.Group.leave': ('group.html#group.leave', 'kafka_assign/group.py'),
                                     'kafka_assign.group.Group.position': ('group.html#group.position', 'kafka_assign/group.py'),
                                     'kafka_assign.group.Group.replace': ('group.html#group.replace', 'kafka_assign/group.py'),
+                                    'kafka_assign.group.Group.sent': ('group.html#group.sent', 'kafka_assign/group.py'),
                                     'kafka_assign.group.Group.subscribe': ('group.html#group.subscribe', 'kafka_assign/group.py'),
                                     'kafka_assign.group.Group.subscribed': ('group.html#group.subscribed', 'kafka_assign/group.py'),
                                     'kafka_assign.group.Group.subscribers': ('group.html#group.subscribers', 'kafka_assign/group.py'),

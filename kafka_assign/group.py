@@ -84,7 +84,7 @@ class Group:
 
     def _store(self, columns, topics, members, offsets=None, *, known={}, details=None,
                partition_racks=None, topic_ids=None, strays=(), undecodable=(),
-               claimed=None, **about):
+               claimed=None, sent=None, **about):
         "Set all fields; the way around `__setattr__`, which raises."
         vars(self).update(
             checked_about(about), columns=columns, offsets=read_only(offsets),
@@ -95,7 +95,7 @@ class Group:
                 for topic, rows in (partition_racks or {}).items()}),
             _known={name: tuple(values) for name, values in known.items()},
             _claimed=columns.previous if claimed is None else read_only(claimed),
-            _strays=strays, _undecodable=undecodable, _decoded={})
+            _strays=strays, _undecodable=undecodable, _decoded={}, _sent=sent)
         if details is not None:                     # else they are made when asked for
             vars(self)["details"] = details
         return self
@@ -126,8 +126,7 @@ class Group:
     previous = _column("previous", "The valid previous owners in `members`; -1 = none.")
     lag = _column("lag", "Lag in records, -1 = unknown; None = none is known.")
     listed = _column("listed", "The members in the order listed, as indices.")
-    counted = _column(
-        "counted", "Partitions of each member if owners are unknown; else None.")
+    counted = _column("counted", "Partitions per member, or None if owners are known.")
 
     @cached_property
     def subscribed(self) -> np.ndarray:
@@ -207,9 +206,8 @@ class Group:
 
     def leave(self, *member_ids: str) -> "Group":
         "The group without these members; what they owned has no owner."
-        for name in member_ids:
-            known_name(
-                name, self.members, "a member that leaves", "belong to the group")
+        for one in member_ids:
+            known_name(one, self.members, "a member that leaves", "belong to the group")
         return self._changed([one for one in self._listed if one.id not in member_ids])
 
     def join(self, member_id: str, topics: Iterable[str]) -> "Group":
@@ -239,6 +237,8 @@ class Group:
             known_name(topic, self.index, "a topic", "be known to the group")
         return member
 
+    sent = property(lambda group: group._sent or group.details,
+                    doc="The members as they joined: `details` before `decode_claims`.")
     _listed = property(lambda group: [group.details[i] for i in group.listed])
 
     def _changed(self, members, **more):
@@ -259,7 +259,7 @@ class Group:
         plain = {name: dict(state[name]) for name in ("partition_racks", "topic_ids")}
         made = {"details": self.details} if "details" in vars(self) else {}
         claims = {"strays": self._strays, "claimed": self._claimed,
-                  "undecodable": self._undecodable}
+                  "undecodable": self._undecodable, "sent": self._sent}
         return state | plain | made | claims | {"known": self._known}
 
     def __setstate__(self, state):
@@ -298,5 +298,6 @@ def _decoded(group, rule):
     generation = np.array([member.generation for member in members], np.int64)
     columns = with_claims(group.columns, coded_claims(members, group.index), generation)
     state = group.__getstate__() | {"columns": columns, "known": {}, "claimed": None}
-    state |= {"details": tuple(members), "undecodable": tuple(undecodable)}
+    state |= {"details": tuple(members), "undecodable": tuple(undecodable),
+              "sent": group.sent}
     return Group.__new__(Group)._store(**state)

@@ -177,7 +177,7 @@ def judge(batch: GroupBatch, strategies: Sequence[Strategy],
     answers, results = {}, {}
     for one in strategies:
         given = answers[one.label] = answer(batch, one, read[one.claims])
-        withheld = given.owner != given.target
+        withheld = (given.owner < 0) & (given.target >= 0)
         measured = outcome(read[one.claims], given.target, join, withheld)
         results[one.label] = measured._replace(
             answered=given.answered(columns.groups))

@@ -4,8 +4,8 @@
 
 # %% auto #0
 __all__ = ['SHIPPED_CLASSES', 'ENTRY_POINTS', 'BROKER_PACKAGE', 'OF_JAVA', 'OF_THE_BROKER', 'NOT_COMPUTED', 'BUILT_IN',
-           'StrategyError', 'Strategy', 'strategy', 'strategies', 'usual_strategies', 'parse_options', 'resolve',
-           'resolve_all', 'running_strategy', 'checked_group', 'assign', 'assign_many']
+           'StrategyError', 'ForecastError', 'Strategy', 'strategy', 'strategies', 'usual_strategies', 'parse_options',
+           'resolve', 'resolve_all', 'running_strategy', 'checked_group', 'assign', 'assign_many']
 
 # %% ../nbs/20_registry.ipynb #780d05aa
 import inspect
@@ -32,11 +32,27 @@ from .names import (
 from .ownership import CLAIM_RULES
 
 # %% ../nbs/20_registry.ipynb #99bef66e
-SHIPPED_CLASSES = ("RangeAssignor", "RoundRobinAssignor")        # of those computed here
+SHIPPED_CLASSES = ("RangeAssignor", "RoundRobinAssignor", "StickyAssignor",
+                   "CooperativeStickyAssignor")
 
 
 class StrategyError(ValueError):
     "A strategy that cannot be found or used, an option that it does not have, or one that raised."
+
+# %% ../nbs/20_registry.ipynb #50eac389
+class ForecastError(StrategyError):
+    """Another program would not answer for a group, or not with an assignment that can exist.
+
+    `kind` is the name of the exception that it raises, `endless` if it never returns, or what is
+    wrong with its answer; `reason` says more.
+    """
+
+    def __init__(self, kind: str, reason: str = ""):
+        super().__init__(kind, reason)
+        self.kind, self.reason = kind, reason
+
+    def __str__(self) -> str:
+        return f"{self.kind}: {self.reason}" if self.reason else self.kind
 
 # %% ../nbs/20_registry.ipynb #323ab2fb
 def _must_be(parameter, value):
@@ -86,6 +102,11 @@ class Strategy:
     def ships_with_kafka(self) -> bool:
         "Whether it is one of the assignors in Kafka's consumer client."
         return self.kafka in SHIPPED_CLASSES
+
+    @property
+    def protocol_name(self) -> str:
+        "The name by which a group reports this assignor of Kafka; empty if it is not Kafka's."
+        return self.name.removeprefix("kafka-") if self.ships_with_kafka else ""
 
     @property
     def label(self) -> str:
@@ -227,13 +248,12 @@ def _find_by_class(name):
     return next(iter(known), None)
 
 # %% ../nbs/20_registry.ipynb #b4b5641a
-OF_JAVA = ("is the heuristic of Kafka's Java client, which is not computed here; the strategies "
-           "'sticky' and 'cooperative-sticky' of this package are not its StickyAssignor and "
-           "CooperativeStickyAssignor: they compute the exact optimum")
+OF_JAVA = ("is the heuristic of Kafka's Java client, which 'kafka-sticky' and "
+           "'kafka-cooperative-sticky' forecast; the strategies 'sticky' and 'cooperative-sticky' "
+           "of this package are not its StickyAssignor and CooperativeStickyAssignor: they compute "
+           "the exact optimum")
 OF_THE_BROKER = "is an assignor of the broker (KIP-848), which is not computed here"
-NOT_COMPUTED = {
-    "StickyAssignor": OF_JAVA, "CooperativeStickyAssignor": OF_JAVA,
-    "uniform": OF_THE_BROKER, "UniformAssignor": OF_THE_BROKER}
+NOT_COMPUTED = {"uniform": OF_THE_BROKER, "UniformAssignor": OF_THE_BROKER}
 
 # %% ../nbs/20_registry.ipynb #ab4aeffa
 BUILT_IN = {
@@ -245,7 +265,10 @@ BUILT_IN = {
     "sticky-yet-fair": "kafka_assign.assignors.sticky.solve:sticky_yet_fair_assign",
     "cooperative-sticky": "kafka_assign.assignors.cooperative:cooperative_sticky_assign",
     "fairness-only": "kafka_assign.assignors.sticky.solve:fairness_only_assign",
-    "kip54": "kafka_assign.assignors.kip54:kip54_assign"}
+    "kip54": "kafka_assign.assignors.kip54:kip54_assign",
+    "kafka-sticky": "kafka_assign.assignors.kafka_sticky.forecast:kafka_sticky_assign",
+    "kafka-cooperative-sticky":
+        "kafka_assign.assignors.kafka_sticky.forecast:kafka_cooperative_sticky_assign"}
 _registered: dict[str, Strategy] = {}
 
 

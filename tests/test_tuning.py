@@ -41,6 +41,8 @@ TUNING = {  # module.name, or module.class.name -> the least and the greatest va
 }
 # Numbers that are part of a result: limits of what is possible, versions, exit codes, how much of a list is shown.
 FIXED = {
+    "assignors.kafka_sticky.differing": {"MOST_PASSES"},
+    "assignors.kafka_sticky.forecast": {"MOST_FAULTS_SHOWN", "MOST_REBALANCES"},
     "attention": {"LEAST_HOT_LAG"},
     "build": {"MOST_PARTITIONS"},
     "certificate": {"LARGEST"},
@@ -52,6 +54,7 @@ FIXED = {
     "cli.output": {"READABLE", "SHOWN_NEEDS", "LEAST_NAME", "LEAST_TEXT", "GROUPS_WITHOUT_LIST"},
     "fleet.session": {"OLDEST_JAVA"},
     "group": {"SHOWN_MEMBERS"},
+    "hash_order": {"LAST_32_BITS", "FIRST_CAPACITY", "LOAD_FACTOR", "KEYS_OF_A_LIST", "LEAST_TREE_CAPACITY"},
     "live": {"MOST_ROUNDS", "MOST_NAMED"},
     "moves": {"SHOWN_CLAIMANTS", "SHOWN_MOVES"},
     "ownership": {"SEVERAL", "UNDATED", "MOST_CLAIMED"},

@@ -249,8 +249,7 @@ class Group:
         if not isinstance(other, Group):
             return NotImplemented
         names = *(field.name for field in fields(Group)), "_strays", "_undecodable"
-        same = all(same_content(getattr(self, name), getattr(other, name))
-                   for name in names)
+        same = all(same_content(getattr(self, n), getattr(other, n)) for n in names)
         made = "details" in vars(self) | vars(other) or self._known != other._known
         return same and (not made or self.details == other.details)
 

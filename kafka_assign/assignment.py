@@ -60,13 +60,13 @@ def owner_and_target(answer) -> tuple:
 # %% ../nbs/14_assignment.ipynb #390e0037
 def checked_target(columns: Columns, owner: np.ndarray,
                    target: Sequence[int]) -> np.ndarray:
-    "`target` as int32; each entry of `owner` must be the same as in it, or -1."
+    "`target` as int32; a partition that has an owner must have one in it, too."
     target = checked_owners(columns, target)
-    wrong = (owner >= 0) & (owner != target)
+    wrong = (owner >= 0) & (target < 0)
     if wrong.any():
         raise AssignmentError(
-            f"owner must be -1 or the same as target (got member {owner[wrong][0]}, "
-            f"and {target[wrong][0]} in target, at position {np.argmax(wrong)})")
+            f"target must have an owner where owner has one (got -1, and member "
+            f"{owner[wrong][0]} in owner, at position {np.argmax(wrong)})")
     return target
 
 # %% ../nbs/14_assignment.ipynb #b67aca12
@@ -216,7 +216,7 @@ class Assignment(Mapping):
     @property
     def withheld(self) -> np.ndarray:
         "Mask over partitions: handed out only after another member has revoked it."
-        return self.owner != self.target
+        return (self.owner < 0) & (self.target >= 0)
 
     @cached_property
     def loads(self) -> np.ndarray:

@@ -83,7 +83,7 @@ class Group:
 
     def _store(self, columns, topics, members, offsets=None, *, known={}, details=None,
                partition_racks=None, topic_ids=None, strays=(), undecodable=(),
-               claimed=None, **about):
+               claimed=None, sent=None, **about):
         "Set all fields; the way around `__setattr__`, which raises."
         vars(self).update(
             checked_about(about), columns=columns, offsets=read_only(offsets),
@@ -94,7 +94,7 @@ class Group:
                 for topic, rows in (partition_racks or {}).items()}),
             _known={name: tuple(values) for name, values in known.items()},
             _claimed=columns.previous if claimed is None else read_only(claimed),
-            _strays=strays, _undecodable=undecodable, _decoded={})
+            _strays=strays, _undecodable=undecodable, _decoded={}, _sent=sent)
         if details is not None:                     # else they are made when asked for
             vars(self)["details"] = details
         return self
@@ -140,6 +140,11 @@ class Group:
         "The members with all that is known of them, by id."
         return members_from_columns(
             self.columns, self.topics, self.members, self._claimed, self._known)
+
+    @property
+    def sent(self) -> tuple[Member, ...]:
+        "The members as they joined, by id: `details` before `decode_claims`."
+        return self.details if self._sent is None else self._sent
 
     @cached_property
     def dropped(self) -> tuple[Dropped, ...]:
@@ -258,7 +263,7 @@ class Group:
         plain = {name: dict(state[name]) for name in ("partition_racks", "topic_ids")}
         made = {"details": self.details} if "details" in vars(self) else {}
         claims = {"strays": self._strays, "claimed": self._claimed,
-                  "undecodable": self._undecodable}
+                  "undecodable": self._undecodable, "sent": self._sent}
         return state | plain | made | claims | {"known": self._known}
 
     def __setstate__(self, state):
@@ -297,5 +302,6 @@ def _decoded(group, rule):
     generation = np.array([member.generation for member in members], np.int64)
     columns = with_claims(group.columns, coded_claims(members, group.index), generation)
     state = group.__getstate__() | {"columns": columns, "known": {}, "claimed": None}
-    state |= {"details": tuple(members), "undecodable": tuple(undecodable)}
+    state |= {"details": tuple(members), "undecodable": tuple(undecodable),
+              "sent": group.sent}
     return Group.__new__(Group)._store(**state)

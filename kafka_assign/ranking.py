@@ -220,7 +220,7 @@ def judge(batch: GroupBatch, strategies: Sequence[Strategy],
         places = [at for at, runs in enumerate(running) if runs == label]
         places = places if label in others else None
         given = answers[label] = answer(batch, one, read[one.claims], places)
-        withheld = given.owner != given.target
+        withheld = (given.owner < 0) & (given.target >= 0)
         measured = outcome(read[one.claims], given.target, join, withheld)
         results[label] = measured._replace(
             answered=given.answered(columns.groups))

@@ -4,8 +4,8 @@
 
 # %% auto #0
 __all__ = ['SHIPPED_CLASSES', 'ENTRY_POINTS', 'BROKER_PACKAGE', 'OF_JAVA', 'OF_THE_BROKER', 'NOT_COMPUTED', 'BUILT_IN',
-           'StrategyError', 'Strategy', 'strategy', 'strategies', 'usual_strategies', 'parse_options', 'resolve',
-           'resolve_all', 'running_strategy', 'checked_group', 'assign', 'assign_many']
+           'StrategyError', 'ForecastError', 'Strategy', 'strategy', 'strategies', 'usual_strategies', 'parse_options',
+           'resolve', 'resolve_all', 'running_strategy', 'checked_group', 'assign', 'assign_many']
 
 # %% ../nbs/20_registry.ipynb #780d05aa
 import inspect
@@ -37,6 +37,21 @@ SHIPPED_CLASSES = ("RangeAssignor", "RoundRobinAssignor")        # of those comp
 
 class StrategyError(ValueError):
     "A strategy that cannot be found or used, an option that it does not have, or one that raised."
+
+# %% ../nbs/20_registry.ipynb #50eac389
+class ForecastError(StrategyError):
+    """Another program would not answer for a group, or not with an assignment that can exist.
+
+    `kind` is the name of the exception that it raises, `endless` if it never returns, or what is
+    wrong with its answer; `reason` says more.
+    """
+
+    def __init__(self, kind: str, reason: str = ""):
+        super().__init__(kind, reason)
+        self.kind, self.reason = kind, reason
+
+    def __str__(self) -> str:
+        return f"{self.kind}: {self.reason}" if self.reason else self.kind
 
 # %% ../nbs/20_registry.ipynb #323ab2fb
 def _must_be(parameter, value):

@@ -416,6 +416,7 @@ d = { 'settings': {'branch': 'main', 'doc_baseurl': '', 'doc_host': '', 'git_url
                                         'kafka_assign.attention.current_outcome': ( 'attention.html#current_outcome',
                                                                                     'kafka_assign/attention.py'),
                                         'kafka_assign.attention.cut_short': ('attention.html#cut_short', 'kafka_assign/attention.py'),
+                                        'kafka_assign.attention.failing': ('attention.html#failing', 'kafka_assign/attention.py'),
                                         'kafka_assign.attention.incurable': ('attention.html#incurable', 'kafka_assign/attention.py'),
                                         'kafka_assign.attention.interrupted': ('attention.html#interrupted', 'kafka_assign/attention.py'),
                                         'kafka_assign.attention.needs': ('attention.html#needs', 'kafka_assign/attention.py'),

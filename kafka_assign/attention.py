@@ -5,7 +5,7 @@
 # %% auto #0
 __all__ = ['UNATTAINABLE', 'LOWERED', 'LEAST_HOT_LAG', 'REBALANCING', 'WITHOUT_MEMBERS', 'NOT_IN_INPUT', 'RUNS_NOW',
            'BROKER_ASSIGNS', 'Outcome', 'outcome', 'current_outcome', 'attainable', 'Shortfall', 'shortfalls', 'Need',
-           'incurable', 'rebalancing', 'interrupted', 'abandoned', 'cut_short', 'needs']
+           'incurable', 'rebalancing', 'interrupted', 'abandoned', 'cut_short', 'failing', 'needs']
 
 # %% ../nbs/51_attention.ipynb #21dce1cd
 from collections.abc import Iterator, Mapping, Sequence
@@ -128,7 +128,7 @@ def shortfalls(columns: Columns, current: Outcome, results: Mapping[str, Outcome
 class Need(NamedTuple):
     "Why a group needs attention, and what would help."
     group: int  # the place of the group among those given
-    kind: int  # 1 to 8; 1 is the most urgent
+    kind: int  # 0 to 8; 0 is the most urgent
     affected: int  # partitions affected; for kind 2 and idle members of kind 7, members
     reason: str
     strategy: str  # the remedy, as `assign` takes it; empty = none
@@ -271,6 +271,18 @@ def _remedy(group, cured, results, clients, running=None):
         words += f"; leaves {counted(idle, 'idle member')} that could take partitions"
     return best, words
 
+# %% ../nbs/51_attention.ipynb #476c4ce3
+def failing(columns: Columns, why: Mapping[int, str], results: Mapping[str, Outcome],
+            clients: Mapping[str, str]) -> Iterator[Need]:
+    "Kind 0: groups whose next rebalance fails; `why` has the reason for each of them."
+    partitions = row_lengths(columns.group_offsets)
+    answers = {name: np.ones(columns.groups, bool) if one.answered is None
+               else one.answered for name, one in results.items()}
+    for group, reason in why.items():
+        strategy, words = _remedy(group, answers, results, clients)
+        yield Need(group, 0, int(partitions[group]), f"its next rebalance fails: {reason}",
+                   strategy, f"another strategy: {words}" if strategy else words)
+
 # %% ../nbs/51_attention.ipynb #2d112332
 BROKER_ASSIGNS = "the broker assigns this group: no strategy of its members applies"
 
@@ -299,14 +311,15 @@ def needs(columns: Columns, current: Outcome, results: Mapping[str, Outcome],
           clients: Mapping[str, str] | None = None, types: Sequence[str] | None = None,
           states: Sequence[str] | None = None, everything: bool = False,
           inferred: Sequence[str] | None = None,
-          running: Sequence[str | None] | None = None) -> list[Need]:
+          running: Sequence[str | None] | None = None,
+          fails: Mapping[int, str] | None = None) -> list[Need]:
     """The needs of all groups of `columns`, by group, then the most urgent first.
 
     `current` is the outcome of the groups as they are, `results` of each strategy.
     `clients` has the strategies that members can run and says in words where each comes
     from (None = they can run all). `types`, `states` and `inferred` are those of the
-    groups, `running` the strategy that each runs now (None = unknown). `everything`
-    includes what is trifling.
+    groups, `running` the strategy that each runs now (None = unknown), and `fails` says
+    why the next rebalance of some fails. `everything` includes what is trifling.
     """
     found = list(abandoned(columns, current, states))
     if results:
@@ -317,6 +330,7 @@ def needs(columns: Columns, current: Outcome, results: Mapping[str, Outcome],
             results = {name: _without_moves(one, cut) for name, one in results.items()}
         found += _curable(
             columns, current, results, clients, everything, cut, running)
+        found += failing(columns, fails or {}, results, clients)
     found += incurable(columns, current, results)
     if states is not None:
         skip = rebalancing(states)

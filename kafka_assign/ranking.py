@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from itertools import chain, groupby
 from operator import attrgetter, is_
+from types import MappingProxyType
 from typing import NamedTuple
 
 import numpy as np
@@ -25,7 +26,7 @@ from .group import Group
 from .names import brief, crash_place, did_you_mean, quoted, shown
 from .ragged import row_lengths, take_rows
 from .registry import (
-    Strategy, StrategyError, resolve, resolve_all, running_strategy)
+    ForecastError, Strategy, StrategyError, resolve, resolve_all, running_strategy)
 
 # %% ../nbs/56_ranking.ipynb #ca5e8295
 class GroupBatch(NamedTuple):
@@ -78,6 +79,7 @@ class Answer(NamedTuple):
     failures: dict[int, str]  # why groups have no answer, by place in the batch
     retried: bool = False  # whether it raised for the batch as a whole
     places: Sequence[int] | None = None  # the groups it was asked about; None = all
+    foreseen: Mapping[int, str] = MappingProxyType({})  # failures that it forecasts
 
     def answered(self, groups: int) -> np.ndarray | None:
         "Which of the `groups` of the batch have an answer; None = all of them."
@@ -100,7 +102,8 @@ def _why(strategy, error):
 # %% ../nbs/56_ranking.ipynb #50fbac98
 def _answer_one_by_one(batch, strategy, places, retried=False):
     "The answer of a strategy that is asked for each group alone."
-    columns, failures = np.full((2, batch.columns.size), -1, np.int32), {}
+    columns = np.full((2, batch.columns.size), -1, np.int32)
+    failures, foreseen = {}, {}
     begin = batch.columns.group_offsets.tolist()
     first = batch.columns.member_offsets.tolist()
     for at in range(batch.columns.groups) if places is None else places:
@@ -108,11 +111,13 @@ def _answer_one_by_one(batch, strategy, places, retried=False):
             alone = strategy.run(batch.group(at))
         except Exception as error:
             failures[at] = _why(strategy, error)
+            if isinstance(error, ForecastError):
+                foreseen[at] = shown(error)
         else:
             pair = np.stack([alone.owner, alone.target])
             pair = np.where(pair >= 0, pair + first[at], -1)
             columns[:, begin[at]:begin[at + 1]] = pair
-    return Answer(*columns, failures, retried, places)
+    return Answer(*columns, failures, retried, places, foreseen)
 
 
 def _run_many(strategy, columns, places):
@@ -215,20 +220,23 @@ def judge(batch: GroupBatch, strategies: Sequence[Strategy],
     others = {one.label: one for one in in_use if one and one.label not in compared}
     asked = others | compared
     read = {rule: batch.read(rule) for rule in {one.claims for one in asked.values()}}
-    answers, results = {}, {}
+    answers, results, fails = {}, {}, {}
     for label, one in asked.items():
         places = [at for at, runs in enumerate(running) if runs == label]
         places = places if label in others else None
-        given = answers[label] = answer(batch, one, read[one.claims], places)
+        given = answer(batch, one, read[one.claims], places)
         withheld = (given.owner < 0) & (given.target >= 0)
         measured = outcome(read[one.claims], given.target, join, withheld)
         results[label] = measured._replace(
             answered=given.answered(columns.groups))
+        ours = {at: why for at, why in given.foreseen.items() if running[at] == label}
+        failures = {at: why for at, why in given.failures.items() if at not in ours}
+        answers[label], fails = given._replace(failures=failures), fails | ours
     current = current_outcome(columns, join)
     clients = {label: origin(strategy) for label, strategy in asked.items()
                if strategy.protocol != "broker"}
     found = needs(columns, current, results, clients, batch.types, batch.states,
-                  everything, batch.inferred, running)
+                  everything, batch.inferred, running, fails)
     return Judgment(answers, {CURRENT: current} | results, found, running)
 
 # %% ../nbs/56_ranking.ipynb #bf6d7ea7

@@ -111,7 +111,7 @@ RESULT_FIELDS = (
 
 # Why a group needs attention.
 NEED_FIELDS = (
-    _field("kind", pa.int32(), "1 to 8; 1 is the most urgent"),
+    _field("kind", pa.int32(), "0 to 8; 0 is the most urgent"),
     _field("affected", pa.int64(), "how many are affected: partitions, or what the reason counts"),
     _field("reason", pa.string(), "what is wrong, in words"),
     _field("strategy", pa.string(),

@@ -59,7 +59,8 @@ class LiveGroup:
             Member(one.id, one.topics, owned=sorted(one.consuming), rack=one.rack,
                    generation=one.generation, instance_id=one.instance_id)
             for one in self._members.values()]
-        protocol = self.strategy.name if self.strategy.ships_with_kafka else ""
+        ships = self.strategy.ships_with_kafka
+        protocol = self.strategy.protocol_name if ships else ""
         return Group(self.topics, members, strategy=protocol,
                      generation=self.generation)
 

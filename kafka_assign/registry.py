@@ -32,7 +32,8 @@ from .names import (
 from .ownership import CLAIM_RULES
 
 # %% ../nbs/20_registry.ipynb #99bef66e
-SHIPPED_CLASSES = ("RangeAssignor", "RoundRobinAssignor")        # of those computed here
+SHIPPED_CLASSES = ("RangeAssignor", "RoundRobinAssignor", "StickyAssignor",
+                   "CooperativeStickyAssignor")
 
 
 class StrategyError(ValueError):
@@ -98,6 +99,11 @@ class Strategy:
     def ships_with_kafka(self) -> bool:
         "Whether it is one of the assignors in Kafka's consumer client."
         return self.kafka in SHIPPED_CLASSES
+
+    @property
+    def protocol_name(self) -> str:
+        "The name by which a group reports that it runs this strategy."
+        return self.name.removeprefix("kafka-") if self.ships_with_kafka else self.name
 
     @property
     def label(self) -> str:
@@ -239,13 +245,12 @@ def _find_by_class(name):
     return next(iter(known), None)
 
 # %% ../nbs/20_registry.ipynb #b4b5641a
-OF_JAVA = ("is the heuristic of Kafka's Java client, which is not computed here; the strategies "
-           "'sticky' and 'cooperative-sticky' of this package are not its StickyAssignor and "
-           "CooperativeStickyAssignor: they compute the exact optimum")
+OF_JAVA = ("is the heuristic of Kafka's Java client, which 'kafka-sticky' and "
+           "'kafka-cooperative-sticky' forecast; the strategies 'sticky' and 'cooperative-sticky' "
+           "of this package are not its StickyAssignor and CooperativeStickyAssignor: they compute "
+           "the exact optimum")
 OF_THE_BROKER = "is an assignor of the broker (KIP-848), which is not computed here"
-NOT_COMPUTED = {
-    "StickyAssignor": OF_JAVA, "CooperativeStickyAssignor": OF_JAVA,
-    "uniform": OF_THE_BROKER, "UniformAssignor": OF_THE_BROKER}
+NOT_COMPUTED = {"uniform": OF_THE_BROKER, "UniformAssignor": OF_THE_BROKER}
 
 # %% ../nbs/20_registry.ipynb #ab4aeffa
 BUILT_IN = {
@@ -257,7 +262,10 @@ BUILT_IN = {
     "sticky-yet-fair": "kafka_assign.assignors.sticky.solve:sticky_yet_fair_assign",
     "cooperative-sticky": "kafka_assign.assignors.cooperative:cooperative_sticky_assign",
     "fairness-only": "kafka_assign.assignors.sticky.solve:fairness_only_assign",
-    "kip54": "kafka_assign.assignors.kip54:kip54_assign"}
+    "kip54": "kafka_assign.assignors.kip54:kip54_assign",
+    "kafka-sticky": "kafka_assign.assignors.kafka_sticky.forecast:kafka_sticky_assign",
+    "kafka-cooperative-sticky":
+        "kafka_assign.assignors.kafka_sticky.forecast:kafka_cooperative_sticky_assign"}
 _registered: dict[str, Strategy] = {}
 
 

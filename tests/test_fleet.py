@@ -233,6 +233,20 @@ def test_the_kernel_says_what_compare_says(pairs, one_by_one):
         assert row["members"] == list(group.members)
 
 
+def test_a_group_whose_next_rebalance_fails_is_no_reject():
+    """It has a need of kind 0 and no row for what it runs; the same group is a reject if it runs something else."""
+    members = [Member("a", ["t"], owned=[("t", 7)], generation=3), Member("b", ["t"], generation=3)]
+    shrunk = Group({"t": 1}, members, name="shrunk")           # Java's own: IllegalStateException
+    fleet = [shrunk.replace(strategy="sticky"), Group({"t": 1}, {"a": ["t"]}, name="fine", strategy="sticky")]
+    doomed, fine = compared(table_of(fleet), ["range"])
+    assert [result["strategy"] for result in doomed["results"]] == ["current", "range"] and not doomed["reject"]
+    assert [result["strategy"] for result in fine["results"]] == ["current", "kafka-sticky", "range"]
+    assert [need["kind"] for need in doomed["needs"]] == [0, 1, 7] and "IllegalStateException" in doomed["needs"][0]["reason"]
+    assert (doomed["needs"][0]["strategy"], doomed["needs"][0]["affected"]) == ("range", 1)
+    doomed, other = compared(table_of([shrunk.replace(strategy="sticky"), shrunk]), ["range", "kafka-sticky"])
+    assert doomed["needs"][0]["kind"] == 0 and not doomed["reject"] and "IllegalStateException" in other["reject"]
+
+
 @given(st.lists(groups(), max_size=5), st.booleans())
 def test_the_kernel_says_what_rank_says(fleet, everything):
     fleet = [group.replace(name=f"g{at}") for at, group in enumerate(fleet)]

@@ -12,7 +12,6 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from .assignment import SUMMARY_KEYS, Assignment
 from .build import GroupError
 from .group import Group
-from .metrics import withheld_notes
 from .names import checked_kind
 from .registry import (
     BUILT_IN, ForecastError, Strategy, StrategyError, checked_group, resolve_all, running_strategy)
@@ -45,7 +44,7 @@ class Comparison:
 
     `before` is the group as it is, if `group` is that group after some changes. `running` is the
     label of the strategy that the group runs now, or None; `notes` say what is not shown, and why,
-    and what a strategy withholds.
+    what a strategy withholds, and what a forecast leaves open.
     """
 
     def __init__(self, group: Group, assignments: Mapping[str, Assignment],
@@ -56,7 +55,7 @@ class Comparison:
         self.current = Assignment.current(self.before)
         self.running = running
         self.notes = [*notes, *(f"{label}: {note}" for label, one in self.assignments.items()
-                                for note in withheld_notes(int(one.withheld.sum())))]
+                                for note in one.notes)]
 
     @property
     def rows(self) -> list[dict]:

@@ -607,3 +607,45 @@ def test_a_table_shows_how_much_lag_is_unknown():
     head = run("compare - -s range", table).out.split("\n\n")[1].splitlines()[:2]
     assert "unknown" in " ".join(head)
     assert "unknown" not in run("compare --demo -s range").out
+
+
+# --- ids that members get when they join ---------------------------------------------------------------------------
+
+TEAM = Group({"t": 7, "u": 2}, [Member(name, ["t", "u"], generation=4, owned=[("t", n), ("t", n + 1)])
+                                for n, name in ((0, "a"), (2, "b"), (4, "c"))])
+
+
+@pytest.mark.parametrize("name", ["kafka-sticky", "kafka-cooperative-sticky"])
+def test_what_a_forecast_leaves_open_is_said(name):
+    """Loads and kept are certain if subscriptions are equal; nothing is, if they differ; all is, if no member joins."""
+    certain = assign(TEAM.leave("a"), name).summary()
+    assert certain["inferred"] == ""
+    equal, differing = (assign(TEAM.join("x", topics), name) for topics in (["t", "u"], ["t"]))
+    assert "which new member gets which partitions depends on ids" in equal.summary()["inferred"]
+    assert "loads, and how many partitions are kept, do not" in equal.summary()["inferred"]
+    assert "an estimate: all of it" in differing.summary()["inferred"]
+    assert "loads" not in differing.summary()["inferred"]
+    assert equal.notes[-1] in " ".join(repr(equal).split()) and not assign(TEAM.leave("a"), name).notes
+    plain = assign(TEAM.join("x", ["t"]), "sticky").summary()["inferred"]
+    assert plain == "member ids: a member that joins gets its id from its client"
+
+
+@given(st.lists(st.text("abcxyz0123456789-", min_size=4, max_size=12), min_size=4, max_size=4, unique=True))
+def test_loads_and_kept_do_not_depend_on_the_ids_of_those_who_join(ids):
+    """What is said to be certain is: whatever ids two members get, these figures are the same."""
+    def figures(one, two):
+        row = assign(TEAM.join(f"x{one}", ["t", "u"]).join(f"y{two}", ["t", "u"]), "kafka-sticky").summary()
+        return [row[key] for key in ("min_load", "max_load", "balance_score", "kept", "moved", "placed")]
+    assert figures(*ids[:2]) == figures(*ids[2:])
+
+
+def test_joining_is_said_once():
+    joined = TEAM.replace(inferred="subscriptions: all topics").join("x", ["t"]).join("y", ["t"])
+    assert joined.inferred == "subscriptions: all topics; member ids: a member that joins gets its id from its client"
+
+
+def test_the_program_says_what_a_forecast_leaves_open():
+    group = write_document(TEAM.replace(strategy="sticky", name="team")) + "\n"
+    for line in ("compare - --join 1", "compare - --join 1 --format json", "assign - -s kafka-sticky --join 1"):
+        assert "which new member gets which partitions depends on ids" in " ".join(run(line, group).out.split())
+    assert "depends on ids" not in run("compare - --leave a", group).out

@@ -18,11 +18,12 @@ from typing import NamedTuple
 import numpy as np
 
 from . import metrics
-from .assignment import Assignment, AssignmentError
+from .assignment import FORECASTS, Assignment, AssignmentError
 from .assignors.sticky.flow import mask_of
 from .group import Group
 from .members import TopicPartition
 from .names import checked_kind, shown
+from .registry import assign
 from .tables import Table
 
 # %% ../nbs/50_moves.ipynb #ae353b88
@@ -40,6 +41,8 @@ class Verdict(Enum):
     RETURNED = "unnecessary: {} received others in exchange"
     ROOM = "unnecessary: {} could have kept it with loads no less balanced"
     SPARE = "unnecessary: {} received an unowned one instead"
+    KEPT = "unnecessary: under {1}, {0} keeps it, and loads are no less balanced"
+    SHARED = "{1} moves it, too"
 
 # %% ../nbs/50_moves.ipynb #a06b8b7d
 def in_bits(bits: int) -> list[int]:
@@ -195,8 +198,25 @@ class Moves(Sequence):
         self._places = np.flatnonzero(changed).tolist()
         self._sources = self.group.previous[changed].tolist()
         self._targets = assignment.target[changed].tolist()
-        self._graph = take_back_unnecessary(MoveGraph(assignment))
-        self._verdicts = verdicts(self._graph, self._sources, self._targets)
+        self._graph = MoveGraph(assignment)
+        self._optimum = FORECASTS.get(assignment.strategy.partition(":")[0])
+        if self._optimum:
+            self._verdicts = [*map(self._beside_optimum, range(len(self)))]
+        else:
+            take_back_unnecessary(self._graph)
+            self._verdicts = verdicts(self._graph, self._sources, self._targets)
+
+    @cached_property
+    def _kept_by_optimum(self):
+        return assign(self.group, self._optimum).kept
+
+    def _beside_optimum(self, i):
+        "The verdict on a move of a forecast, by what the optimum does with the partition."
+        load = self.assignment.loads
+        if self._kept_by_optimum[self._places[i]]:
+            return Verdict.KEPT
+        is_balance = load[self._sources[i]] >= load[self._targets[i]]   # 2 apart without it
+        return Verdict.NEEDED if is_balance else Verdict.SHARED
 
     def __len__(self) -> int:
         return len(self._places)
@@ -209,7 +229,8 @@ class Moves(Sequence):
     @property
     def unnecessary(self) -> int:
         "How many moves balance did not need: all of them can be taken back together."
-        return len(self) - self._verdicts.count(Verdict.NEEDED)
+        needed = map(self._verdicts.count, (Verdict.NEEDED, Verdict.SHARED))
+        return len(self) - sum(needed)
 
     @property
     def least(self) -> int:
@@ -230,7 +251,7 @@ class Moves(Sequence):
         if self._verdicts[i] == Verdict.NEEDED:
             reason = self._balance(source, target)
         else:
-            reason = self._verdicts[i].value.format(shown(names[source]))
+            reason = self._verdicts[i].value.format(shown(names[source]), self._optimum)
         return Move(partition, names[source], names[target], reason)
 
     def _balance(self, source, target):
@@ -260,8 +281,12 @@ class Moves(Sequence):
         moved, verdict = len(self) - lost, ""
         if self.unnecessary:
             verdict = f", {self.unnecessary} of them unnecessary"
+            them = "it" if self.unnecessary == 1 else "them"
+            verdict += f": {self._optimum} keeps {them}" if self._optimum else ""
         elif moved and moved == self.least and not lost:
             verdict = ", and no assignment with these loads moves fewer"
+        elif moved and self._optimum:
+            verdict = f", and {self._optimum} moves {'it' if moved == 1 else 'them'}, too"
         elif moved:
             verdict = ", and without any of these moves loads would be less balanced"
         lost = f"; {lost} now unassigned" if lost else ""
@@ -281,7 +306,7 @@ class Moves(Sequence):
         more = len(self) + placed - len(rows)
         rows += [[f"and {more:,} more"]] if more else []
         return Table(["", "partition", "from, to", "why"], rows, caption,
-                     notes=metrics.withheld_notes(int(withheld.sum())))
+                     notes=self.assignment.notes)
 
     def __repr__(self) -> str:
         return self._table().text(heads=False, indent=2)

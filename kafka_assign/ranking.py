@@ -4,14 +4,16 @@
 
 # %% auto #0
 __all__ = ['GROUPS_AT_ONCE', 'PARTITIONS_AT_ONCE', 'GroupBatch', 'batch_of_groups', 'batch_slices', 'Answer', 'answer',
-           'checked_joins', 'join_numbers', 'origin', 'Judgment', 'judge', 'ranked_rows', 'rank']
+           'checked_joins', 'join_numbers', 'strategies_in_use', 'origin', 'Judgment', 'judge', 'ranked_rows', 'rank']
 
 # %% ../nbs/56_ranking.ipynb #b31e9556
 import logging
 from collections import ChainMap, Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from itertools import chain, groupby
 from operator import attrgetter, is_
+from types import MappingProxyType
 from typing import NamedTuple
 
 import numpy as np
@@ -19,10 +21,12 @@ import numpy as np
 from .assignment import CURRENT, AssignmentError
 from .attention import Need, Outcome, current_outcome, needs, outcome
 from .build import GroupError
-from .columns import Columns, side_by_side
+from .columns import Columns, one_group, side_by_side
 from .group import Group
 from .names import brief, crash_place, did_you_mean, quoted, shown
-from .registry import Strategy, StrategyError, resolve, resolve_all
+from .ragged import row_lengths, take_rows
+from .registry import (
+    ForecastError, Strategy, StrategyError, resolve, resolve_all, running_strategy)
 
 # %% ../nbs/56_ranking.ipynb #ca5e8295
 class GroupBatch(NamedTuple):
@@ -30,6 +34,7 @@ class GroupBatch(NamedTuple):
     columns: Columns
     types: Sequence[str]  # the type of each group, in lower case
     states: Sequence[str]  # the state of each group, as the broker calls it
+    strategies: Sequence[str]  # what each group runs, as it is reported; "" = unknown
     topics: Sequence[str]  # names of the topics, in the order of the columns
     group: Callable[[int], Group]  # the group at a place, alone
     read: Callable[[str | None], Columns]  # the columns with claims decoded by a rule
@@ -47,6 +52,7 @@ def batch_of_groups(groups: Sequence[Group]) -> GroupBatch:
 
     return GroupBatch(
         columns, [group.type for group in groups], [group.state for group in groups],
+        [group.strategy for group in groups],
         list(chain.from_iterable(group.topics for group in groups)),
         groups.__getitem__, read, [group.inferred for group in groups])
 
@@ -72,12 +78,15 @@ class Answer(NamedTuple):
     target: np.ndarray  # what they settle on; `owner` unless partitions are withheld
     failures: dict[int, str]  # why groups have no answer, by place in the batch
     retried: bool = False  # whether it raised for the batch as a whole
+    places: Sequence[int] | None = None  # the groups it was asked about; None = all
+    foreseen: Mapping[int, str] = MappingProxyType({})  # failures that it forecasts
 
     def answered(self, groups: int) -> np.ndarray | None:
         "Which of the `groups` of the batch have an answer; None = all of them."
-        if not self.failures:
+        if not self.failures and self.places is None:
             return None
-        answered = np.ones(groups, bool)
+        answered = np.zeros(groups, bool)
+        answered[slice(None) if self.places is None else self.places] = True
         answered[list(self.failures)] = False
         return answered
 
@@ -91,35 +100,56 @@ def _why(strategy, error):
     return words if quoted(strategy.label) in words else f"{what}: {words}"
 
 
-def _answer_one_by_one(batch, strategy, retried=False):
+def _answer_one_by_one(batch, strategy, places, retried=False):
     "The answer of a strategy that is asked for each group alone."
-    columns, failures = np.full((2, batch.columns.size), -1, np.int32), {}
+    columns = np.full((2, batch.columns.size), -1, np.int32)
+    failures, foreseen = {}, {}
     begin = batch.columns.group_offsets.tolist()
     first = batch.columns.member_offsets.tolist()
-    for at in range(batch.columns.groups):
+    for at in range(batch.columns.groups) if places is None else places:
         try:
             alone = strategy.run(batch.group(at))
         except Exception as error:
             failures[at] = _why(strategy, error)
+            if isinstance(error, ForecastError):
+                foreseen[at] = shown(error)
         else:
             pair = np.stack([alone.owner, alone.target])
             pair = np.where(pair >= 0, pair + first[at], -1)
             columns[:, begin[at]:begin[at + 1]] = pair
-    return Answer(*columns, failures, retried)
+    return Answer(*columns, failures, retried, places, foreseen)
 
 
-def answer(batch: GroupBatch, strategy: Strategy, columns: Columns) -> Answer:
-    "The answer of a strategy for all groups of a batch, which it sees as `columns`."
+def _run_many(strategy, columns, places):
+    "Owner and target of a batch; those of the groups at other places are -1."
+    if places is None:
+        return strategy.run_many(columns)
+    parts = side_by_side([one_group(columns, at) for at in places])
+    shift = columns.member_offsets[places] - parts.member_offsets[:-1]
+    shift = shift.repeat(row_lengths(parts.group_offsets))
+    _, at = take_rows(columns.group_offsets, np.array(places))
+    found = np.full((2, columns.size), -1, np.int32)
+    for column, owner in zip(found, strategy.run_many(parts)):
+        column[at] = np.where(owner >= 0, owner + shift, -1)
+    return found
+
+
+def answer(batch: GroupBatch, strategy: Strategy, columns: Columns,
+           places: Sequence[int] | None = None) -> Answer:
+    """The answer of a strategy for all groups of a batch, which it sees as `columns`.
+
+    `places`: the groups that it is asked about, in their order (None = all).
+    """
     if not strategy.many or not columns.groups:
-        return _answer_one_by_one(batch, strategy)
+        return _answer_one_by_one(batch, strategy, places)
     try:
-        return Answer(*strategy.run_many(columns), {})
+        return Answer(*_run_many(strategy, columns, places), {}, places=places)
     except Exception:
         _log.exception(
             "strategy %s raised for a batch of %d groups, which are answered "
             "one by one",
-            shown(strategy.label), columns.groups)
-        return _answer_one_by_one(batch, strategy, retried=True)
+            shown(strategy.label), columns.groups if places is None else len(places))
+        return _answer_one_by_one(batch, strategy, places, retried=True)
 
 # %% ../nbs/56_ranking.ipynb #e3db2a1b
 def checked_joins(joins: Iterable[Iterable[str]],
@@ -148,6 +178,16 @@ def join_numbers(topics: Iterable[str],
     number = {name: at for at, join in enumerate(joins) for name in join}
     return np.array([number.get(name, -1) for name in topics], np.int64)
 
+# %% ../nbs/56_ranking.ipynb #0a4e8014
+def strategies_in_use(batch: GroupBatch) -> list[Strategy | None]:
+    "The strategy that each group of a batch runs now; None = unknown or not computed."
+    known, pairs = {}, list(zip(batch.strategies, batch.types))
+    for name, kind in set(pairs):
+        with suppress(StrategyError):
+            runs = Group({}, {}, strategy=name, type=kind)
+            known[name, kind] = running_strategy(runs)
+    return [known.get(pair) for pair in pairs]
+
 # %% ../nbs/56_ranking.ipynb #b2c374a6
 def origin(strategy: Strategy) -> str:
     "Where a strategy comes from, in words; empty if it was registered by others."
@@ -162,6 +202,7 @@ class Judgment(NamedTuple):
     answers: dict[str, Answer]  # the answer of each strategy, by label
     outcomes: dict[str, Outcome]  # of the groups as they are, and of each strategy
     needs: list[Need]  # by group, then the most urgent first
+    running: list[str | None]  # the label of the strategy that each group runs
 
     @property
     def failures(self) -> dict[int, str]:
@@ -173,20 +214,30 @@ def judge(batch: GroupBatch, strategies: Sequence[Strategy],
           joins: Sequence[Sequence[str]] = (), everything: bool = False) -> Judgment:
     "Ask `strategies` about all groups of a batch, and find what the groups need."
     columns, join = batch.columns, join_numbers(batch.topics, joins)
-    read = {rule: batch.read(rule) for rule in {one.claims for one in strategies}}
-    answers, results = {}, {}
-    for one in strategies:
-        given = answers[one.label] = answer(batch, one, read[one.claims])
+    in_use = strategies_in_use(batch)
+    running = [one and one.label for one in in_use]
+    compared = {one.label: one for one in strategies}
+    others = {one.label: one for one in in_use if one and one.label not in compared}
+    asked = others | compared
+    read = {rule: batch.read(rule) for rule in {one.claims for one in asked.values()}}
+    answers, results, fails = {}, {}, {}
+    for label, one in asked.items():
+        places = [at for at, runs in enumerate(running) if runs == label]
+        places = places if label in others else None
+        given = answer(batch, one, read[one.claims], places)
         withheld = (given.owner < 0) & (given.target >= 0)
         measured = outcome(read[one.claims], given.target, join, withheld)
-        results[one.label] = measured._replace(
+        results[label] = measured._replace(
             answered=given.answered(columns.groups))
+        ours = {at: why for at, why in given.foreseen.items() if running[at] == label}
+        failures = {at: why for at, why in given.failures.items() if at not in ours}
+        answers[label], fails = given._replace(failures=failures), fails | ours
     current = current_outcome(columns, join)
-    clients = {strategy.label: origin(strategy) for strategy in strategies
+    clients = {label: origin(strategy) for label, strategy in asked.items()
                if strategy.protocol != "broker"}
     found = needs(columns, current, results, clients, batch.types, batch.states,
-                  everything, batch.inferred)
-    return Judgment(answers, {CURRENT: current} | results, found)
+                  everything, batch.inferred, running, fails)
+    return Judgment(answers, {CURRENT: current} | results, found, running)
 
 # %% ../nbs/56_ranking.ipynb #bf6d7ea7
 def _urgency(found):
@@ -231,8 +282,9 @@ def rank(groups: Mapping[object, Group] | Iterable[Group],
     """The groups that need attention, most urgent first: a row for each need.
 
     `strategies` are named as `assign` takes them (None = the usual ones), `joins` are
-    lists of joined topics, and `everything` includes what is trifling. In a mapping, a
-    group without a name has the name of its key. If a strategy has no answer for a
+    lists of joined topics, and `everything` includes what is trifling. Each group is
+    also judged by the strategy that it runs, if that is known. In a mapping, a group
+    without a name has the name of its key. If a strategy has no answer for a
     group, `on_failure` is called with the group and the reason, and the other
     strategies judge the group. Without `on_failure` that raises `StrategyError`.
     """

@@ -3,6 +3,7 @@
 from collections import Counter
 from dataclasses import replace
 from itertools import groupby
+from unittest.mock import patch
 
 import numpy as np
 import pyarrow as pa
@@ -13,7 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from typer.testing import CliRunner
 
-from kafka_assign import Group, Member, StrategyError, assign, compare, rank, ranking, read_groups
+from kafka_assign import Group, Member, StrategyError, assign, compare, rank, ranking, read_groups, registry
 from kafka_assign.registry import Strategy, resolve
 from kafka_assign.build import MOST_PARTITIONS, GroupError
 from kafka_assign.cli.app import program
@@ -204,21 +205,47 @@ def test_text_that_is_none_is_a_reject(where):
 # --- the kernel ----------------------------------------------------------------------------------------------------
 
 def summaries(row):
-    return [{key: value for key, value in result.items() if key != "assignment"} for result in row["results"]]
+    return [{key: value for key, value in result.items() if key not in ("assignment", "running")}
+            for result in row["results"]]
 
 
-@given(st.lists(groups(), max_size=5))
-def test_the_kernel_says_what_compare_says(fleet):
-    done = compared(table_of(fleet))
+IN_USE = st.sampled_from(["", "range", "roundrobin", "com.example.OwnAssignor"])
+
+
+@given(st.lists(st.tuples(groups(), IN_USE), max_size=5), st.booleans())
+def test_the_kernel_says_what_compare_says(pairs, one_by_one):
+    """The strategies that were named, and what each group runs now, whether it takes many groups or one at a time."""
+    fleet, chosen = [group.replace(strategy=name) for group, name in pairs], STRATEGIES[1:]
+    columns_to_owners = resolve("range").function
+    alone = Strategy("range", lambda group: columns_to_owners(group.columns), kafka="RangeAssignor")
+    with patch.dict(registry._registered, {"range": alone} if one_by_one else {}):
+        done, comparisons = compared(table_of(fleet), chosen), [compare(group, chosen) for group in fleet]
     assert len(done) == len(fleet)
-    for row, group in zip(done, fleet):
-        comparison = compare(group, STRATEGIES)
+    for row, group, comparison in zip(done, fleet, comparisons):
+        marks = [result["strategy"] == comparison.running if comparison.running else None for result in row["results"]]
+        assert [result["running"] for result in row["results"]] == marks
+        known = group.strategy in ("range", "roundrobin") and group.type != "consumer"
+        assert (True in marks) == known
         expected = [comparison.current.summary(), *comparison.rows]
         assert summaries(row) == [{key: value for key, value in one.items() if key != "inferred"} for one in expected]
         for result, assignment in zip(row["results"], [comparison.current, *comparison.assignments.values()]):
             assert [topic["topic"] for topic in result["assignment"]] == list(group.topics)
             assert [owner for topic in result["assignment"] for owner in topic["owner"]] == assignment.owner.tolist()
         assert row["members"] == list(group.members)
+
+
+def test_a_group_whose_next_rebalance_fails_is_no_reject():
+    """It has a need of kind 0 and no row for what it runs; the same group is a reject if it runs something else."""
+    members = [Member("a", ["t"], owned=[("t", 7)], generation=3), Member("b", ["t"], generation=3)]
+    shrunk = Group({"t": 1}, members, name="shrunk")           # Java's own: IllegalStateException
+    fleet = [shrunk.replace(strategy="sticky"), Group({"t": 1}, {"a": ["t"]}, name="fine", strategy="sticky")]
+    doomed, fine = compared(table_of(fleet), ["range"])
+    assert [result["strategy"] for result in doomed["results"]] == ["current", "range"] and not doomed["reject"]
+    assert [result["strategy"] for result in fine["results"]] == ["current", "kafka-sticky", "range"]
+    assert [need["kind"] for need in doomed["needs"]] == [0, 1, 7] and "IllegalStateException" in doomed["needs"][0]["reason"]
+    assert (doomed["needs"][0]["strategy"], doomed["needs"][0]["affected"]) == ("range", 1)
+    doomed, other = compared(table_of([shrunk.replace(strategy="sticky"), shrunk]), ["range", "kafka-sticky"])
+    assert doomed["needs"][0]["kind"] == 0 and not doomed["reject"] and "IllegalStateException" in other["reject"]
 
 
 @given(st.lists(groups(), max_size=5), st.booleans())

@@ -11,6 +11,7 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from kafka_assign import Assignment, Group, Member, assign
+from kafka_assign.registry import ForecastError
 from kafka_assign.moves import Move, MoveGraph, explain, least_moves, take_back_unnecessary
 
 
@@ -209,3 +210,41 @@ def test_moves_pickle(a):
     again = pickle.loads(pickle.dumps(why))
     assert list(again) == list(why) and again.placed == why.placed and repr(again) == repr(why)
     assert (again.unnecessary, again.least) == (why.unnecessary, why.least)
+
+
+# --- forecasts of Kafka's own assignors ----------------------------------------------------------------------------
+
+@given(groups(max_topics=3, max_members=4, max_partitions=4), st.sampled_from(["sticky", "cooperative-sticky"]))
+def test_a_move_of_kafka_s_assignor_is_unnecessary_if_the_optimum_does_without(group, optimum):
+    try:
+        forecast = assign(group, f"kafka-{optimum}")
+    except ForecastError:
+        assume(False)
+    best, why, names = assign(group, optimum), explain(forecast), forecast.group.members
+    assert squares(best.loads) <= squares(forecast.loads)                     # what every such reason claims
+    loads, spared = dict(zip(names, forecast.loads.tolist())), 0
+    for move in why:
+        place = forecast.group.position(*move.partition)
+        keeps = best.target[place] == names.index(move.source)
+        assert move.reason.startswith("unnecessary: ") == keeps
+        spared += keeps
+        if keeps:
+            assert f"under {optimum}, {move.source} keeps it" in move.reason
+        elif loads[move.source] >= loads[move.target]:
+            assert f"{move.source} would have {loads[move.source] + 1} and {move.target} {loads[move.target] - 1}" \
+                in move.reason
+        else:
+            assert move.reason == f"{optimum} moves it, too"
+    assert why.unnecessary == spared == int((forecast.moved & best.kept).sum())
+    it = "it" if spared == 1 else "them"
+    assert (f"{spared} of them unnecessary: {optimum} keeps {it};" in repr(why)) == (spared > 0)
+
+
+def test_the_optimum_is_compared_only_with_what_kafka_computes():
+    """The same owners under any other name are explained by themselves."""
+    group = Group({"t0": 1, "t1": 3}, [Member("C0", ["t0", "t1"]), Member("C1", ["t0"]),
+                                       Member("C2", ["t0", "t1"], owned=[("t0", 0), ("t1", 1), ("t1", 2)])])
+    forecast = assign(group, "kafka-sticky")
+    plain = explain(Assignment(group, forecast.owner, "by hand"))
+    assert "sticky" not in repr(plain) and "under sticky" in repr(explain(forecast))
+    assert repr(pickle.loads(pickle.dumps(explain(forecast)))) == repr(explain(forecast))

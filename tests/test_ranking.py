@@ -560,3 +560,50 @@ def test_it_needs_numpy_only():
             "print(json.dumps(list(sys.modules)))")
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert not {name.split(".")[0] for name in json.loads(done.stdout)} & set(HEAVY)
+
+
+# --- the strategy that a group runs --------------------------------------------------------------------------------
+
+@given(small, st.sampled_from(["range", "roundrobin"]))
+def test_the_strategy_in_use_is_compared_for_its_group_only(group, name):
+    """The other groups are judged as if it had not been asked; its own as if it had been named."""
+    fleet = [group.replace(name="runs", strategy=name), group.replace(name="other")]
+    rows = rank(fleet, ["fair", "lag"], everything=True)
+    alone = {"runs": ["fair", "lag", name], "other": ["fair", "lag"]}
+    for group in fleet:
+        expected = rank(group, alone[group.name], everything=True)
+        assert [row | {"rank": 0} for row in rows if row["group"] == group.name] == [
+            row | {"rank": 0} for row in expected]
+
+
+def test_a_rebalance_is_enough_if_the_strategy_in_use_cures():
+    """It goes before a strategy that moves less, as nothing has to be configured."""
+    owned = {"a": [("t", 0), ("t", 1), ("t", 2)], "b": [("t", 3), ("t", 4), ("t", 5)]}
+    group = Group({"t": 6}, dict.fromkeys("abc", ["t"]), owned=owned, name="g")
+    least = fixed("least", [0, 0, 2, 1, 1, 2])
+    assert rank(group, [least])[0]["remedy"] == "least: 2 moves"
+    for chosen in ([least], [least, "roundrobin"]):
+        row = rank(group.replace(strategy="roundrobin"), chosen)[0]
+        assert row["strategy"] == "roundrobin"
+        assert row["remedy"] == "roundrobin (runs now: a rebalance is enough): 4 moves"
+    [consumer] = rank(group.replace(strategy="roundrobin", type="consumer"), [least])
+    assert consumer["remedy"] == BROKER_ASSIGNS
+
+
+def test_a_rebalance_is_not_enough_if_it_leaves_members_idle():
+    topics = ["t0", "t1", "t2", "t3"]
+    group = Group(dict.fromkeys(topics, 1), dict.fromkeys("abcd", topics), strategy="range",
+                  owned={"a": [(topic, 0) for topic in topics[1:]]})
+    rows = rank(group, ["fair"])
+    assert kinds(rows) == [1, 2, 3] and {row["strategy"] for row in rows} == {"fair"}
+    [unowned] = [row for row in rank(group, ["range"]) if row["kind"] == 1]
+    assert unowned["remedy"].startswith("range (runs now: a rebalance is enough): 0 moves, 1 placed; leaves 3 idle")
+
+
+@pytest.mark.parametrize("name, kind", [("", ""), ("com.example.OwnAssignor", ""), ("range", "consumer"),
+                                        ("fair", ""), ("uniform", "consumer")])
+def test_a_group_that_runs_what_is_not_known_is_judged_by_the_others(name, kind):
+    group = lagging(strategy=name, type=kind)
+    judged = judge(batch_of_groups([group, lagging()]), [resolve("lag")])
+    assert list(judged.outcomes) == ["current", "lag"] and judged.running == [None, None]
+    assert rank(group, ["lag"]) == rank(lagging(type=kind), ["lag"])

@@ -210,9 +210,10 @@ def rank_command(
         reset: Reset = None):
     """Which groups need attention, and what strategies would do for them.
 
-    Every group is compared under every strategy. The groups that need attention are
-    listed, most urgent first, each with all of its needs: the reason, and the remedy
-    that moves the fewest partitions. Parquet input needs `fleet compare`.
+    Every group is compared under every strategy, and under the one that it runs now. The
+    groups that need attention are listed, most urgent first, each with all of its needs:
+    the reason, and the remedy that moves the fewest partitions, or a rebalance if that
+    is enough. Parquet input needs `fleet compare`.
 
     \b
       kafka-consumer-groups.sh ... --describe --all-groups | kafka-assign rank -
@@ -271,8 +272,9 @@ def fleet_compare_command(
         cluster: Cluster = None, time: Time = "", reset: Reset = None):
     """Which groups need attention, and what strategies would do for them.
 
-    Every group of every input is compared under every strategy. The output lists the
-    groups that need attention, most urgent first, each with the reason and a remedy.
+    Every group of every input is compared under every strategy, and under the one that
+    it runs now. The output lists the groups that need attention, most urgent first,
+    each with the reason and a remedy.
     The tables behind it (groups, results, attention, rejects, ignored) are written as
     Parquet into a new folder in DIR, either completely or not at all. Needs the extra
     [spark], and Java 17 or the extra [java].

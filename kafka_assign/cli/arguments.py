@@ -270,7 +270,9 @@ def compared_groups(groups: Iterable, strategies: Sequence | None, after: Callab
 
     def compared(group):
         def fails(strategy, error):
-            unanswered.append(f"{group_label(group)}: {line_of_error(error)}")
+            words = line_of_error(error)
+            words = words if shown(strategy.label) in words else f"{shown(strategy.label)}: {words}"
+            unanswered.append(f"{group_label(group)}: {words}")
         named = {} if strategies is None else {"on_failure": fails}
         return compare(after(group), strategies, before=group, **named)
     comparisons, failed = each_group(groups, compared)

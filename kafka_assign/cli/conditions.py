@@ -21,7 +21,7 @@ from .changes import lost_topics, usage_errors
 from ..comparison import Comparison
 from ..group import Group
 from ..names import counted, did_you_mean, first_of, quoted
-from ..registry import StrategyError, running_strategy
+from ..registry import running_strategy
 from ..tables import cell
 
 # %% ../../nbs/72_cli_conditions.ipynb #5b29e75d
@@ -96,12 +96,7 @@ def check_judgeable(groups: Sequence[Group], conditions: Sequence[Condition]) ->
     "Raise a usage error if conditions concern what a single group runs, and it is not known."
     if conditions and len(groups) == 1 and groups[0].members:
         with usage_errors("--fail-if without --strategy"):
-            try:
-                running_strategy(groups[0])
-            except StrategyError as error:
-                advice = "; add -s sticky to judge by the optimum"
-                raise StrategyError(
-                    f"{error}{advice * ('sticky' in groups[0].strategy.lower())}") from None
+            running_strategy(groups[0])
 
 # %% ../../nbs/72_cli_conditions.ipynb #7a0c0204
 def judged_rows(comparison: Comparison, named: Collection[str]) -> list[dict]:

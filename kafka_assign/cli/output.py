@@ -32,7 +32,7 @@ from .arguments import group_label, write_once
 from .changes import Change, order_line
 from ..group import Group
 from ..members import TopicPartition
-from ..metrics import lag_per_member, loads, withheld_notes
+from ..metrics import lag_per_member, loads
 from ..names import counted, shown
 from ..snapshot.assemble import DYNAMIC_MEMBERS
 from ..tables import GAP, Table, display_width
@@ -440,7 +440,7 @@ def show_assignment(assignment: Assignment, form: str, changed: Sequence[Change]
     "Write an assignment as `table`, `json` or `csv`; `changed`: the what-ifs before it."
     group = assignment.group
     withheld = int(assignment.withheld.sum())
-    lines = withheld_notes(withheld) + order_notes(group, [assignment.strategy], changed)
+    lines = assignment.notes + order_notes(group, [assignment.strategy], changed)
     if form == "json":
         document = {key: value or None for key, value in key_of(group).items()} | {
             "group": group.name, "changes": [change.document() for change in changed],

@@ -10,13 +10,14 @@ __all__ = ['row_from_group', 'group_from_row', 'ListColumn', 'flatten_lists', 'a
 # %% ../../nbs/61_fleet_codec.ipynb #5975fbac
 import logging
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from ..attention import Outcome
 from ..build import ClaimColumns, GroupError, Offsets, build_columns, oversized_groups, subscriber_rows
 from ..columns import Columns, Racks
 from ..document import MEMBER_TEXT, group_from_document, group_to_document
@@ -25,7 +26,7 @@ from ..group import Group
 from ..inputs import ABOUT, TYPES, column_by_topic
 from ..names import counted, java_order, shown
 from ..ownership import claims_of
-from ..ragged import row_lengths, row_of, row_offsets, row_ranges
+from ..ragged import row_lengths, row_of, row_offsets, row_ranges, take_rows
 from ..wire import Claims, Subscription, TopicPartitions, WireError
 
 # %% ../../nbs/61_fleet_codec.ipynb #4a1f5c70
@@ -426,15 +427,14 @@ def decode_rows(rows: pa.RecordBatch) -> tuple[Batch, dict[int, str]]:
         return _without_invalid(flat, range(rows.num_rows))
 
 # %% ../../nbs/61_fleet_codec.ipynb #57e208e9
-def _assignments(batch, owners):
-    "A list of topics with their owners for each group and owner column, by group, then column."
-    columns, times = batch.columns, len(owners)
+def _assignments(batch, owners, group, label):
+    "A list of topics with their owners for each pair of a group and the number of an owner column."
+    columns = batch.columns
     first = columns.member_offsets[:-1].astype(np.int32).repeat(row_lengths(columns.group_offsets))
     within = [np.where(owner >= 0, owner - first, np.int32(-1)) for owner in owners]
-    counts = np.repeat(row_lengths(columns.topic_offsets), times)
-    topic_offsets, topics = row_ranges(np.repeat(columns.topic_offsets[:-1], times), counts)
-    begin = (columns.group_offsets[:-1, None] + np.arange(times) * columns.size).ravel()
-    _, place = row_ranges(begin, np.repeat(row_lengths(columns.group_offsets), times))
+    topic_offsets, topics = take_rows(columns.topic_offsets, group)
+    begin = columns.group_offsets[group] + label * columns.size
+    _, place = row_ranges(begin, row_lengths(columns.group_offsets)[group])
     owner = np.concatenate(within)[place]
     offsets, names = row_offsets(columns.partitions[topics]), batch.topics.take(pa.array(topics))
     lists = pa.ListArray.from_arrays(offsets, pa.array(owner), OWNER_FIELDS[1].type)
@@ -442,18 +442,27 @@ def _assignments(batch, owners):
     return pa.ListArray.from_arrays(topic_offsets, structs, RESULT_FIELDS[-1].type)
 
 
-def result_lists(batch: Batch, owners: Mapping[str, np.ndarray],
-                 figures: Mapping[str, Mapping[str, np.ndarray]]) -> pa.ListArray:
-    "The results of each group: for each strategy its figures and its assignment, given by label."
-    groups, labels = batch.columns.groups, list(owners)
-    which = pa.array(np.tile(np.arange(len(labels)), groups))
-    columns = [pa.array(labels, pa.string()).take(which)]
+def result_lists(batch: Batch, outcomes: Mapping[str, Outcome],
+                 running: Sequence[str | None]) -> pa.ListArray:
+    """The results of each group: figures and assignment of each strategy that answered for it.
+
+    `outcomes` are by label; `running`: the label of what each group runs, None = unknown.
+    """
+    groups, labels = batch.columns.groups, list(outcomes)
+    answered = np.ones((groups, len(labels)), bool)
+    for column, one in zip(answered.T, outcomes.values()):
+        column[:] = True if one.answered is None else one.answered
+    group, label = answered.nonzero()
+    number = {name: at for at, name in enumerate(labels)} | {None: -1}
+    runs = np.array([number[name] for name in running], int)[group]
+    columns = [pa.array(labels, pa.string()).take(pa.array(label)),
+               pa.array(runs == label, mask=runs < 0)]
     for field in FIGURE_FIELDS:
-        values = np.stack([figures[label][field.name] for label in labels], axis=1).ravel()
+        values = np.stack([one.figures[field.name] for one in outcomes.values()], axis=1)[answered]
         columns.append(pa.array(values, mask=values < 0).cast(field.type))
-    columns.append(_assignments(batch, list(owners.values())))
+    columns.append(_assignments(batch, [one.owner for one in outcomes.values()], group, label))
     structs = pa.StructArray.from_arrays(columns, fields=RESULT_FIELDS)
-    offsets = np.arange(groups + 1) * len(labels)
+    offsets = row_offsets(answered.sum(axis=1))
     return pa.ListArray.from_arrays(offsets, structs, COMPARED_SCHEMA.field("results").type)
 
 # %% ../../nbs/61_fleet_codec.ipynb #3c8d28b0

@@ -4,8 +4,8 @@
 
 # %% auto #0
 __all__ = ['MANIFEST', 'CODEC_SETTING', 'remove_killed', 'new_run_folder', 'finish_run', 'Run', 'chosen_strategies',
-           'select_tables', 'add_text_entries', 'write_table', 'count_groups', 'versions', 'known_joins',
-           'compare_fleet']
+           'narrow_is_enough', 'select_tables', 'add_text_entries', 'write_table', 'count_groups', 'versions',
+           'known_joins', 'compare_fleet']
 
 # %% ../../nbs/65_fleet_job.ipynb #04b83076
 import fcntl
@@ -28,7 +28,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 import kafka_assign
-from ..registry import StrategyError, resolve, usual_strategies
+from ..registry import (
+    BUILT_IN, StrategyError, resolve, strategies as all_strategies, usual_strategies)
 from .kernel import compare_batches, importable_name
 from .schemas import (
     COMPARE_TABLES, COMPARED_SCHEMA, GROUP_SCHEMA, KEY_FIELDS, NARROW_GROUP_SCHEMA, FleetError, spark_schema)
@@ -150,6 +151,15 @@ def chosen_strategies(names: Iterable[str] | None = None) -> dict[str, str]:
     if not chosen:
         raise StrategyError("a comparison must have a strategy (got none)")
     return chosen
+
+# %% ../../nbs/65_fleet_job.ipynb #71dd7752
+def narrow_is_enough(names: Iterable[str]) -> bool:
+    "Whether no strategy, of these `names` or run by a group, needs more than the narrow schema."
+    used = [resolve(name) for name in names]
+    for name in all_strategies().keys() - BUILT_IN.keys():
+        with suppress(StrategyError):                           # it cannot be imported
+            used.append(resolve(name))
+    return all(one.many for one in used)
 
 # %% ../../nbs/65_fleet_job.ipynb #e348b9c4
 # Spark names files by address, in which special characters are written as %20; `+` stays what it is
@@ -329,7 +339,7 @@ def compare_fleet(
     """
     began, clock, report = datetime.now(UTC), monotonic(), progress or (lambda line: None)
     chosen, named, joins = chosen_strategies(strategies), as_list(inputs), checked_joins(joins)
-    narrow = all(resolve(name).many for name in chosen.values())
+    narrow = narrow_is_enough(chosen.values())
     reading = {"at": at, "reset": reset, "cluster": cluster, "time": time}
     found = open_inputs(named, NARROW_GROUP_SCHEMA if narrow else GROUP_SCHEMA, **reading)
     session = spark_session(master) if spark is None else nullcontext(spark)

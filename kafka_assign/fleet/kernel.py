@@ -34,15 +34,15 @@ def need_lists(found: Iterable[Need], groups: int) -> pa.ListArray:
 def compare_groups(batch: Batch, strategies: Sequence[Strategy], joins: Sequence[Sequence[str]] = (),
                    everything: bool = False) -> tuple[pa.RecordBatch, Judgment]:
     "A row of `COMPARED_SCHEMA` for each group of a batch, and the judgment about all of them."
-    types, states, inferred = (
-        batch.rows[name].fill_null("").to_pylist() for name in ("type", "state", "inferred"))
+    types, states, in_use, inferred = (batch.rows[name].fill_null("").to_pylist()
+                                       for name in ("type", "state", "strategy", "inferred"))
     topics = batch.topics.to_pylist() if joins else ()
-    given = GroupBatch(batch.columns, types, states, topics, batch.group, batch.read, inferred)
+    given = GroupBatch(
+        batch.columns, types, states, in_use, topics, batch.group, batch.read, inferred)
     judgment = judge(given, strategies, joins, everything)
-    owners = {label: one.owner for label, one in judgment.outcomes.items()}
-    figures = {label: one.figures for label, one in judgment.outcomes.items()}
+    results = result_lists(batch, judgment.outcomes, judgment.running)
     return output_rows(
-        batch.rows, members=member_lists(batch), results=result_lists(batch, owners, figures),
+        batch.rows, members=member_lists(batch), results=results,
         needs=need_lists(judgment.needs, batch.columns.groups)), judgment
 
 # %% ../../nbs/62_fleet_kernel.ipynb #ad7fca1f

@@ -105,15 +105,17 @@ OWNER_FIELDS = (
 
 # What a strategy does to a group.
 RESULT_FIELDS = (
-    _field("strategy", pa.string(), "the strategy; current = the group as it is"), *FIGURE_FIELDS,
+    _field("strategy", pa.string(), "the strategy; current = the group as it is"),
+    _field("running", pa.bool_(), "whether the group runs it now; null = not known"), *FIGURE_FIELDS,
     _field("assignment", _rows_of(*OWNER_FIELDS), "the owner of each partition"))
 
 # Why a group needs attention.
 NEED_FIELDS = (
-    _field("kind", pa.int32(), "1 to 8; 1 is the most urgent"),
+    _field("kind", pa.int32(), "0 to 8; 0 is the most urgent"),
     _field("affected", pa.int64(), "how many are affected: partitions, or what the reason counts"),
     _field("reason", pa.string(), "what is wrong, in words"),
-    _field("strategy", pa.string(), "strategy that cures it with the fewest moves; null = none"),
+    _field("strategy", pa.string(),
+           "strategy that cures it: the one that the group runs, else with the fewest moves; null = none"),
     _field("remedy", pa.string(), "what would help, in words"))
 
 # %% ../../nbs/60_fleet_schemas.ipynb #861dbd69

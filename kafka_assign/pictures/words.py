@@ -11,7 +11,6 @@ from collections.abc import Sequence
 import numpy as np
 
 from ..assignment import Assignment, AssignmentError
-from ..metrics import withheld_notes
 from ..names import checked_kind, counted, shown
 
 # %% ../../nbs/52_pictures_words.ipynb #107c5675
@@ -86,7 +85,7 @@ def _change_lines(assignment):
         words = (", ".join(_change(assignment, place) for place in places) if named
                  else partition_words(assignment, places))
         lines += [f"{word}: {words}."] if len(places) else []
-    return lines + [f"{note}." for note in withheld_notes(int(assignment.withheld.sum()))]
+    return lines + [f"{note}." for note in assignment.notes]
 
 # %% ../../nbs/52_pictures_words.ipynb #90726b51
 def describe(assignment: Assignment, title: str = "") -> str:

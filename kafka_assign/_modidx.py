@@ -1108,6 +1108,7 @@ d = { 'settings': {'branch': 'main', 'doc_baseurl': '', 'doc_host': '', 'git_url
                                      'kafka_assign.inputs._rows_of_pairs': ('inputs.html#_rows_of_pairs', 'kafka_assign/inputs.py'),
                                      'kafka_assign.inputs._subscriber_rows': ('inputs.html#_subscriber_rows', 'kafka_assign/inputs.py'),
                                      'kafka_assign.inputs._whole_numbers': ('inputs.html#_whole_numbers', 'kafka_assign/inputs.py'),
+                                     'kafka_assign.inputs.also_inferred': ('inputs.html#also_inferred', 'kafka_assign/inputs.py'),
                                      'kafka_assign.inputs.checked_about': ('inputs.html#checked_about', 'kafka_assign/inputs.py'),
                                      'kafka_assign.inputs.checked_counts': ('inputs.html#checked_counts', 'kafka_assign/inputs.py'),
                                      'kafka_assign.inputs.checked_ids': ('inputs.html#checked_ids', 'kafka_assign/inputs.py'),

@@ -18,8 +18,8 @@ import numpy as np
 from . import metrics
 from .columns import Columns, positions_by_number, read_only
 from .build import GroupError
-from .group import IDS_TO_COME, SHOWN_MEMBERS, Group
-from .inputs import owners_by_name, take_by_topic
+from .group import SHOWN_MEMBERS, Group
+from .inputs import IDS_TO_COME, owners_by_name, take_by_topic
 from .members import TopicPartition, known_name
 from .names import (
     checked_kind, counted, first_of, foreign_code, quoted, shown)

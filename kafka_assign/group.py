@@ -97,8 +97,7 @@ class Group:
             _known={name: tuple(values) for name, values in known.items()},
             _claimed=columns.previous if claimed is None else read_only(claimed),
             _strays=strays, _undecodable=undecodable, _decoded={}, _sent=sent)
-        if details is not None:                     # else they are made when asked for
-            vars(self)["details"] = details
+        vars(self).update({} if details is None else {"details": details})
         return self
 
     @classmethod

@@ -355,15 +355,17 @@ def test_differing_subscriptions_end_balanced_if_claims_are_honest(group):
                 assert len(theirs) < len(own) + 2 or not {topic for topic, _ in theirs} & set(joined.by_id[name].topics)
 
 
-def test_nothing_moves_when_an_answer_is_claimed():
-    for name in ANSWERED[:80]:
+def test_nothing_moves_if_an_answer_for_equal_subscriptions_is_claimed():
+    tried = 0
+    for name in set(ANSWERED).difference(COOPERATIVE):
         case = CASES[name]
-        if "partition_racks" not in case and sound(case, case["expected"]) and "final" not in case:
+        equal = have_equal_subscriptions(seen(case, case["joined"]).members)
+        if equal and "partition_racks" not in case and sound(case, case["expected"]):
             members = [Member(one["id"], one["topics"], owned=case["expected"][one["id"]], generation=9)
                        for one in case["members"]]
-            a = assign(Group(case["topics"], members), case["strategy"])
-            if name not in COOPERATIVE:
-                assert not a.moved.any() or not have_equal_subscriptions(seen(case, case["joined"]).members)
+            tried += 1
+            assert not assign(Group(case["topics"], members), "kafka-sticky").moved.any()
+    assert tried > 40
 
 
 @pytest.mark.parametrize("strategy", ["kafka-sticky", "kafka-cooperative-sticky"])

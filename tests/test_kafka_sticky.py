@@ -286,6 +286,22 @@ def test_what_follows_in_a_trace_of_the_cooperative_assignor():
         assert listed(assign(group, "CooperativeStickyAssignor")) == after
 
 
+# --- what members send ---------------------------------------------------------------------------------------------
+
+# Java replaces what is no UTF-8 in a topic; no topic has such a name.
+SENDERS = [case for case in cases("wire-malformed").values()
+           if case["kind"] == "sticky" and "UTF-8" not in case["why"] and case["hex"] is not None]
+
+
+def test_the_claims_in_user_data_are_what_java_reads():
+    assert len(SENDERS) > 20
+    for case in SENDERS:
+        member = eager_member(Member("c", ["t"], user_data=bytes.fromhex(case["hex"])))
+        value = case["java"]["value"]
+        assert sorted(map(list, member.claims)) == sorted(value["owned"]), case["id"]
+        assert member.generation == value["generation"], case["id"]
+
+
 # --- properties ----------------------------------------------------------------------------------------------------
 
 @st.composite

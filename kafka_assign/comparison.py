@@ -112,20 +112,18 @@ def compare(group: Group, strategies: Iterable[str | Strategy | Callable] | None
 
     The strategy that the group runs is added if it is known. `before`: the group as it is, to be
     shown beside, if `group` is that group after some changes. `on_failure` is called with each
-    strategy that fails and its error, and the others are compared. Without `on_failure` the error
-    is raised. It is a note if a strategy that was not named is registered by others, or is what
-    the group runs and forecasts that the next rebalance fails.
+    strategy that fails and its error, and the others are compared. Without it the error is raised,
+    or a note if the strategy was not named and is others', or forecasts that Kafka's own fails.
     """
     checked_group(group, "compare(group, strategies)")
     if before is not None:
         checked_kind(before, Group, "before", "compare(group, strategies, before=group)", GroupError)
-    chosen, notes, running = resolve_all(strategies, "compare(group, strategies)"), [], None
-    added = None
+    chosen = resolve_all(strategies, "compare(group, strategies)")
+    notes, running, added = [], None, None
     unnamed = [one for one in chosen if strategies is None and one.name not in BUILT_IN]
     if group.counted is not None and not group.columns.size:
         return Comparison(group, {}, before, notes=[NO_TOPICS])
-    if group.counted is not None:
-        notes.append(NO_OWNERS)
+    notes += [NO_OWNERS] * (group.counted is not None)
     try:
         now = running_strategy(group)
         if now.label not in [one.label for one in chosen]:

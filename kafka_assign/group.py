@@ -15,10 +15,9 @@ import numpy as np
 
 from .build import GroupError, Offsets, with_claims
 from .columns import Columns, read_only, same_content
-from kafka_assign.inputs import (
-    ABOUT, IDS_TO_COME, also_inferred, checked_about, checked_counts, checked_ids,
-    coded_claims, columns_by_name, columns_from_arrays, kept_lag, kept_racks, places_of,
-    stray_claims)
+from .inputs import (
+    ABOUT, checked_about, checked_counts, checked_ids, coded_claims, columns_by_name,
+    columns_from_arrays, kept_lag, kept_racks, places_of, stray_claims, with_join)
 from kafka_assign.members import (
     Dropped, Member, TopicPartition, checked_mapping, checked_name, decoded_members,
     dropped_claims, known_name, listed_members, members_from_columns, ordered_members,
@@ -216,8 +215,7 @@ class Group:
             raise GroupError(f"a member that joins must not be in the group already "
                              f"(got {quoted(member_id)})")
         member = self._with_known_topics(Member(member_id, topics))
-        return self._changed([*self._listed, member],
-                             inferred=also_inferred(self.inferred, IDS_TO_COME))
+        return self._changed([*self._listed, member], inferred=with_join(self.inferred))
 
     def subscribe(self, member_id: str, topics: Iterable[str]) -> "Group":
         "The group in which this member subscribes to `topics` and to no others."

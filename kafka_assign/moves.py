@@ -18,12 +18,12 @@ from typing import NamedTuple
 import numpy as np
 
 from . import metrics
-from .assignment import FORECASTS, Assignment, AssignmentError
+from .assignment import Assignment, AssignmentError
 from .assignors.sticky.flow import mask_of
+from .comparison import optimum_beside
 from .group import Group
 from .members import TopicPartition
 from .names import checked_kind, shown
-from .registry import assign
 from .tables import Table
 
 # %% ../nbs/50_moves.ipynb #ae353b88
@@ -198,25 +198,16 @@ class Moves(Sequence):
         self._places = np.flatnonzero(changed).tolist()
         self._sources = self.group.previous[changed].tolist()
         self._targets = assignment.target[changed].tolist()
-        self._graph = MoveGraph(assignment)
-        self._optimum = FORECASTS.get(assignment.strategy.partition(":")[0])
-        if self._optimum:
-            self._verdicts = [*map(self._beside_optimum, range(len(self)))]
-        else:
-            take_back_unnecessary(self._graph)
-            self._verdicts = verdicts(self._graph, self._sources, self._targets)
-
-    @cached_property
-    def _kept_by_optimum(self):
-        return assign(self.group, self._optimum).kept
-
-    def _beside_optimum(self, i):
-        "The verdict on a move of a forecast, by what the optimum does with the partition."
-        load = self.assignment.loads
-        if self._kept_by_optimum[self._places[i]]:
-            return Verdict.KEPT
-        is_balance = load[self._sources[i]] >= load[self._targets[i]]   # 2 apart without it
-        return Verdict.NEEDED if is_balance else Verdict.SHARED
+        optimum, graph = optimum_beside(assignment), MoveGraph(assignment)
+        self._optimum = optimum.strategy if optimum else ""
+        self._graph = graph if optimum else take_back_unnecessary(graph)
+        self._verdicts = verdicts(graph, self._sources, self._targets)
+        if optimum:
+            kept, load = optimum.kept[changed].tolist(), assignment.loads
+            self._verdicts = [
+                Verdict.KEPT if stays else Verdict.NEEDED if load[one] >= load[other]
+                else Verdict.SHARED
+                for stays, one, other in zip(kept, self._sources, self._targets)]
 
     def __len__(self) -> int:
         return len(self._places)
@@ -229,8 +220,7 @@ class Moves(Sequence):
     @property
     def unnecessary(self) -> int:
         "How many moves balance did not need: all of them can be taken back together."
-        needed = map(self._verdicts.count, (Verdict.NEEDED, Verdict.SHARED))
-        return len(self) - sum(needed)
+        return sum("unnecessary" in verdict.value for verdict in self._verdicts)
 
     @property
     def least(self) -> int:
@@ -281,13 +271,10 @@ class Moves(Sequence):
         moved, verdict = len(self) - lost, ""
         if self.unnecessary:
             verdict = f", {self.unnecessary} of them unnecessary"
-            them = "it" if self.unnecessary == 1 else "them"
-            verdict += f": {self._optimum} keeps {them}" if self._optimum else ""
+            verdict += f": {self._optimum} does without" if self._optimum else ""
         elif moved and moved == self.least and not lost:
             verdict = ", and no assignment with these loads moves fewer"
-        elif moved and self._optimum:
-            verdict = f", and {self._optimum} moves {'it' if moved == 1 else 'them'}, too"
-        elif moved:
+        elif moved and not self._optimum:
             verdict = ", and without any of these moves loads would be less balanced"
         lost = f"; {lost} now unassigned" if lost else ""
         caption = (f"{self.assignment.strategy or 'assignment'}: {moved} moved"
@@ -296,9 +283,8 @@ class Moves(Sequence):
                  for move in self[:SHOWN_MOVES]]
         limit = SHOWN_MOVES - len(moves)
         moves += [("placed", *move) for move in self._placed_moves(limit)]
-        start, index = self.group.columns.start, self.group.index
         withheld = self.assignment.withheld
-        later = lambda topic, number: withheld[start[index[topic]] + number]
+        later = lambda topic, number: withheld[self.group.position(topic, number)]
         rows = [(f"{what}, withheld" if later(*place) else what,
                  "-".join(map(str, place)),
                  f"{source or ''} -> {target or ''}".strip(), reason)

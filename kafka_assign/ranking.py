@@ -4,13 +4,12 @@
 
 # %% auto #0
 __all__ = ['GROUPS_AT_ONCE', 'PARTITIONS_AT_ONCE', 'GroupBatch', 'batch_of_groups', 'batch_slices', 'Answer', 'answer',
-           'checked_joins', 'join_numbers', 'strategies_in_use', 'origin', 'Judgment', 'judge', 'ranked_rows', 'rank']
+           'checked_joins', 'join_numbers', 'origin', 'Judgment', 'judge', 'ranked_rows', 'rank']
 
 # %% ../nbs/56_ranking.ipynb #b31e9556
 import logging
 from collections import ChainMap, Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import suppress
 from itertools import chain, groupby
 from operator import attrgetter, is_
 from types import MappingProxyType
@@ -26,7 +25,7 @@ from .group import Group
 from .names import brief, crash_place, did_you_mean, quoted, shown
 from .ragged import row_lengths, take_rows
 from .registry import (
-    ForecastError, Strategy, StrategyError, resolve, resolve_all, running_strategy)
+    ForecastError, Strategy, StrategyError, resolve, resolve_all, strategies_in_use)
 
 # %% ../nbs/56_ranking.ipynb #ca5e8295
 class GroupBatch(NamedTuple):
@@ -79,7 +78,7 @@ class Answer(NamedTuple):
     failures: dict[int, str]  # why groups have no answer, by place in the batch
     retried: bool = False  # whether it raised for the batch as a whole
     places: Sequence[int] | None = None  # the groups it was asked about; None = all
-    foreseen: Mapping[int, str] = MappingProxyType({})  # failures that it forecasts
+    foreseen: Mapping[int, str] = MappingProxyType({})  # those that it forecasts
 
     def answered(self, groups: int) -> np.ndarray | None:
         "Which of the `groups` of the batch have an answer; None = all of them."
@@ -112,7 +111,7 @@ def _answer_one_by_one(batch, strategy, places, retried=False):
         except Exception as error:
             failures[at] = _why(strategy, error)
             if isinstance(error, ForecastError):
-                foreseen[at] = shown(error)
+                foreseen[at] = f"its next rebalance fails: {shown(error)}"
         else:
             pair = np.stack([alone.owner, alone.target])
             pair = np.where(pair >= 0, pair + first[at], -1)
@@ -178,16 +177,6 @@ def join_numbers(topics: Iterable[str],
     number = {name: at for at, join in enumerate(joins) for name in join}
     return np.array([number.get(name, -1) for name in topics], np.int64)
 
-# %% ../nbs/56_ranking.ipynb #0a4e8014
-def strategies_in_use(batch: GroupBatch) -> list[Strategy | None]:
-    "The strategy that each group of a batch runs now; None = unknown or not computed."
-    known, pairs = {}, list(zip(batch.strategies, batch.types))
-    for name, kind in set(pairs):
-        with suppress(StrategyError):
-            runs = Group({}, {}, strategy=name, type=kind)
-            known[name, kind] = running_strategy(runs)
-    return [known.get(pair) for pair in pairs]
-
 # %% ../nbs/56_ranking.ipynb #b2c374a6
 def origin(strategy: Strategy) -> str:
     "Where a strategy comes from, in words; empty if it was registered by others."
@@ -214,7 +203,7 @@ def judge(batch: GroupBatch, strategies: Sequence[Strategy],
           joins: Sequence[Sequence[str]] = (), everything: bool = False) -> Judgment:
     "Ask `strategies` about all groups of a batch, and find what the groups need."
     columns, join = batch.columns, join_numbers(batch.topics, joins)
-    in_use = strategies_in_use(batch)
+    in_use = strategies_in_use(batch.strategies, batch.types)
     running = [one and one.label for one in in_use]
     compared = {one.label: one for one in strategies}
     others = {one.label: one for one in in_use if one and one.label not in compared}

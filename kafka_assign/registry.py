@@ -5,13 +5,13 @@
 # %% auto #0
 __all__ = ['SHIPPED_CLASSES', 'ENTRY_POINTS', 'BROKER_PACKAGE', 'OF_THE_BROKER', 'NOT_COMPUTED', 'BUILT_IN', 'StrategyError',
            'ForecastError', 'Strategy', 'strategy', 'strategies', 'usual_strategies', 'parse_options', 'resolve',
-           'resolve_all', 'running_strategy', 'checked_group', 'assign', 'assign_many']
+           'resolve_all', 'running_strategy', 'strategies_in_use', 'checked_group', 'assign', 'assign_many']
 
 # %% ../nbs/20_registry.ipynb #780d05aa
 import inspect
 import re
 import sys
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from dataclasses import fields as dataclass_fields
@@ -398,6 +398,15 @@ def running_strategy(group: Group) -> Strategy:
         raise StrategyError(f"the group runs {quoted(name)}, which does not ship with Kafka: it may "
                             "differ from the strategy of that name in this package")
     return chosen
+
+# %% ../nbs/20_registry.ipynb #d531dc00
+def strategies_in_use(names: Sequence[str], types: Sequence[str]) -> list[Strategy | None]:
+    "The strategy that each group runs, by the name that it reports, and its type; None = unknown."
+    known, pairs = {}, list(zip(names, types))
+    for name, kind in set(pairs):
+        with suppress(StrategyError):
+            known[name, kind] = running_strategy(Group({}, {}, strategy=name, type=kind))
+    return [known.get(pair) for pair in pairs]
 
 # %% ../nbs/20_registry.ipynb #b5e9963c
 def checked_group(group: Group, call: str) -> Group:

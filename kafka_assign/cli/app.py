@@ -210,10 +210,10 @@ def rank_command(
         reset: Reset = None):
     """Which groups need attention, and what strategies would do for them.
 
-    Every group is compared under every strategy, and under the one that it runs now. The
-    groups that need attention are listed, most urgent first, each with all of its needs:
-    the reason, and the remedy that moves the fewest partitions, or a rebalance if that
-    is enough. Parquet input needs `fleet compare`.
+    Every group is compared under every strategy, and under the one that it runs now.
+    The groups that need attention are listed, most urgent first, each with all of its
+    needs: the reason, and the remedy that moves the fewest partitions, or a rebalance
+    if that is enough. Parquet input needs `fleet compare`.
 
     \b
       kafka-consumer-groups.sh ... --describe --all-groups | kafka-assign rank -

@@ -125,8 +125,7 @@ class Group:
     previous = _column("previous", "The valid previous owners in `members`; -1 = none.")
     lag = _column("lag", "Lag in records, -1 = unknown; None = none is known.")
     listed = _column("listed", "The members in the order listed, as indices.")
-    counted = _column(
-        "counted", "Partitions of each member if owners are unknown; else None.")
+    counted = _column("counted", "Partitions per member, or None if owners are known.")
 
     @cached_property
     def subscribed(self) -> np.ndarray:
@@ -140,11 +139,6 @@ class Group:
         "The members with all that is known of them, by id."
         return members_from_columns(
             self.columns, self.topics, self.members, self._claimed, self._known)
-
-    @property
-    def sent(self) -> tuple[Member, ...]:
-        "The members as they joined, by id: `details` before `decode_claims`."
-        return self.details if self._sent is None else self._sent
 
     @cached_property
     def dropped(self) -> tuple[Dropped, ...]:
@@ -211,9 +205,8 @@ class Group:
 
     def leave(self, *member_ids: str) -> "Group":
         "The group without these members; what they owned has no owner."
-        for name in member_ids:
-            known_name(
-                name, self.members, "a member that leaves", "belong to the group")
+        for one in member_ids:
+            known_name(one, self.members, "a member that leaves", "belong to the group")
         return self._changed([one for one in self._listed if one.id not in member_ids])
 
     def join(self, member_id: str, topics: Iterable[str]) -> "Group":
@@ -243,6 +236,8 @@ class Group:
             known_name(topic, self.index, "a topic", "be known to the group")
         return member
 
+    sent = property(lambda group: group._sent or group.details,
+                    doc="The members as they joined: `details` before `decode_claims`.")
     _listed = property(lambda group: [group.details[i] for i in group.listed])
 
     def _changed(self, members, **more):

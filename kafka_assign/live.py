@@ -59,9 +59,7 @@ class LiveGroup:
             Member(one.id, one.topics, owned=sorted(one.consuming), rack=one.rack,
                    generation=one.generation, instance_id=one.instance_id)
             for one in self._members.values()]
-        ships = self.strategy.ships_with_kafka
-        protocol = self.strategy.protocol_name if ships else ""
-        return Group(self.topics, members, strategy=protocol,
+        return Group(self.topics, members, strategy=self.strategy.protocol_name,
                      generation=self.generation)
 
     def __getitem__(self, member: str) -> list[TopicPartition]:

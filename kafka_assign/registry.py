@@ -102,8 +102,8 @@ class Strategy:
 
     @property
     def protocol_name(self) -> str:
-        "The name by which a group reports that it runs this strategy."
-        return self.name.removeprefix("kafka-") if self.ships_with_kafka else self.name
+        "The name by which a group reports this assignor of Kafka; empty if it is not Kafka's."
+        return self.name.removeprefix("kafka-") if self.ships_with_kafka else ""
 
     @property
     def label(self) -> str:

@@ -1,4 +1,4 @@
-"""Hash codes and orders of iteration beside a table that a running Java wrote; where there is a JDK, it writes it again."""
+"""Hash codes and orders of iteration beside a table that Java wrote; where there is a JDK, it writes it again."""
 import json
 import subprocess
 from functools import cache

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from test_reference import REFERENCE, answered, cases
 
 from kafka_assign import Group, LiveGroup, Member, assign
-from kafka_assign.assignors.kafka_sticky.balancing import assign_balanced
+from kafka_assign.assignors.kafka_sticky.differing import assign_balanced
 from kafka_assign.assignors.kafka_sticky.forecast import (
     cooperative_answer, cooperative_member, cooperative_rounds, eager_answer, eager_member, group_in_java)
 from kafka_assign.assignors.kafka_sticky.joined import have_equal_subscriptions, settle_claims
@@ -295,7 +295,8 @@ def any_groups(draw):
     claim = st.tuples(st.sampled_from([*topics, "gone"]), st.integers(-1, 7))
     equal = draw(st.booleans())
     return Group(topics, [
-        Member(f"{draw(st.sampled_from('abcdef'))}-{at}", topics if equal else draw(st.sets(st.sampled_from([*topics]))),
+        Member(f"{draw(st.sampled_from('abcdef'))}-{at}",
+               topics if equal else draw(st.sets(st.sampled_from([*topics]))),
                owned=draw(st.lists(claim, max_size=6)), generation=draw(st.integers(-1, 3)))
         for at in range(draw(st.integers(1, 7)))])
 

@@ -22,16 +22,17 @@ from ...members import Member, TopicPartition
 from ...names import first_of, shown
 from ...registry import ForecastError, strategy
 from ...wire import Claims, decode_sticky
-from .balancing import assign_balanced
+from .differing import assign_balanced
 from .joined import (
     JoinedGroup, JoinedMember, have_equal_subscriptions, joined_group, settle_claims)
-from .quotas import QuotaState, assign_quotas
+from .equal import QuotaState, assign_quotas
 
 # %% ../../../nbs/39_kafka_sticky.ipynb #766eacbb
 def eager_answer(group: JoinedGroup) -> dict[str, list[TopicPartition]]:
     "What `StickyAssignor` assigns to each member."
     equal = have_equal_subscriptions(group.members)
-    return (assign_quotas if equal else assign_balanced)(group, settle_claims(group)).assigned
+    assign_path = assign_quotas if equal else assign_balanced
+    return assign_path(group, settle_claims(group)).assigned
 
 # %% ../../../nbs/39_kafka_sticky.ipynb #58ab353a
 def withheld_from_quotas(state: QuotaState, void: Collection) -> set[TopicPartition]:
@@ -90,7 +91,7 @@ def _next_round(group, assigned):
     return JoinedGroup(members, group.counts, group.racks)
 
 # %% ../../../nbs/39_kafka_sticky.ipynb #3e3143b9
-PYTHON_VERSION = b"\0\1"      # no user data of Java begins like this: it has 65,536 topics
+PYTHON_VERSION = b"\0\1"      # Java would read 65,536 topics or more
 
 
 def eager_member(member: Member) -> JoinedMember:
@@ -110,13 +111,17 @@ def cooperative_member(member: Member) -> JoinedMember:
     return JoinedMember(member.id, member.topics, member.owned, generation)
 
 # %% ../../../nbs/39_kafka_sticky.ipynb #fa26c341
-def group_in_java(group: Group, as_read: Callable[[Member], JoinedMember]) -> JoinedGroup:
+def group_in_java(group: Group,
+                  as_read: Callable[[Member], JoinedMember]) -> JoinedGroup:
     "The group that the assignor sees, with members as it reads them."
     racks, names = group.columns.racks, group.topics
-    rack_of = [-1] * len(group.members) if racks is None else racks.member.tolist()
-    members = [replace(as_read(group.sent[at]), rack=None if rack_of[at] < 0 else rack_of[at])
-               for at in group.listed.tolist()]
-    return joined_group(group.topic_counts, members, {} if racks is None else {
+    members = [as_read(group.sent[at]) for at in group.listed.tolist()]
+    if racks is None:
+        return joined_group(group.topic_counts, members)
+    rack_of = dict(zip(group.members, racks.member.tolist()))
+    members = [replace(member, rack=rack_of[member.id]) if rack_of[member.id] >= 0
+               else member for member in members]
+    return joined_group(group.topic_counts, members, {
         (names[topic], number): [rack for rack in replicas.tolist() if rack >= 0]
         for topic, number, replicas in zip(
             group.columns.topic_of.tolist(), group.columns.number.tolist(),
@@ -128,8 +133,8 @@ CONSEQUENCES = {
     "IllegalStateException": RAISED, "NullPointerException": RAISED,
     "ArithmeticException": RAISED,
     "endless": "the leader never returns from its assignment, so the group stays in "
-               "CompletingRebalance until max.poll.interval.ms has passed; the next leader "
-               "may not return either",
+               "CompletingRebalance until max.poll.interval.ms has passed; the next "
+               "leader may not return either",
     "endless rounds": "the members give up partitions and join again without an end",
     "two owners": "both members consume it",
     "not subscribed": "the member refuses its assignment and joins again",
@@ -139,8 +144,9 @@ CONSEQUENCES = {
 MOST_FAULTS_SHOWN = 3
 
 
-def check_assigned(group: JoinedGroup, assigned: dict[str, list[TopicPartition]]) -> None:
-    "Raise `ForecastError` if this is no assignment: for partitions that do not exist first."
+def check_assigned(group: JoinedGroup,
+                   assigned: dict[str, list[TopicPartition]]) -> None:
+    "Raise `ForecastError` for partitions that a member must not have, or not alone."
     owners = defaultdict(set)
     for name, own in assigned.items():
         for partition in own:
@@ -153,14 +159,16 @@ def check_assigned(group: JoinedGroup, assigned: dict[str, list[TopicPartition]]
             any(one.topic not in group.by_id[name].topics for name in names)}
     for kind, is_faulty in faults.items():
         if found := [one for one, names in owners.items() if is_faulty(one, names)]:
-            raise ForecastError(kind, first_of([
-                f"{shown(one.topic)}-{one.partition} on {shown(' and '.join(sorted(owners[one])))}"
-                for one in sorted(found)], MOST_FAULTS_SHOWN))
+            shown_faults = [
+                shown(f"{topic}-{n} on {' and '.join(sorted(owners[topic, n]))}")
+                for topic, n in sorted(found)]
+            raise ForecastError(kind, first_of(shown_faults, MOST_FAULTS_SHOWN))
 
 # %% ../../../nbs/39_kafka_sticky.ipynb #84806fee
 def owner_column(group: Group, assigned: dict[str, list[TopicPartition]]) -> np.ndarray:
     "The owner column of an assignment by name, int32; -1 where none is named."
-    owner, start = np.full(group.columns.size, -1, np.int32), group.columns.start.tolist()
+    start = group.columns.start.tolist()
+    owner = np.full(group.columns.size, -1, np.int32)
     for place, name in enumerate(group.members):
         for topic, number in assigned.get(name, ()):
             owner[start[group.index[topic]] + number] = place
@@ -168,7 +176,7 @@ def owner_column(group: Group, assigned: dict[str, list[TopicPartition]]) -> np.
 
 # %% ../../../nbs/39_kafka_sticky.ipynb #bef20111
 def _forecast(group, as_read, compute):
-    "What `compute` returns for the group that the assignor sees; errors say what follows."
+    "What `compute` returns for what the assignor sees; errors say what follows."
     try:
         return compute(group_in_java(group, as_read))
     except ForecastError as error:
@@ -179,7 +187,7 @@ def _forecast(group, as_read, compute):
 @strategy("kafka-sticky", kafka="StickyAssignor", claims="sticky", usual=False,
           without=["odd-inputs", "any-order"])
 def kafka_sticky_assign(group: Group) -> np.ndarray:
-    """What Kafka's `StickyAssignor` answers (Java client 3.8 to 4.4), mistakes included.
+    """What Kafka's `StickyAssignor` answers (Java 3.8 to 4.4), mistakes included.
 
     Raises `ForecastError` where Java raises, does not return, or returns no assignment.
     """
@@ -200,14 +208,14 @@ MOST_REBALANCES = 8
           protocol="cooperative", claims="cooperative", usual=False,
           without=["odd-inputs", "any-order"])
 def kafka_cooperative_sticky_assign(group: Group) -> tuple[np.ndarray, np.ndarray]:
-    """What Kafka's `CooperativeStickyAssignor` answers (Java client 3.8 to 4.4).
+    """What Kafka's `CooperativeStickyAssignor` answers (Java 3.8 to 4.4).
 
     Raises `ForecastError` as `kafka-sticky`, and if the rounds do not end.
     """
     def compute(seen):
         rounds = list(islice(cooperative_rounds(seen), MOST_REBALANCES + 1))
         if len(rounds) > MOST_REBALANCES:
-            raise ForecastError("endless rounds", f"not settled after {MOST_REBALANCES}")
+            raise ForecastError("endless rounds", f"more than {MOST_REBALANCES}")
         for answer in (rounds[0], rounds[-1]):
             check_assigned(seen, answer.assigned)
         return tuple(owner_column(group, answer.assigned)

@@ -20,7 +20,7 @@ from ...names import java_sorted
 # %% ../../../nbs/36_kafka_joined.ipynb #aa1927e0
 @dataclass(frozen=True)
 class JoinedMember:
-    "A member as the leader's assignor sees it: its lists and numbers as they were sent."
+    "A member as the leader's assignor sees it: lists and numbers as they were sent."
 
     id: str
     topics: Sequence[str]
@@ -30,7 +30,7 @@ class JoinedMember:
     rack: Hashable = None  # None = unknown
 
     def __post_init__(self):
-        claims = tuple(TopicPartition(topic, int(number)) for topic, number in self.claims)
+        claims = tuple(TopicPartition(topic, int(n)) for topic, n in self.claims)
         joined_in = self.generation if self.joined_in is None else self.joined_in
         vars(self).update(claims=claims, joined_in=joined_in)
 
@@ -58,8 +58,8 @@ class JoinedGroup:
     "The group that the assignor sees."
 
     members: list[JoinedMember]  # in the order in which they are visited
-    counts: dict[str, int]  # partitions of each topic that has some and is subscribed to
-    racks: dict[TopicPartition, frozenset]  # of each partition's replicas; empty = unused
+    counts: dict[str, int]  # partitions of each topic that has some and a subscriber
+    racks: dict[TopicPartition, frozenset]  # of each one's replicas; empty = unused
 
     @cached_property
     def by_id(self) -> dict[str, JoinedMember]:
@@ -91,7 +91,7 @@ class JoinedGroup:
 # %% ../../../nbs/36_kafka_joined.ipynb #5eca1d9a
 def joined_group(counts: Mapping[str, int], members: Iterable[JoinedMember],
                  replica_racks: Mapping = {}) -> JoinedGroup:
-    "The group that the assignor sees: `counts` and racks of topics that it does not are left out."
+    "The group that the assignor sees, without topics that it does not know."
     members = walking_order(members)
     subscribed = {topic for member in members for topic in member.topics}
     counts = {topic: count for topic, count in counts.items()
@@ -103,7 +103,7 @@ def joined_group(counts: Mapping[str, int], members: Iterable[JoinedMember],
 # %% ../../../nbs/36_kafka_joined.ipynb #ae4a2f0d
 class Holdings(NamedTuple):
     "The result of settling the claims."
-    held: dict[str, list[TopicPartition]]  # the partitions that each member holds, by id
+    held: dict[str, list[TopicPartition]]  # partitions that a member holds, by id
     void: set[TopicPartition]
 
 # %% ../../../nbs/36_kafka_joined.ipynb #10490a6d
@@ -132,7 +132,8 @@ def _settle_claim(member, partition, noted, holdings):
         holdings.held[member.id].append(partition)
 
 # %% ../../../nbs/36_kafka_joined.ipynb #12a77e26
-def without(full: list[TopicPartition], kept: list[TopicPartition]) -> list[TopicPartition]:
+def without(full: list[TopicPartition],
+            kept: list[TopicPartition]) -> list[TopicPartition]:
     "`full` without `kept`, both in the same order, as Java subtracts them."
     free, at = [], 0
     for partition in full:
@@ -144,7 +145,8 @@ def without(full: list[TopicPartition], kept: list[TopicPartition]) -> list[Topi
 
 # %% ../../../nbs/36_kafka_joined.ipynb #2b4e0bba
 def have_equal_subscriptions(members: Iterable[JoinedMember]) -> bool:
-    "Whether the assignor takes all subscriptions for equal; `members` as they are visited."
+    "Whether the assignor takes all subscriptions for equal; members in walking order."
     lists = list(dropwhile(lambda topics: not topics, [one.topics for one in members]))
     first = set(lists[0]) if lists else set()
-    return all(len(topics) == len(first) and first.issuperset(topics) for topics in lists)
+    return all(len(topics) == len(first) and first.issuperset(topics)
+               for topics in lists)

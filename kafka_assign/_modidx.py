@@ -139,8 +139,6 @@ d = { 'settings': {'branch': 'main', 'doc_baseurl': '', 'doc_host': '', 'git_url
                                                                                                                        'kafka_assign/assignors/kafka_sticky/differing.py'),
                                                                'kafka_assign.assignors.kafka_sticky.differing.pair_differences': ( 'kafka_differing.html#pair_differences',
                                                                                                                                    'kafka_assign/assignors/kafka_sticky/differing.py'),
-                                                               'kafka_assign.assignors.kafka_sticky.differing.passes': ( 'kafka_differing.html#passes',
-                                                                                                                         'kafka_assign/assignors/kafka_sticky/differing.py'),
                                                                'kafka_assign.assignors.kafka_sticky.differing.perform_reassignments': ( 'kafka_differing.html#perform_reassignments',
                                                                                                                                         'kafka_assign/assignors/kafka_sticky/differing.py'),
                                                                'kafka_assign.assignors.kafka_sticky.differing.place_on_least_loaded': ( 'kafka_differing.html#place_on_least_loaded',

@@ -5,10 +5,10 @@
 # %% auto #0
 __all__ = ['MOST_PASSES', 'potential_consumers', 'earlier_claimants', 'PartitionMovements', 'BalancingState', 'least_loaded',
            'keep_subscribed', 'place_on_least_loaded', 'max_assignment_size', 'set_fixed_aside', 'move', 'improve',
-           'is_balanced', 'passes', 'perform_reassignments', 'pair_differences', 'assign_balanced']
+           'is_balanced', 'perform_reassignments', 'pair_differences', 'assign_balanced']
 
 # %% ../../../nbs/38_kafka_differing.ipynb #efab3a34
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from itertools import combinations
 from typing import NamedTuple
@@ -196,21 +196,6 @@ def is_balanced(state: BalancingState) -> bool:
         if partition.topic in state.group.by_id[name].topics
         and partition not in state.assigned[name])
 
-# %% ../../../nbs/38_kafka_differing.ipynb #f938651c
-def passes(state: BalancingState, partitions: list[TopicPartition],
-           earlier: dict[TopicPartition, str] = {},
-           test_balance: bool = False) -> Iterator[BalancingState]:
-    "Improve all partitions, pass by pass; the state after each pass that moved some."
-    moved = True
-    while moved:
-        moved = False
-        for partition in partitions:
-            if test_balance and is_balanced(state):
-                break
-            moved |= improve(state, partition, earlier.get(partition))
-        if moved:
-            yield state
-
 # %% ../../../nbs/38_kafka_differing.ipynb #cc26c387
 MOST_PASSES = 100
 
@@ -218,12 +203,16 @@ MOST_PASSES = 100
 def perform_reassignments(
         state: BalancingState, partitions: list[TopicPartition],
         earlier: dict[TopicPartition, str], test_balance: bool) -> bool:
-    "Repeat passes until nothing moves; whether anything did."
-    done = 0
-    for done, _ in enumerate(passes(state, partitions, earlier, test_balance), 1):
-        if done == MOST_PASSES:
-            raise ForecastError("endless", f"still moving after {done} passes")
-    return done > 0
+    "Improve all partitions, pass by pass, until nothing moves; whether anything did."
+    for done in range(MOST_PASSES):
+        moved = False
+        for partition in partitions:
+            if test_balance and is_balanced(state):
+                break
+            moved |= improve(state, partition, earlier.get(partition))
+        if not moved:
+            return done > 0
+    raise ForecastError("endless", f"still moving after {MOST_PASSES} passes")
 
 # %% ../../../nbs/38_kafka_differing.ipynb #9ebbb681
 def pair_differences(state: BalancingState) -> int:

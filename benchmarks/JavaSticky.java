@@ -31,10 +31,10 @@ import org.apache.kafka.common.TopicPartition;
 /**
  * Runs Kafka's own sticky assignor on the group in a file, and says what CPU time it took.
  *
- * Arguments: the path of the group, how many seconds one call may take, and perhaps "once" for a single call.
- * Answers a line of nanoseconds for calls after ten others, one for calls after hundreds if they are short, and a file
- * beside the group's (".owner") with the owner of each partition; or the one line "stopped". Only the thread that calls
- * is counted, neither compiler nor garbage collector.
+ * Arguments: how many seconds one call may take, "warm" or "once", and the paths of groups. Answers a file beside each
+ * group's (".owner") with the owner of each partition, or none if the call was stopped; and unless it is called once
+ * only, a line of nanoseconds for calls after ten others, and one for calls after hundreds if they are short. Only the
+ * thread that calls is counted, neither compiler nor garbage collector.
  *
  * A file holds big-endian ints: the numbers of topics and members; partitions of each topic; for each member how many
  * topics it subscribes to, and which; the previous owner of each partition, topic by topic, -1 = none.
@@ -191,20 +191,25 @@ public class JavaSticky {
     }
 
     public static void main(String[] arguments) throws Exception {
-        var path = Path.of(arguments[0]);
-        var once = arguments.length > 2 && arguments[2].equals("once");
-        var calls = new Calls(new Group(path), Double.parseDouble(arguments[1]), once);
-        calls.setDaemon(true);
-        calls.start();
-        while (calls.isAlive()) {
-            calls.join(20);
-            if (calls.tooLong()) {
-                System.out.println("stopped");
-                return;
+        for (var path : Arrays.asList(arguments).subList(2, arguments.length)) {
+            var calls = new Calls(new Group(Path.of(path)), Double.parseDouble(arguments[0]), arguments[1].equals("once"));
+            calls.setDaemon(true);
+            calls.start();
+            if (ends(calls)) {
+                write(calls.group.ownerColumn(calls.answer), Path.of(path + ".owner"));
+                System.out.print(calls.report);
             }
         }
-        write(calls.group.ownerColumn(calls.answer), Path.of(path + ".owner"));
-        System.out.print(calls.report);
+    }
+
+    /** Wait for the calls, and say whether they end before one of them has taken too long. */
+    static boolean ends(Calls calls) throws InterruptedException {
+        while (calls.isAlive()) {
+            calls.join(20);
+            if (calls.tooLong())
+                return false;
+        }
+        return true;
     }
 
     static void write(int[] owner, Path path) throws IOException {

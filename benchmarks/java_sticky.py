@@ -1,12 +1,14 @@
-"""Kafka's own sticky assignor beside ours: the real class from kafka-clients, in a Java process for each group.
+"""Kafka's own sticky assignor beside ours: the real class from kafka-clients; to be measured, in a process of its own.
 
 Called as a consumer calls it: its CPU time includes that user data is decoded, and that a map of lists of
 `TopicPartition`s is made; metadata and subscriptions are made before. Ten calls warm it, or five seconds of them; five
-more are measured. `JavaSticky.java` says the rest.
+more are measured. `JavaSticky.java` says the rest. Answers alone come from one process for many groups.
 """
+import os
 import subprocess
 import sys
 import tempfile
+from collections.abc import Sequence
 from functools import cache
 from pathlib import Path
 from statistics import median
@@ -59,26 +61,36 @@ def as_ints(of: Arrays) -> np.ndarray:
     return np.concatenate([head, of.partitions, subscribed, previous]).astype(">i4")
 
 
-def run_java(of: Arrays, *arguments: str) -> tuple[list[str], np.ndarray | None]:
-    "The lines it prints for a group whose names are those of `families.arrays`, and the owner column."
+def run_java(groups: Sequence[Arrays], how: str) -> tuple[list[str], list[np.ndarray | None]]:
+    """The lines it prints, and the owner column of each group, None where it was stopped.
+
+    Names of topics and members are those of `families.arrays`.
+    """
     with tempfile.TemporaryDirectory() as folder:
-        as_ints(of).tofile(f"{folder}/group")
-        command = [*java_command(), f"{folder}/group", str(MOST_SECONDS), *arguments]
+        paths = [f"{folder}/group-{i}" for i in range(len(groups))]
+        for path, of in zip(paths, groups):
+            as_ints(of).tofile(path)
+        command = [*java_command(), str(MOST_SECONDS), how, *paths]
         lines = subprocess.run(command, capture_output=True, text=True, check=True).stdout.splitlines()
-        if lines == ["stopped"]:
-            return [], None
-        return lines, np.fromfile(f"{folder}/group.owner", ">i4").astype(np.int32)
+        answers = [f"{path}.owner" for path in paths]
+        return lines, [np.fromfile(answer, ">i4").astype(np.int32) if os.path.exists(answer) else None
+                       for answer in answers]
 
 
 def java_sticky(of: Arrays) -> JavaAnswer:
     "Its answer, and what it took."
-    lines, owner = run_java(of)
+    lines, [owner] = run_java([of], "warm")
     if owner is None:
         return STOPPED
     seconds = [median(map(int, line.split())) / 1e9 for line in lines]
     return JavaAnswer(seconds[0], seconds[-1], owner)
 
 
+def java_owners(groups: Sequence[Arrays]) -> list[np.ndarray | None]:
+    "Its answers alone, after one call each; None where it was stopped."
+    return run_java(groups, "once")[1]
+
+
 def java_owner(of: Arrays) -> np.ndarray | None:
     "Its answer alone, after one call; None if it was stopped."
-    return run_java(of, "once")[1]
+    return java_owners([of])[0]

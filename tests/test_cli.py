@@ -568,8 +568,8 @@ def test_a_group_that_runs_java_s_sticky_is_not_told_our_figures_are_its(name):
     done = run("compare - -s sticky -s cooperative-sticky", document)
     assert re.findall(r"(?m)^(.*) \(runs now\) ", done.out) == [f"kafka-{name}"]
     said = unwrapped(done.out)
-    assert f"kafka-{name} is what Kafka's Java client computes as {name}, which the group runs" in said
-    assert f"{name} in this package is another strategy, the optimum" in said
+    assert f"kafka-{name} forecasts Kafka's own {name} assignor, which the group runs" in said
+    assert f"the strategy {name} of this package computes the exact optimum" in said
     [group] = json.loads(run("compare - -s sticky --format json", document).out)
     assert [row["strategy"] for row in group["rows"]] == ["current", f"kafka-{name}", "sticky"]
     assert (group["strategy"], group["running"]) == (name, f"kafka-{name}")

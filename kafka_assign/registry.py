@@ -41,10 +41,10 @@ class StrategyError(ValueError):
 
 # %% ../nbs/20_registry.ipynb #50eac389
 class ForecastError(StrategyError):
-    """Another program would not answer for a group, or not with an assignment that can exist.
+    """The program that a strategy forecasts fails for a group, or its answer is not valid.
 
-    `kind` is the name of the exception that it raises, `endless` if it never returns, or what is
-    wrong with its answer; `reason` says more.
+    `kind` is the name of the exception that it throws, `endless` if it never returns, or what is
+    wrong with its answer; `reason` gives the details.
     """
 
     def __init__(self, kind: str, reason: str = ""):

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kafka_assign.hash_order import FIRST_CAPACITY, JavaHashSet, java_hash, partition_hash
+from kafka_assign.hash_order import INITIAL_CAPACITY, JavaHashSet, java_hash, partition_hash
 
 HERE = Path(__file__).parent
 TABLE = HERE / "reference" / "java-order.jsonl"
@@ -65,24 +65,24 @@ class Table:
     """A hash table as Java has it: buckets that are split in two as it grows."""
 
     def __init__(self):
-        self.slots = [[] for _ in range(16)]
+        self.buckets = [[] for _ in range(16)]
 
     def add(self, key, code):
         spread = code ^ code >> 16
-        bucket = self.slots[spread % len(self.slots)]
+        bucket = self.buckets[spread % len(self.buckets)]
         if any(key == other for other, _ in bucket):
             return
         bucket.append((key, spread))
-        if len(bucket) > 8 and len(self.slots) < 64:
+        if len(bucket) > 8 and len(self.buckets) < 64:
             self.grow()
-        if sum(map(len, self.slots)) > len(self.slots) * 3 // 4:
+        if sum(map(len, self.buckets)) > len(self.buckets) * 3 // 4:
             self.grow()
 
     def grow(self):
-        former, self.slots = self.slots, [[] for _ in range(2 * len(self.slots))]
+        former, self.buckets = self.buckets, [[] for _ in range(2 * len(self.buckets))]
         for bucket in former:
             for key, spread in bucket:
-                self.slots[spread % len(self.slots)].append((key, spread))
+                self.buckets[spread % len(self.buckets)].append((key, spread))
 
 
 @given(st.lists(st.integers(0, 40) | st.integers(0, 2**32 - 1), max_size=60))
@@ -90,5 +90,5 @@ def test_it_is_the_order_of_a_table_of_buckets(codes):
     keys, table = JavaHashSet(codes, lambda code: code), Table()
     for code in codes:
         table.add(code, code)
-    assert list(keys) == [key for bucket in table.slots for key, _ in bucket]
-    assert keys.capacity == len(table.slots) >= FIRST_CAPACITY
+    assert list(keys) == [key for bucket in table.buckets for key, _ in bucket]
+    assert keys.capacity == len(table.buckets) >= INITIAL_CAPACITY

@@ -329,13 +329,13 @@ def outcome(group, strategy):
 
 @pytest.mark.parametrize("strategy", ["kafka-sticky", "kafka-cooperative-sticky"])
 @given(any_groups(), st.randoms())
-def test_the_order_of_the_list_matters_only_inside_a_slot(strategy, group, rng):
+def test_the_order_of_the_list_matters_only_inside_a_bucket(strategy, group, rng):
     names = JavaHashSet(group.members)
-    slots = [names.slot(name) for name in group.members]
+    buckets = [names.bucket(name) for name in group.members]
     shuffled = group.replace(members=rng.sample(group.details, len(group.details)))
-    by_slot = sorted(group.members, key=names.slot)
-    if len(set(slots)) == len(slots):
-        assert [one.id for one in group_in_java(shuffled, eager_member).members] == by_slot
+    by_bucket = sorted(group.members, key=names.bucket)
+    if len(set(buckets)) == len(buckets):
+        assert [one.id for one in group_in_java(shuffled, eager_member).members] == by_bucket
         assert outcome(shuffled, strategy) == outcome(group, strategy)
 
 

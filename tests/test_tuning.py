@@ -54,7 +54,7 @@ FIXED = {
     "cli.output": {"READABLE", "SHOWN_NEEDS", "LEAST_NAME", "LEAST_TEXT", "GROUPS_WITHOUT_LIST"},
     "fleet.session": {"OLDEST_JAVA"},
     "group": {"SHOWN_MEMBERS"},
-    "hash_order": {"LAST_32_BITS", "FIRST_CAPACITY", "LOAD_FACTOR", "KEYS_OF_A_LIST", "LEAST_TREE_CAPACITY"},
+    "hash_order": {"LAST_32_BITS", "INITIAL_CAPACITY", "LOAD_FACTOR", "TREEIFY_THRESHOLD", "MIN_TREEIFY_CAPACITY"},
     "live": {"MOST_ROUNDS", "MOST_NAMED"},
     "moves": {"SHOWN_CLAIMANTS", "SHOWN_MOVES"},
     "ownership": {"SEVERAL", "UNDATED", "MOST_CLAIMED"},

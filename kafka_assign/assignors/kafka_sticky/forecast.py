@@ -54,7 +54,7 @@ def withheld_from_balancing(group: JoinedGroup, assigned: dict) -> set[TopicPart
 
 # %% ../../../nbs/39_kafka_sticky.ipynb #73ba517f
 class RoundAnswer(NamedTuple):
-    "What the cooperative assignor answers in one round."
+    "The answer of the cooperative assignor in one round."
     assigned: dict[str, list[TopicPartition]]  # by member, without what is withheld
     withheld: set[TopicPartition]
 
@@ -73,7 +73,7 @@ def cooperative_answer(group: JoinedGroup) -> RoundAnswer:
 
 # %% ../../../nbs/39_kafka_sticky.ipynb #c5e06dd1
 def cooperative_rounds(group: JoinedGroup) -> Iterator[RoundAnswer]:
-    "The answers of all rounds, until no member has to give up a partition."
+    "The answer of each round, until no member has to revoke a partition."
     while True:
         answer = cooperative_answer(group)
         yield answer
@@ -84,7 +84,7 @@ def cooperative_rounds(group: JoinedGroup) -> Iterator[RoundAnswer]:
 
 
 def _next_round(group, assigned):
-    "The group in which all members claim what they were assigned."
+    "The group in which each member claims the partitions that it was assigned."
     generation = 1 + max(member.generation for member in group.members)
     members = [replace(member, claims=assigned[member.id], generation=generation,
                        joined_in=generation) for member in group.members]
@@ -95,7 +95,7 @@ PYTHON_VERSION = b"\0\1"      # Java would read 65,536 topics or more
 
 
 def eager_member(member: Member) -> JoinedMember:
-    "The member as `StickyAssignor` reads it; without user data, with its known claims."
+    "The member as `StickyAssignor` sees it; its known claims if it has no user data."
     data, claims = member.user_data, Claims(member.owned, member.generation)
     if data is not None:
         claims = Claims() if data.startswith(PYTHON_VERSION) else decode_sticky(data)
@@ -104,7 +104,7 @@ def eager_member(member: Member) -> JoinedMember:
 
 # %% ../../../nbs/39_kafka_sticky.ipynb #e25074b4
 def cooperative_member(member: Member) -> JoinedMember:
-    "The member as `CooperativeStickyAssignor` reads it."
+    "The member as `CooperativeStickyAssignor` sees it."
     data, generation = member.user_data or b"", member.generation
     if generation < 0 and len(data) >= 4:
         generation = int.from_bytes(data[:4], "big", signed=True)
@@ -113,7 +113,7 @@ def cooperative_member(member: Member) -> JoinedMember:
 # %% ../../../nbs/39_kafka_sticky.ipynb #fa26c341
 def group_in_java(group: Group,
                   as_read: Callable[[Member], JoinedMember]) -> JoinedGroup:
-    "The group that the assignor sees, with members as it reads them."
+    "The group that the assignor sees, with each member `as_read` by the assignor."
     racks, names = group.columns.racks, group.topics
     members = [as_read(group.sent[at]) for at in group.listed.tolist()]
     if racks is None:
@@ -132,13 +132,13 @@ RAISED = "poll() of the leader raises it, and no member gets an assignment"
 CONSEQUENCES = {
     "IllegalStateException": RAISED, "NullPointerException": RAISED,
     "ArithmeticException": RAISED,
-    "endless": "the leader never returns from its assignment, so the group stays in "
-               "CompletingRebalance until max.poll.interval.ms has passed; the next "
-               "leader may not return either",
-    "endless rounds": "the members give up partitions and join again without an end",
+    "endless": "the assignor of the leader never returns, so the group stays in "
+               "CompletingRebalance until max.poll.interval.ms expires; the next "
+               "leader may hang, too",
+    "endless rounds": "the members keep revoking partitions and rejoining",
     "two owners": "both members consume it",
-    "not subscribed": "the member refuses its assignment and joins again",
-    "no such partition": "the member waits for a partition that never comes"}
+    "not subscribed": "the member rejects its assignment and rejoins",
+    "no such partition": "the member waits for a partition that does not exist"}
 
 # %% ../../../nbs/39_kafka_sticky.ipynb #de79290f
 MOST_FAULTS_SHOWN = 3
@@ -146,7 +146,7 @@ MOST_FAULTS_SHOWN = 3
 
 def check_assigned(group: JoinedGroup,
                    assigned: dict[str, list[TopicPartition]]) -> None:
-    "Raise `ForecastError` for partitions that a member must not have, or not alone."
+    "Raise `ForecastError` if a partition has an owner that it must not have, or two."
     owners = defaultdict(set)
     for name, own in assigned.items():
         for partition in own:
@@ -166,7 +166,7 @@ def check_assigned(group: JoinedGroup,
 
 # %% ../../../nbs/39_kafka_sticky.ipynb #84806fee
 def owner_column(group: Group, assigned: dict[str, list[TopicPartition]]) -> np.ndarray:
-    "The owner column of an assignment by name, int32; -1 where none is named."
+    "The owner column of an assignment by member id, int32; -1 = no owner."
     start = group.columns.start.tolist()
     owner = np.full(group.columns.size, -1, np.int32)
     for place, name in enumerate(group.members):
@@ -176,7 +176,7 @@ def owner_column(group: Group, assigned: dict[str, list[TopicPartition]]) -> np.
 
 # %% ../../../nbs/39_kafka_sticky.ipynb #bef20111
 def _forecast(group, as_read, compute):
-    "What `compute` returns for what the assignor sees; errors say what follows."
+    "`compute` for the group that the assignor sees; errors name their consequence."
     try:
         return compute(group_in_java(group, as_read))
     except ForecastError as error:

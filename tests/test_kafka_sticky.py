@@ -286,6 +286,22 @@ def test_what_follows_in_a_trace_of_the_cooperative_assignor():
         assert listed(assign(group, "CooperativeStickyAssignor")) == after
 
 
+# --- what members send ---------------------------------------------------------------------------------------------
+
+# Java replaces what is no UTF-8 in a topic; no topic has such a name.
+SENDERS = [case for case in cases("wire-malformed").values()
+           if case["kind"] == "sticky" and "UTF-8" not in case["why"] and case["hex"] is not None]
+
+
+def test_the_claims_in_user_data_are_what_java_reads():
+    assert len(SENDERS) > 20
+    for case in SENDERS:
+        member = eager_member(Member("c", ["t"], user_data=bytes.fromhex(case["hex"])))
+        value = case["java"]["value"]
+        assert sorted(map(list, member.claims)) == sorted(value["owned"]), case["id"]
+        assert member.generation == value["generation"], case["id"]
+
+
 # --- properties ----------------------------------------------------------------------------------------------------
 
 @st.composite
@@ -355,15 +371,17 @@ def test_differing_subscriptions_end_balanced_if_claims_are_honest(group):
                 assert len(theirs) < len(own) + 2 or not {topic for topic, _ in theirs} & set(joined.by_id[name].topics)
 
 
-def test_nothing_moves_when_an_answer_is_claimed():
-    for name in ANSWERED[:80]:
+def test_nothing_moves_if_an_answer_for_equal_subscriptions_is_claimed():
+    tried = 0
+    for name in set(ANSWERED).difference(COOPERATIVE):
         case = CASES[name]
-        if "partition_racks" not in case and sound(case, case["expected"]) and "final" not in case:
+        equal = have_equal_subscriptions(seen(case, case["joined"]).members)
+        if equal and "partition_racks" not in case and sound(case, case["expected"]):
             members = [Member(one["id"], one["topics"], owned=case["expected"][one["id"]], generation=9)
                        for one in case["members"]]
-            a = assign(Group(case["topics"], members), case["strategy"])
-            if name not in COOPERATIVE:
-                assert not a.moved.any() or not have_equal_subscriptions(seen(case, case["joined"]).members)
+            tried += 1
+            assert not assign(Group(case["topics"], members), "kafka-sticky").moved.any()
+    assert tried > 40
 
 
 @pytest.mark.parametrize("strategy", ["kafka-sticky", "kafka-cooperative-sticky"])

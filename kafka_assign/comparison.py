@@ -130,7 +130,7 @@ def compare(group: Group, strategies: Iterable[str | Strategy | Callable] | None
             chosen.insert(0, added := now)
             unnamed += [now] if now.name not in BUILT_IN else []
         running = now.label
-        notes += [OF_JAVA.format(now.name, now.protocol_name)] * (now.name != now.protocol_name)
+        notes += [OF_JAVA.format(now.name, FORECASTS[now.name])] if now.name in FORECASTS else []
     except StrategyError as error:
         notes += [str(error)] if group.strategy else []
 

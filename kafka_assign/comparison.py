@@ -137,7 +137,7 @@ def compare(group: Group, strategies: Iterable[str | Strategy | Callable] | None
 
     def failed(one, error):
         if one is added and isinstance(error, ForecastError):
-            notes.append(f"{one.label} has no row, the next rebalance of the group fails: {error}")
+            notes.append(f"{one.label} has no row, because the next rebalance of the group fails: {error}")
         elif on_failure is not None:
             on_failure(one, error)
         elif one in unnamed:

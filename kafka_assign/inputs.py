@@ -62,7 +62,7 @@ def cut_short(columns: Columns, inferred: Sequence[str]) -> np.ndarray:
     return np.array(said, bool) & (row_sums(unknown, columns.group_offsets) > 0)
 
 # %% ../nbs/12_inputs.ipynb #e51e4fe0
-IDS_TO_COME = "member ids: a member that joins gets its id from its client"
+IDS_TO_COME = "member ids: a member that joins gets its id from the coordinator"
 
 
 def with_join(inferred: str) -> str:
@@ -82,7 +82,7 @@ def left_open(columns: Columns, strategy: str, inferred: str) -> list[str]:
     if np.isin(columns.subscriber_counts, [0, columns.member_count]).all():
         return ["which new member gets which partitions depends on ids that are not known yet; "
                 "loads, and how many partitions are kept, do not"]
-    return ["an estimate: all of it depends on ids that are not known yet"]
+    return ["an estimate: the whole assignment depends on member ids that are not known yet"]
 
 # %% ../nbs/12_inputs.ipynb #b092a440
 REBALANCING = ("PreparingRebalance", "CompletingRebalance", "AwaitingSync",

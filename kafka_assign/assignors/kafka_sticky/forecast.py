@@ -128,7 +128,7 @@ def group_in_java(group: Group,
             np.split(racks.replicas, racks.replica_offsets[1:-1]))})
 
 # %% ../../../nbs/39_kafka_sticky.ipynb #432c54af
-RAISED = "poll() of the leader raises it, and no member gets an assignment"
+RAISED = "the leader's poll() throws it, and no member gets an assignment"
 CONSEQUENCES = {
     "IllegalStateException": RAISED, "NullPointerException": RAISED,
     "ArithmeticException": RAISED,

@@ -594,7 +594,7 @@ def test_a_rebalance_that_fails_is_an_answer(case, kind):
     runs = vector(case, name="doomed", strategy="sticky")
     done = run("compare - -s sticky", runs)
     assert done.code == 0 and not done.err and "(runs now)" not in done.out
-    assert f"kafka-sticky has no row, the next rebalance of the group fails: {kind}: " in unwrapped(done.out)
+    assert f"kafka-sticky has no row, because the next rebalance of the group fails: {kind}: " in unwrapped(done.out)
     done = run("compare - --fail-if 'moved>=0'", runs)
     assert done.code == 3 and "doomed: --fail-if cannot be judged: " in done.err and kind in done.err
     assert run("compare - -s sticky --fail-if 'moved<0'", runs).code == 0

@@ -623,11 +623,11 @@ def test_what_a_forecast_leaves_open_is_said(name):
     equal, differing = (assign(TEAM.join("x", topics), name) for topics in (["t", "u"], ["t"]))
     assert "which new member gets which partitions depends on ids" in equal.summary()["inferred"]
     assert "loads, and how many partitions are kept, do not" in equal.summary()["inferred"]
-    assert "an estimate: all of it" in differing.summary()["inferred"]
+    assert "an estimate: the whole assignment" in differing.summary()["inferred"]
     assert "loads" not in differing.summary()["inferred"]
     assert equal.notes[-1] in " ".join(repr(equal).split()) and not assign(TEAM.leave("a"), name).notes
     plain = assign(TEAM.join("x", ["t"]), "sticky").summary()["inferred"]
-    assert plain == "member ids: a member that joins gets its id from its client"
+    assert plain == "member ids: a member that joins gets its id from the coordinator"
 
 
 @given(st.lists(st.text("abcxyz0123456789-", min_size=4, max_size=12), min_size=4, max_size=4, unique=True))
@@ -641,7 +641,8 @@ def test_loads_and_kept_do_not_depend_on_the_ids_of_those_who_join(ids):
 
 def test_joining_is_said_once():
     joined = TEAM.replace(inferred="subscriptions: all topics").join("x", ["t"]).join("y", ["t"])
-    assert joined.inferred == "subscriptions: all topics; member ids: a member that joins gets its id from its client"
+    assert joined.inferred == ("subscriptions: all topics; "
+                               "member ids: a member that joins gets its id from the coordinator")
 
 
 def test_the_program_says_what_a_forecast_leaves_open():

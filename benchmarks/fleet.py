@@ -81,7 +81,7 @@ def decide(batches, strategies):
             clock.step(strategy.label)
         outcomes = {name: outcome(batch.columns, owner) for name, owner in answers.items()}
         clock.step("measure")
-        table = result_lists(batch, answers, {name: one.figures for name, one in outcomes.items()})
+        table = result_lists(batch, outcomes, [None] * batch.columns.groups)
         done = output_rows(batch.rows, members=member_lists(batch), results=table)
         clock.step("encode")
         current = outcomes.pop(CURRENT)

@@ -20,7 +20,7 @@ from kafka_assign.document import group_from_document
 
 STICKY = resolve("sticky")
 FILES = ["sticky", "sticky-fresh", "cooperative-sticky", "cooperative-sticky-fresh", "kip54", "fair", "lag", "range",
-         "roundrobin"]
+         "roundrobin", "kafka-sticky", "sticky-rack"]
 
 
 @cache
@@ -48,7 +48,7 @@ def assert_same(columns):
 
 def test_all_files_with_groups_are_tried():
     with_groups = [path.stem for path in REFERENCE.glob("*.jsonl")
-                   if "topics" in json.loads(path.read_text(encoding="utf-8").partition("\n")[0])]
+                   if {"topics", "members"} <= json.loads(path.read_text(encoding="utf-8").partition("\n")[0]).keys()]
     assert sorted(with_groups) == sorted(FILES)
     assert len(different_cases()) > 500
 

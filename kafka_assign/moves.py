@@ -220,7 +220,7 @@ class Moves(Sequence):
     @property
     def unnecessary(self) -> int:
         "How many moves balance did not need: all of them can be taken back together."
-        return sum("unnecessary" in verdict.value for verdict in self._verdicts)
+        return sum(v not in (Verdict.NEEDED, Verdict.SHARED) for v in self._verdicts)
 
     @property
     def least(self) -> int:

@@ -216,7 +216,7 @@ def kafka_cooperative_sticky_assign(group: Group) -> tuple[np.ndarray, np.ndarra
         rounds = list(islice(cooperative_rounds(seen), MOST_REBALANCES + 1))
         if len(rounds) > MOST_REBALANCES:
             raise ForecastError("endless rounds", f"more than {MOST_REBALANCES}")
-        for answer in (rounds[0], rounds[-1]):
+        for answer in rounds:
             check_assigned(seen, answer.assigned)
         return tuple(owner_column(group, answer.assigned)
                      for answer in (rounds[0], rounds[-1]))

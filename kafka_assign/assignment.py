@@ -21,8 +21,7 @@ from .build import GroupError
 from .group import SHOWN_MEMBERS, Group
 from .inputs import left_open, owners_by_name, take_by_topic
 from .members import TopicPartition, known_name
-from .names import (
-    checked_kind, counted, first_of, foreign_code, quoted, shown)
+from .names import checked_kind, counted, first_of, foreign_code, quoted, shown
 from .tables import Table
 
 if TYPE_CHECKING:
@@ -82,7 +81,7 @@ class Assignment(Mapping):
     cooperative group settles on `target`: what cannot be handed out yet is withheld.
     All figures are those of `target`. Raises `AssignmentError` if it does not fit the
     group; `check` looks at subscriptions, too. `prove(columns, target)` makes the
-    certificate.
+    certificate, and `remarks(assignment)` lists what its reader should know.
     """
 
     group: Group
@@ -90,10 +89,12 @@ class Assignment(Mapping):
     strategy: str
     prove: Callable | None
     target: np.ndarray  # what the group settles on, int32; `owner` unless cooperative
+    remarks: Callable | None
 
     def __init__(self, group: Group, owner: np.ndarray | Sequence[int] | Mapping,
                  strategy: str = "", prove: Callable | None = None,
-                 target: np.ndarray | Sequence[int] | None = None):
+                 target: np.ndarray | Sequence[int] | None = None,
+                 remarks: Callable | None = None):
         checked_kind(group, Group, "group", "Assignment(group, owner)", AssignmentError)
         if isinstance(owner, Mapping):
             try:
@@ -106,7 +107,7 @@ class Assignment(Mapping):
                   else checked_target(group.columns, owner, target))
         vars(self).update(                          # frozen: no attribute can be set
             group=group, owner=read_only(owner), strategy=strategy, prove=prove,
-            target=read_only(target))
+            target=read_only(target), remarks=remarks)
 
     @classmethod
     def current(cls, group: Group) -> "Assignment":
@@ -123,10 +124,8 @@ class Assignment(Mapping):
                                   f"(got {shown(topic)}-{number} on {shown(member)})")
         return self
 
-    @cached_property
-    def _rows(self):
-        return positions_by_number(self.owner, len(self.group.members))
-
+    _rows = cached_property(
+        lambda a: positions_by_number(a.owner, len(a.group.members)))
     _topic_names = cached_property(lambda a: np.array(a.group.topics, object))
 
     @cached_property
@@ -253,7 +252,8 @@ class Assignment(Mapping):
     @property
     def notes(self) -> list[str]:
         "What a reader must know of it: what is withheld, and what is uncertain."
-        return metrics.withheld_notes(int(self.withheld.sum())) + self._left_open
+        remarks = [] if self.remarks is None else self.remarks(self)
+        return [*metrics.withheld_notes(self.withheld.sum()), *self._left_open, *remarks]
 
     @cached_property
     def certificate(self):
@@ -274,8 +274,8 @@ class Assignment(Mapping):
                 and np.array_equal(self.target, other.target))
 
     def __reduce__(self):
-        fields = self.group, self.owner, self.strategy, self.prove, self.target
-        return Assignment, fields
+        return Assignment, (self.group, self.owner, self.strategy, self.prove,
+                            self.target, self.remarks)
 
     def _lines(self, mask):
         "The first partitions in `mask` of each of the first members, in a line."
@@ -301,8 +301,7 @@ class Assignment(Mapping):
         rows = list(zip(*columns.values()))
         if len(self) > SHOWN_MEMBERS:
             rows.append([f"and {len(self) - SHOWN_MEMBERS} more members"])
-        return Table(list(columns), rows, caption, ["left"] * len(columns),
-                     self.notes)
+        return Table(list(columns), rows, caption, ["left"] * len(columns), self.notes)
 
     def __repr__(self) -> str:
         return self._table().text(heads=self.withheld.any(), indent=2)

@@ -67,6 +67,15 @@ def _must_be(parameter, value):
     return None if is_so else must
 
 # %% ../nbs/20_registry.ipynb #323ab2fc
+def _option_text(value):
+    "The value of an option as it can be typed, if it can: `a+b` is a list, `a+b|c` a list of lists."
+    if isinstance(value, (str, int, float)) or value is None:
+        return str(value)
+    if not isinstance(value, (list, tuple)):
+        return "..."
+    return ("+" if all(isinstance(one, str) for one in value) else "|").join(map(_option_text, value))
+
+# %% ../nbs/20_registry.ipynb #dcabbf03
 @dataclass(frozen=True)
 class Strategy:
     "A function from a group to an owner column, and what callers must know about it."
@@ -80,6 +89,8 @@ class Strategy:
     prove: Callable | None = field(default=None, repr=False)  # `Columns`, owner column -> certificate
     without: Collection[str] = ()  # ids of the promises of the conformance suite that it does not make
     usual: bool = True  # compared if no strategies are named; False if it is slow, or made for study
+    remarks: Callable | None = field(default=None, repr=False)  # `Assignment` -> notes for its readers
+    altered_by: Mapping = field(default_factory=dict, repr=False)  # option -> fields that it changes
     options: Mapping = field(default_factory=dict)
 
     def __post_init__(self):
@@ -111,7 +122,7 @@ class Strategy:
     @property
     def label(self) -> str:
         "Its name with its options, as it can be typed."
-        options = ",".join(f"{name}={value}" for name, value in self.options.items())
+        options = ",".join(f"{name}={_option_text(value)}" for name, value in self.options.items())
         return f"{self.name}:{options}" if options else self.name
 
     @property
@@ -129,6 +140,7 @@ class Strategy:
         "The strategy with `options` bound; raises `StrategyError` for one that it does not have."
         taken = dict(list(inspect.signature(self.function).parameters.items())[1:])
         takes_any = any(parameter.kind is parameter.VAR_KEYWORD for parameter in taken.values())
+        altered = {}
         for name, value in options.items():
             if not takes_any and name not in taken:
                 offers = f"its options are {', '.join(taken)}" if taken else "it has none"
@@ -137,7 +149,9 @@ class Strategy:
             if name in taken and (must := _must_be(taken[name], value)):
                 raise StrategyError(f"option {name} of strategy {quoted(self.name)} must be {must} "
                                     f"(got {brief(value)})")
-        return replace(self, options={**self.options, **options})
+            if name in self.altered_by and value is not taken[name].default:
+                altered |= self.altered_by[name]
+        return replace(self, **altered, options={**self.options, **options})
 
     def ask(self, given: Group | Columns):
         "The unchecked answer of its function; its errors, except `ValueError`, name the strategy."
@@ -168,7 +182,7 @@ class Strategy:
             answer = answer.owner, answer.target
         owner, target = owner_and_target(answer)
         try:
-            return Assignment(group, owner, self.label, self.prove, target).check()
+            return Assignment(group, owner, self.label, self.prove, target, self.remarks).check()
         except ValueError as error:
             raise AssignmentError(f"strategy {quoted(self.label)}: {error}") from None
 
@@ -453,7 +467,7 @@ def assign_many(groups: Mapping | Iterable[Group], strategy: str | Strategy | Ca
     owner, target = chosen.run_many(columns)
     owners = _by_group(columns, owner)
     targets = owners if target is owner else _by_group(columns, target)
-    return [Assignment(group, owner, chosen.label, chosen.prove, target)
+    return [Assignment(group, owner, chosen.label, chosen.prove, target, chosen.remarks)
             for group, owner, target in zip(groups, owners, targets)]
 
 

@@ -252,8 +252,8 @@ class Assignment(Mapping):
     @property
     def notes(self) -> list[str]:
         "What a reader must know of it: what is withheld, and what is uncertain."
-        remarks = [] if self.remarks is None else self.remarks(self)
-        return [*metrics.withheld_notes(self.withheld.sum()), *self._left_open, *remarks]
+        more = [] if self.remarks is None else self.remarks(self)
+        return [*metrics.withheld_notes(self.withheld.sum()), *self._left_open, *more]
 
     @cached_property
     def certificate(self):

@@ -20,6 +20,7 @@ _HOMES = {
     "StrategyError": "registry",
     "compare": "comparison",
     "Comparison": "comparison",
+    "co_partitioned": "joins",
     "explain": "moves",
     "rank": "ranking",
     "plot": "pictures",
@@ -38,6 +39,7 @@ if TYPE_CHECKING:  # the same table for editors, which do not run `__getattr__`
     from .comparison import Comparison, compare
     from .conformance import check_strategy
     from .group import Group
+    from .joins import co_partitioned
     from .live import LiveGroup
     from .members import Member, TopicPartition
     from .moves import explain
@@ -49,8 +51,9 @@ if TYPE_CHECKING:  # the same table for editors, which do not run `__getattr__`
     from .snapshot import read_groups
 
 __all__ = ["Assignment", "AssignmentError", "Comparison", "Group", "GroupError", "LiveGroup", "Member",
-           "Rebalance", "StrategyError", "TopicPartition", "assign", "assign_many", "check_strategy", "compare",
-           "describe", "explain", "plot", "proof_of", "rank", "read_groups", "strategies", "strategy"]
+           "Rebalance", "StrategyError", "TopicPartition", "assign", "assign_many", "check_strategy",
+           "co_partitioned", "compare", "describe", "explain", "plot", "proof_of", "rank", "read_groups",
+           "strategies", "strategy"]
 
 
 def __getattr__(name):

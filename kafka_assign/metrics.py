@@ -4,8 +4,9 @@
 
 # %% auto #0
 __all__ = ['DENSE', 'FIGURE_MEANINGS', 'OF_MOVES', 'OF_PARTITIONS', 'OF_MEMBERS', 'loads', 'balance_score', 'TopicOwnerPairs',
-           'topic_owner_pairs', 'balanced', 'could_take', 'topic_spread', 'topic_gap', 'split_numbers', 'in_rack',
-           'partition_lag', 'lag_per_member', 'withheld_notes', 'move_masks', 'measure', 'measure_current']
+           'topic_owner_pairs', 'balanced', 'could_take', 'topic_spread', 'topic_gap', 'SplitRows', 'split_by_join',
+           'split_numbers', 'in_rack', 'partition_lag', 'lag_per_member', 'withheld_notes', 'move_masks', 'measure',
+           'measure_current']
 
 # %% ../nbs/04_metrics.ipynb #c6de9dad
 from typing import NamedTuple
@@ -89,10 +90,18 @@ def topic_gap(columns: Columns, pairs: TopicOwnerPairs) -> np.ndarray:
     most = row_maxima(pairs.count, pairs.offsets)
     return row_maxima(most - least, columns.topic_offsets)
 
+# %% ../nbs/04_metrics.ipynb #85e94f05
+class SplitRows(NamedTuple):
+    "The partition numbers of each join: a row for each group and each of its joins."
+    group: np.ndarray  # the group of each row, ascending
+    join: np.ndarray  # the number of its join; -1 = topics that are not joined
+    offsets: np.ndarray  # where the partition numbers of each row begin in `split`
+    split: np.ndarray  # whether a number has more than one owner, bool
+
 # %% ../nbs/04_metrics.ipynb #55277705
-def split_numbers(columns: Columns, owner: np.ndarray,
-                  join: np.ndarray | None = None) -> np.ndarray:
-    """Per group, how many partition numbers have more than one owner, int64.
+def split_by_join(columns: Columns, owner: np.ndarray,
+                  join: np.ndarray | None = None) -> SplitRows:
+    """Which partition numbers have more than one owner, by group and join.
 
     `join` has a number per topic: equal numbers for topics of a group that are joined,
     -1 for topics that are not; None = all are joined.
@@ -104,14 +113,21 @@ def split_numbers(columns: Columns, owner: np.ndarray,
     numbers = np.zeros(len(keys), np.int64)
     np.maximum.at(numbers, row, columns.partitions)
     offsets = row_offsets(numbers)
-    counted = (owner >= 0) & (join >= 0)[columns.topic_of]
-    cell = (offsets[:-1][row][columns.topic_of] + columns.number)[counted]
+    counts = (owner >= 0) & (join >= 0)[columns.topic_of]
+    cell = (offsets[:-1][row][columns.topic_of] + columns.number)[counts]
     last = np.full(int(offsets[-1]), -1, np.int32)
-    last[cell] = owner[counted]
+    last[cell] = owner[counts]
     split = np.zeros(len(last), bool)
-    split[cell[last[cell] != owner[counted]]] = True
-    first_row = np.searchsorted(keys, np.arange(columns.groups + 1) * joins)
-    return row_sums(row_sums(split, offsets), first_row)
+    split[cell[last[cell] != owner[counts]]] = True
+    return SplitRows(keys // joins, keys % joins - 1, offsets, split)
+
+# %% ../nbs/04_metrics.ipynb #cdcf21df
+def split_numbers(columns: Columns, owner: np.ndarray,
+                  join: np.ndarray | None = None) -> np.ndarray:
+    "Per group, how many numbers `split_by_join` finds split, over all joins, int64."
+    rows = split_by_join(columns, owner, join)
+    first_row = np.searchsorted(rows.group, np.arange(columns.groups + 1))
+    return row_sums(row_sums(rows.split, rows.offsets), first_row)
 
 # %% ../nbs/04_metrics.ipynb #905878b6
 def in_rack(columns: Columns, owner: np.ndarray) -> np.ndarray:

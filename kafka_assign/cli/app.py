@@ -22,7 +22,7 @@ from .arguments import (
     GroupName, GroupNames, InOrder, Join, Joins, Leave, Like, ListMoves, Master,
     MomentUsed, OneStrategy, OutputFile, OutputFolder, PartitionCounts, Prove,
     Reset, SomeFiles, Strategies, Subscribe, Time, Wide, changed, check_usable,
-    compared_groups, demo_group, form_to_write, group_label, line_of_error, parsed_joins,
+    compared_groups, demo_group, form_to_write, group_label, line_of_error, typed_joins,
     picked_groups, place_shown, remark_on_groups, remark_on_ignored,
     remark_on_input, remark_on_missing, remark_on_moments, resolved, sources_of,
     typed_changes, write_remark, write_remarks)
@@ -220,9 +220,10 @@ def rank_command(
       kafka-assign rank captures/ --format csv
     """
     from kafka_assign.cli.output import show_ranking
-    from kafka_assign.ranking import checked_joins, rank
+    from kafka_assign.joins import checked_joins
+    from kafka_assign.ranking import rank
     from kafka_assign.snapshot import read_groups
-    chosen, pairs, failed = resolved(strategy), parsed_joins(joins), []
+    chosen, pairs, failed = resolved(strategy), typed_joins(joins), []
     groups = read_groups(sources_of(inputs), cluster, time, reset=reset, at=at)
     with usage_errors("--joins"):
         checked_joins(pairs, {topic for one in groups.values() for topic in one.topics})
@@ -284,7 +285,7 @@ def fleet_compare_command(
       kafka-assign fleet compare groups.jsonl -o runs -s range -s fair
     """
     from kafka_assign.cli.output import show_run
-    compare_fleet, pairs = _fleet_job(), parsed_joins(joins)
+    compare_fleet, pairs = _fleet_job(), typed_joins(joins)
     if strategy:
         resolved(strategy)
     run = compare_fleet(sources_of(inputs), output, strategy or None, master, pairs,

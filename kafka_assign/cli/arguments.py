@@ -7,13 +7,12 @@ __all__ = ['NAME', 'MOST_REMARKS', 'FILE', 'Form', 'ResetRule', 'One', 'Several'
            'Strategies', 'OneStrategy', 'GroupNames', 'GroupName', 'Cluster', 'Time', 'MomentUsed', 'Reset', 'Demo',
            'ListMoves', 'Prove', 'Format', 'FormOfFile', 'OutputFile', 'OutputFolder', 'Joins', 'Everything', 'Wide',
            'Master', 'Leave', 'Join', 'Like', 'Subscribe', 'PartitionCounts', 'FailIf', 'TYPED', 'FORM_OF_FILE',
-           'write_remark', 'write_remarks', 'complete_strategy', 'InOrder', 'typed_changes', 'parsed_joins',
+           'write_remark', 'write_remarks', 'complete_strategy', 'InOrder', 'typed_changes', 'typed_joins',
            'line_of_error', 'form_to_write', 'resolved', 'sources_of', 'demo_group', 'picked_groups', 'group_label',
            'changed', 'each_group', 'compared_groups', 'place_shown', 'remark_on_ignored', 'remark_on_input',
            'write_once', 'remark_on_groups', 'remark_on_missing', 'check_usable', 'remark_on_moments']
 
 # %% ../../nbs/71_cli_arguments.ipynb #2a1356b1
-import re
 import sys
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
@@ -158,14 +157,17 @@ def typed_changes(ctx: typer.Context) -> list[Change]:
     return changes
 
 # %% ../../nbs/71_cli_arguments.ipynb #7a0c0101
-def parsed_joins(texts: Sequence[str] | None) -> list[list[str]]:
-    "The topics of each `--joins`: `clicks+views`, or `clicks,views`; raises a usage error."
-    joins = [re.split("[+,]", text) for text in texts or []]
-    for text, topics in zip(texts or [], joins):
-        if len(topics) < 2 or "" in topics or "+" in text and "," in text:
-            words = f"a join must have the form TOPIC+TOPIC (got {quoted(text)})"
-            raise typer.BadParameter(words, param_hint="--joins")
-    return joins
+def typed_joins(texts: Sequence[str] | None) -> list[list[str]]:
+    "The joins of all `--joins`: `clicks+views`, or `clicks,views`; raises a usage error."
+    from kafka_assign.joins import checked_joins, parsed_joins
+    joins = []
+    with usage_errors("--joins"):
+        for text in texts or []:
+            found = parsed_joins(text.replace(",", "+"))
+            if "+" in text and "," in text or min(map(len, found), default=0) < 2:
+                raise ValueError(f"a join must have the form TOPIC+TOPIC (got {quoted(text)})")
+            joins += found
+        return checked_joins(joins)
 
 # %% ../../nbs/71_cli_arguments.ipynb #7a0c0107
 def line_of_error(error: Exception) -> str:

@@ -36,7 +36,7 @@ from .schemas import (
 from .session import check_master, error_line, interruptible, settings_in_force, spark_session
 from .sources import Inputs, as_list, file_address, input_frame, open_inputs, pick_moments
 from ..names import counted, did_you_mean, quoted, shown
-from ..ranking import checked_joins
+from ..joins import checked_joins
 
 # %% ../../nbs/65_fleet_job.ipynb #bafe7924
 MANIFEST = "run.json"

@@ -19,7 +19,8 @@ from .codec import (
 from .schemas import COMPARED_SCHEMA, ORIGIN_FIELDS
 from ..names import shown
 from ..ragged import row_sums
-from ..ranking import GroupBatch, Judgment, batch_slices, checked_joins, judge
+from ..joins import checked_joins
+from ..ranking import GroupBatch, Judgment, batch_slices, judge
 from ..registry import BUILT_IN, Strategy, StrategyError, resolve
 
 # %% ../../nbs/62_fleet_kernel.ipynb #acb4034a

@@ -190,7 +190,7 @@ class LiveGroup:
             claims = frozenset(TopicPartition(*pair) for pair in member.owned)
             self._members[member.id] = Consumer(
                 member.id, member.topics, member.instance_id, member.rack, claims,
-                member.generation)
+                member.generation, epoch=member.generation)
         taken = {member.instance_id for member in added} - {None}
         self._evicted = {name: one for name, one in self._evicted.items()
                          if name not in self._members and one.instance_id not in taken}

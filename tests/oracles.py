@@ -17,14 +17,17 @@ def squares(loads):
     return sum(load * load for load in loads)
 
 
-def best_by_loads(columns, keep_all=False):
+def best_by_loads(columns, keep_all=False, fixed=None):
     """Every reachable vector of loads with the most kept and one owner column: dynamic programming over partitions.
 
-    With `keep_all`, a partition that has a previous owner stays there.
+    With `keep_all`, a partition that has a previous owner stays there. `fixed` has the owner of each partition that is
+    not free, None for the others.
     """
     reached = {(0,) * columns.member_count: (0, ())}
-    for topic, previous in zip(columns.topic_of.tolist(), columns.previous.tolist()):
+    fixed = fixed or [None] * columns.size
+    for topic, previous, bound in zip(columns.topic_of.tolist(), columns.previous.tolist(), fixed):
         choices = [previous] if keep_all and previous >= 0 else columns.subscribers_of(topic)
+        choices = choices if bound is None else [bound]
         longer = {}
         for loads, (kept, owner) in reached.items():
             for member in choices or [-1]:
@@ -36,18 +39,18 @@ def best_by_loads(columns, keep_all=False):
     return reached
 
 
-def best_answers(columns, keep_all=False):
+def best_answers(columns, keep_all=False, fixed=None):
     """For each vector of loads with least squares that keeps the most: an owner column."""
-    reached = best_by_loads(columns, keep_all)
+    reached = best_by_loads(columns, keep_all, fixed)
     least = min(map(squares, reached))
     flattest = [answer for loads, answer in reached.items() if squares(loads) == least]
     most = max(kept for kept, _ in flattest)
     return [np.array(owner, np.int32) for kept, owner in flattest if kept == most]
 
 
-def best(columns, keep_all=False):
+def best(columns, keep_all=False, fixed=None):
     """The best outcome: flattest loads, sorted, and the most partitions kept with them."""
-    return outcome(columns, best_answers(columns, keep_all)[0])
+    return outcome(columns, best_answers(columns, keep_all, fixed)[0])
 
 
 def random_subscribers(random, style, topic, topics, members):

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import (
     RuleBasedStateMachine, initialize, invariant, precondition, rule, run_state_machine_as_test)
 
-from kafka_assign import GroupError, LiveGroup, Member, StrategyError, assign
+from kafka_assign import GroupError, LiveGroup, Member, StrategyError, assign, co_partitioned
 from kafka_assign.certificate import check
 from kafka_assign.registry import Strategy
 
@@ -129,7 +129,16 @@ class Life(RuleBasedStateMachine):
         if not self.frozen & set(self.live):
             wanted = {(topic, number) for own in topics.values() for topic in own
                       for number in range(self.live.topics.get(topic, 0))}
-            assert owners.keys() == wanted
+            complete = "each-partition-once" not in self.live.strategy.without
+            assert owners.keys() == wanted if complete else owners.keys() <= wanted
+
+    @invariant()
+    def joined_numbers_have_one_owner(self):
+        answers = self.live.history[-1].assignments
+        if self.live.strategy.name == "stream-join-sticky" and answers:
+            topics = answers[-1].group.topics
+            joined = set(self.live.strategy.options.get("joins", "+".join(topics)).split("+")) & {*topics}
+            assert not joined or not any(co_partitioned(answers[-1], [joined]).values())
 
     @invariant()
     def exact_strategies_are_optimal_and_change_only_what_was_withheld(self):
@@ -141,7 +150,8 @@ class Life(RuleBasedStateMachine):
             assert not answers[-1].withheld.any()
 
 
-@pytest.mark.parametrize("name", [*EXACT, "range", "roundrobin"])
+@pytest.mark.parametrize(
+    "name", [*EXACT, "range", "roundrobin", "stream-join-sticky", "stream-join-sticky:joins=t0+t1"])
 def test_life(name):
     run_state_machine_as_test(type("Life", (Life,), {"name": name}), settings=settings(stateful_step_count=25))
 

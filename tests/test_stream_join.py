@@ -1,0 +1,197 @@
+"""KIP-315: joined topics stay together, as few partition numbers move as possible, and no input makes it raise."""
+
+import json
+import random
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from oracles import best, outcome
+
+from kafka_assign import Group, LiveGroup, Member, StrategyError, assign, assign_many, co_partitioned
+from kafka_assign.assignors.stream_join import stream_join_by_rule, unjoined
+from kafka_assign.columns import Columns
+from kafka_assign.document import group_from_document
+from kafka_assign.registry import resolve, running_strategy
+from kafka_assign.wire import decode_epoch, decode_stream_join, decode_subscription, encode_stream_join
+
+REFERENCE = Path(__file__).parent / "reference" / "stream-join-sticky.jsonl"
+CASES = {case["id"]: case for case in map(json.loads, REFERENCE.read_text(encoding="utf-8").splitlines())}
+NAMES = "ABCDEF"
+
+
+def sending(members, claims):
+    """Members that send the numbers and epochs of `claims`."""
+    return [Member(name, topics, user_data=encode_stream_join(*claims[name]) if name in claims else None)
+            for name, topics in members.items()]
+
+
+def owners_of_numbers(assignment):
+    """The owner of each partition number, once it is sure that no number has two."""
+    assert not any(co_partitioned(assignment).values())
+    return {number: name for name, owned in assignment.items() for _, number in owned}
+
+
+def takes_part(topics, wanted):
+    """Whether a member subscribes to any topic that has partitions."""
+    return any(topics.get(topic) for topic in wanted)
+
+
+def moved_numbers(topics, members, claims, assignment):
+    """How many numbers leave their previous owner, and the state as columns of one topic with only numbers."""
+    names = [name for name in members if takes_part(topics, members[name])]
+    eligible = min((topics[topic] for wanted in members.values() for topic in wanted if topics.get(topic)), default=0)
+    previous = np.full(eligible, -1, np.int32)
+    for number in range(eligible):
+        epochs = {name: epoch for name, (numbers, epoch) in claims.items() if number in numbers}
+        newest = [name for name in epochs if epochs[name] == max(epochs.values())]
+        if len(newest) == 1 and newest[0] in names:
+            previous[number] = names.index(newest[0])
+    subscribers = np.arange(len(names), dtype=np.int32)
+    state = Columns(np.array([0, 1]), np.array([0, len(names)]), np.array([eligible]), np.array([False]),
+                    np.array([0, len(names)]), subscribers, subscribers, previous)
+    selected = owners_of_numbers(assignment)
+    owner = np.array([names.index(selected[number]) for number in range(eligible)], np.int32)
+    return state, owner
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_vectors(case):
+    case = CASES[case]
+    claims = {name: (one["partitions"], one["epoch"]) for name, one in case["previous"].items()}
+    topics, members = case["topics"], {member["id"]: member["topics"] for member in case["members"]}
+    group = group_from_document({"topics": topics, "members": case["members"]})
+    group = group.replace(members=sending(members, claims))
+    state, owner = moved_numbers(topics, members, claims, assign(group, "StickyStreamJoinAssignor"))
+    loads, kept = outcome(state, owner)
+    expected = case["expected"]
+    assert (len(owner), int((state.previous >= 0).sum())) == (expected["eligible"], expected["valid_previous"])
+    assert (loads, kept) == (expected["counts"], expected["most_kept"])
+    assert expected["valid_previous"] - kept == expected["fewest_moved"]
+
+
+def random_case(rng, alike=True):
+    """Topics, members and claims; all members subscribe to all topics if they are `alike`."""
+    topics = {name: rng.randrange(0, 9) for name in "xyz"[:rng.randint(1, 3)]}
+    if alike:
+        topics = dict.fromkeys(topics, rng.randrange(0, 9))
+    members = {name: [topic for topic in topics if alike or rng.random() < .8] for name in NAMES[:rng.randint(0, 4)]}
+    claims = {name: ([rng.randrange(-1, 11) for _ in range(rng.randrange(9))], rng.randint(0, 2))
+              for name in members if rng.random() < .8}
+    return topics, members, claims
+
+
+@pytest.mark.parametrize("alike", [True, False])
+def test_no_balanced_assignment_moves_fewer_numbers(alike):
+    """Of 5,000 random previous states each: as few as trying every assignment of the numbers tells."""
+    rng, groups, cases = random.Random(315), [], []
+    for _ in range(5_000):
+        cases.append(random_case(rng, alike))
+        topics, members, claims = cases[-1]
+        groups.append(Group(topics, sending(members, claims)))
+    for case, assignment in zip(cases, assign_many(groups, "stream-join-sticky")):
+        if not case[1]:
+            assert not assignment
+            continue
+        if alike:
+            state, owner = moved_numbers(*case, assignment)
+            assert outcome(state, owner) == best(state), case
+        assert dict(assignment) == stream_join_by_rule(*case), case
+
+
+def test_a_zombie_with_more_topics_loses_its_numbers_in_all_of_them():
+    zombie = Member("A", ["x", "y"], user_data=encode_stream_join([0, 1], 4))
+    newer = Member("B", ["y"], user_data=encode_stream_join([0], 6))
+    owned = assign(Group({"x": 2, "y": 2}, [zombie, newer]), "stream-join-sticky")
+    assert (owned["A"], owned["B"]) == ([("x", 1), ("y", 1)], [("y", 0)])
+
+
+@given(st.lists(st.binary(max_size=40) | st.none(), max_size=4))
+def test_user_data_of_any_kind(sent):
+    members = [Member(name, ["x", "y"], user_data=data) for name, data in zip(NAMES, sent)]
+    loads = assign(Group({"x": 5, "y": 5}, members), "stream-join-sticky").loads
+    assert loads.sum() == (10 if sent else 0) and (not sent or np.ptp(loads) in (0, 2))
+
+
+def test_names_of_the_strategy():
+    for name in "stream-join-sticky", "sticky-join", "StickyStreamJoinAssignor":
+        assert resolve(name).name == "stream-join-sticky"
+    with pytest.raises(StrategyError, match="does not ship with Kafka"):
+        running_strategy(Group({}, {}, strategy="sticky-join"))
+
+
+def test_epochs_travel_in_user_data():
+    live = LiveGroup("stream-join-sticky", {"x": 4, "y": 4}, {"A": ["x", "y"], "B": ["x", "y"]})
+    for epoch in range(4):
+        consumer = live._members["A"]
+        sent = decode_subscription(consumer.join(live.strategy))
+        assert decode_stream_join(sent.user_data) == ([0, 1], epoch)
+        live.change_leader()
+    live.reset_generation()
+    assert (live.generation, live._members["A"].epoch) == (1, 5)
+    assert decode_epoch(None) == -1
+
+
+def random_joined_group(rng):
+    """A group whose members subscribe to whole joins, some with previous owners; and its joins."""
+    joins = [["a", "b"], ["c", "d"]][:rng.randint(1, 2)]
+    topics = {name: rng.randrange(0, 3) for name in "ef"[:rng.randint(0, 2)]}
+    for join in joins:
+        topics |= dict.fromkeys(join, rng.randrange(0, 3))
+    units = [*joins, *([name] for name in "ef" if name in topics)]
+    members = {name: [topic for unit in units if rng.random() < .8 for topic in unit]
+               for name in NAMES[:rng.randint(1, 3)]}
+    partitions = [(topic, number) for topic, count in topics.items() for number in range(count)]
+    owned = {name: [] for name in members}
+    for topic, number in partitions:
+        able = [name for name in members if topic in members[name]]
+        if able and rng.random() < .7:
+            owned[rng.choice(able)].append((topic, number))
+    return Group(topics, members, owned), joins
+
+
+def test_the_rest_is_assigned_around_the_joins():
+    """In 2,000 random groups: every join is whole, and no assignment of the rest is flatter, or keeps more."""
+    rng = random.Random(2)
+    for _ in range(2_000):
+        group, joins = random_joined_group(rng)
+        answer = assign(group, "stream-join-sticky", joins=joins)
+        assert not any(co_partitioned(answer, joins).values())
+        joined = {topic for join in joins for topic in join}
+        fixed = [int(owner) if group.topics[topic] in joined else None
+                 for topic, owner in zip(group.columns.topic_of, answer.owner)]
+        assert outcome(group.columns, answer.owner) == best(group.columns, fixed=fixed)
+        assert not answer.unassigned[(group.columns.subscriber_counts > 0)[group.columns.topic_of]].any()
+
+
+def test_joins_as_text_and_as_lists():
+    group = Group({"a": 2, "b": 2, "c": 3}, {"A": ["a", "b", "c"], "B": ["a", "b", "c"]})
+    answer = assign(group, "stream-join-sticky", joins=[["a", "b"]])
+    assert answer.strategy == "stream-join-sticky:joins=a+b"
+    assert assign(group, answer.strategy) == answer
+    assert assign_many([group, group], answer.strategy) == [answer, answer]
+
+
+def test_a_join_of_which_the_group_has_one_topic_only():
+    group = Group({"a": 3}, {"A": ["a"], "B": ["a"]})
+    assert assign(group, "stream-join-sticky:joins=a+elsewhere").loads.tolist() == [2, 1]
+
+
+def test_what_stays_unassigned_is_reported():
+    group = Group({"a": 4, "b": 6, "trial": 9}, {"A": ["a", "b", "trial"], "B": ["a", "b"], "C": ["trial"]})
+    answer = assign(group, "stream-join-sticky")
+    found = {(topic, number): reason for topic, numbers, reason in unjoined(answer) for number in numbers}
+    free = [group.at(place) for place in np.flatnonzero(answer.unassigned)]
+    assert list(found) == sorted(free, key=lambda one: (one[0], one[1]))
+    assert found["b", 5] == "a has only 4 partitions"
+    owner = owners_of_numbers_of(answer, "a")
+    assert all(found["trial", number] == "the owners of these numbers do not subscribe to it"
+               for number in range(4) if "trial" not in dict(A=["trial"], C=["trial"]).get(owner.get(number), []))
+    assert any(note.startswith("b: 4 to 5 unassigned, because a has only 4 partitions") for note in answer.notes)
+
+
+def owners_of_numbers_of(assignment, topic):
+    """The owner of each number of one topic."""
+    return {number: name for name, owned in assignment.items() for one, number in owned if one == topic}

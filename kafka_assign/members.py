@@ -22,7 +22,7 @@ from .columns import Columns, positions_by_number
 from .names import (
     brief, counted, did_you_mean, java_key, java_order, java_sorted, quoted, shown)
 from .ragged import row_of
-from .ownership import claims_of
+from .ownership import claims_by_member
 from .wire import Claims, Subscription, TopicPartitions, WireError
 
 # %% ../nbs/11_members.ipynb #d1b09195
@@ -341,14 +341,13 @@ def dropped_claims(columns: Columns, topics: Sequence[str], members: Sequence[Me
 # %% ../nbs/11_members.ipynb #5d2b9c11
 def decoded_members(members: Iterable[Member], rule: str) -> tuple[list[Member], list[Dropped]]:
     "The members without user data, their claims decoded by `rule`; and what cannot be decoded."
-    decoded, undecodable = [], []
-    for member in members:
-        sent = Subscription(member.topics, member.user_data, member.owned, member.generation)
-        try:
-            claims = claims_of(sent, rule)
-        except WireError as error:
-            claims = Claims()
-            reason = f"the user data of the member cannot be decoded: {error}"
+    decoded, undecodable, members = [], [], list(members)
+    sent = [Subscription(member.topics, member.user_data, member.owned, member.generation)
+            for member in members]
+    for member, claims in zip(members, claims_by_member(sent, rule)):
+        if isinstance(claims, WireError):
+            reason = f"the user data of the member cannot be decoded: {claims}"
             undecodable.append(Dropped(Claim(member.id, None, None), reason))
+            claims = Claims()
         decoded.append(member.with_decoded(claims))
     return decoded, undecodable

@@ -4,13 +4,18 @@
 
 # %% auto #0
 __all__ = ['MOST_CLAIMED', 'CLAIM_RULES', 'SEVERAL', 'UNDATED', 'sticky_claims', 'cooperative_claims', 'stream_join_claims',
-           'claims_of', 'claimants', 'Ownership', 'owners_by_claims']
+           'claims_of', 'ContestedNumbers', 'contested_numbers', 'claims_by_member', 'claimants', 'Ownership',
+           'owners_by_claims']
 
 # %% ../nbs/06_ownership.ipynb #316f7799
+from collections import defaultdict
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
 
+from .columns import positions_by_number
+from .ragged import row_of, row_offsets
 from .wire import (
     Claims, Subscription, TopicPartitions, WireError, decode_cooperative, decode_sticky,
     decode_stream_join)
@@ -58,6 +63,90 @@ def claims_of(sent: Subscription, rule: str) -> Claims:
     if sent.user_data is None:
         return Claims(sent.owned, sent.generation)
     return CLAIM_RULES[rule](sent)
+
+# %% ../nbs/06_ownership.ipynb #b1dca78e
+class ContestedNumbers(NamedTuple):
+    "The partition numbers that several members claim, as ragged rows of their claimants."
+    number: np.ndarray  # ascending, int32
+    offsets: np.ndarray  # where the claimants of each number begin
+    claimant: np.ndarray  # those of the highest epoch first
+    rivals: np.ndarray  # 2 x numbers: two claimants of the highest epoch, or one twice
+
+# %% ../nbs/06_ownership.ipynb #e3fc6aef
+def contested_numbers(numbers: Sequence[np.ndarray], epoch: np.ndarray) -> ContestedNumbers:
+    "The numbers that several members claim, given those of each member, each once, and its epoch."
+    claimant = np.arange(len(numbers)).repeat([len(own) for own in numbers])
+    number = np.concatenate([np.zeros(0, np.int32), *numbers])
+    order = np.lexsort((claimant, -epoch[claimant], number))
+    claimant = claimant[order]
+    number, count = np.unique(number, return_counts=True)
+    claimant, number = claimant[np.repeat(count > 1, count)], number[count > 1]
+    offsets = row_offsets(count[count > 1])
+    first, second = claimant[offsets[:-1]], claimant[offsets[:-1] + 1]
+    second = np.where(epoch[first] == epoch[second], second, first)
+    return ContestedNumbers(number, offsets, claimant, np.stack([first, second]))
+
+# %% ../nbs/06_ownership.ipynb #b078b99d
+def _claims_elsewhere(topics, numbers, epoch):
+    "For each member, topics beyond its own with the numbers about which its claim decides."
+    contested = contested_numbers(numbers, epoch)
+    offsets, at = positions_by_number(contested.claimant, len(topics))
+    rows = np.split(row_of(contested.offsets)[at], offsets[1:-1])
+    subscribers, elsewhere = defaultdict(set), [[] for _ in topics]
+    for member, names in enumerate(topics):
+        for name in names:
+            subscribers[name].add(member)
+    rivals = set(contested.rivals.ravel().tolist())
+    for name, members in subscribers.items():
+        if rivals <= members:
+            continue
+        claimed = np.zeros(len(contested.number), bool)
+        for member in members:
+            claimed[rows[member]] = True
+        one, other = contested.rivals[:, claimed]
+        number, two = contested.number[claimed], one != other
+        place, number = np.append(one, other[two]), np.append(number, number[two])
+        order = np.argsort(place, kind="stable")
+        distinct, begin = np.unique(place[order], return_index=True)
+        for rival, own in zip(distinct.tolist(), np.split(number[order], begin[1:])):
+            if rival not in members:
+                elsewhere[rival].append((name, own))
+    return elsewhere
+
+
+def _decided(sent, found):
+    "Claims of partition numbers, those that decide about a number in all topics concerned."
+    places = [at for at, one in enumerate(sent)
+              if one.user_data is not None and isinstance(found[at], Claims)]
+    topics, numbers = [sent[at].topics for at in places], []
+    for at in places:
+        owned = found[at].owned
+        own = (owned.numbers[:owned.lengths[0]] if owned.lengths else     # without a topic
+               np.array(decode_stream_join(sent[at].user_data)[0], np.int32))
+        numbers.append(np.unique(own))
+    epoch = np.array([found[at].generation for at in places], np.int64)
+    decided = list(found)
+    for at, more in zip(places, _claims_elsewhere(topics, numbers, epoch)):
+        names, parts = [name for name, _ in more], [part for _, part in more]
+        owned = found[at].owned
+        decided[at] = found[at]._replace(owned=TopicPartitions(
+            [*owned.topics, *names], [*owned.lengths, *map(len, parts)],
+            np.concatenate([owned.numbers, *parts])))
+    return decided
+
+
+def claims_by_member(sent: Sequence[Subscription], rule: str) -> list[Claims | WireError]:
+    """What each member of a group claims, by a rule of `CLAIM_RULES`.
+
+    The entry of a member whose claims cannot be decoded is the error.
+    """
+    found = []
+    for one in sent:
+        try:
+            found.append(claims_of(one, rule))
+        except WireError as error:
+            found.append(error)
+    return _decided(sent, found) if rule == "stream-join" else found
 
 # %% ../nbs/06_ownership.ipynb #34a0fc3d
 SEVERAL = -2          # more than one member

@@ -1,5 +1,6 @@
 """Random consumer groups for property tests, awkward ones included."""
 
+import struct
 from dataclasses import replace
 
 import numpy as np
@@ -57,14 +58,35 @@ def sent_claims(draw, rule, member, topics):
 def sending_groups(draw, rule):
     """A group whose members send user data; the group in which they claim the same by name; who sends nonsense."""
     group = draw(groups())
-    sent, told, lost = [], [], set()
+    sent, told, lost, numbers = [], [], set(), {}
     for member in (group.details[at] for at in group.listed):
         data, claims = draw(sent_claims(rule, member, [*group.topics, "missing"]))
+        if data and claims:
+            numbers[member.id] = claims[1], struct.unpack(f">{len(data) // 4}i", data[:len(data) // 4 * 4])[1:-1]
         owned, generation = claims or ((), -1)
         sent.append(replace(member, user_data=data))
         told.append(replace(member, owned=owned, generation=generation))
         lost |= set() if claims else {member.id}
+    if rule == "stream-join":
+        more = claims_elsewhere({name: numbers[name] for name in group.members if name in numbers},
+                                {member.id: member.topics for member in told})
+        told = [replace(member, owned=[*member.owned, *more.get(member.id, ())]) for member in told]
     return group.replace(members=sent), group.replace(members=told), lost
+
+
+def claims_elsewhere(sent, topics):
+    """Two claims of the highest epoch on each contested number count in all topics of its claimants; by member, by id.
+
+    `sent`: epoch and numbers of each member, `topics`: the topics of each.
+    """
+    more = {}
+    for number in {number for _, numbers in sent.values() for number in numbers}:
+        claimants = [name for name, (_, numbers) in sent.items() if number in numbers]
+        highest = max(sent[name][0] for name in claimants)
+        concerned = {topic for name in claimants for topic in topics[name]}
+        for name in [name for name in claimants if sent[name][0] == highest][:2]:
+            more.setdefault(name, set()).update((topic, number) for topic in concerned.difference(topics[name]))
+    return more
 
 
 def owners(group):

@@ -1,15 +1,20 @@
 """Joins: what is taken for one, and which partition numbers an assignment splits, against the definition."""
 
+import struct
 from collections import defaultdict
+from dataclasses import replace
 
 import numpy as np
+import pyarrow as pa
 import pytest
 from groups import groups, owners
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kafka_assign import Assignment, Group, assign, co_partitioned
+from kafka_assign import Assignment, Group, Member, assign, co_partitioned
 from kafka_assign.columns import side_by_side
+from kafka_assign.fleet.codec import decode_rows, row_from_group
+from kafka_assign.fleet.schemas import GROUP_SCHEMA
 from kafka_assign.joins import checked_joins, join_numbers, parsed_joins
 from kafka_assign.metrics import split_numbers
 from kafka_assign.registry import parse_options
@@ -96,3 +101,76 @@ def test_topics_that_the_group_lacks_are_named():
             co_partitioned(answer, joins)
     with pytest.raises(ValueError, match=r"must be in one join \(got 'views' in two\)"):
         co_partitioned(answer, "clicks+views|views")
+
+
+# --- claims of partition numbers -----------------------------------------------------------------------------------
+
+def in_bytes(numbers, epoch):
+    """What a member sends: partition numbers and an epoch."""
+    return struct.pack(f">i{len(numbers)}ii", len(numbers), *numbers, epoch)
+
+
+@st.composite
+def claiming(draw):
+    """A group whose members claim partition numbers; the epoch and the numbers of each."""
+    group = draw(groups())
+    said = {name: (draw(st.integers(-1, 2)), draw(st.lists(st.integers(0, 3), max_size=4))) for name in group.members}
+    members = [replace(group.details[at], user_data=in_bytes(*said[group.members[at]][::-1])) for at in group.listed]
+    return group.replace(members=members), said
+
+
+def owner_by_number(group, said, at):
+    """The valid previous owner of a partition, by the contest for its number alone."""
+    topic, number = group.at(at)
+    claims = sorted((epoch, name) for name, (epoch, numbers) in said.items() if number in numbers)
+    if not claims or len(claims) > 1 and claims[-1][0] == claims[-2][0]:
+        return -1
+    winner = claims[-1][1]
+    member = next(one for one in group.details if one.id == winner)
+    return group.members.index(winner) if topic in member.topics else -1
+
+
+@given(claiming())
+def test_a_number_has_one_owner_in_all_topics(drawn):
+    group, said = drawn
+    decoded = group.decode_claims("stream-join")
+    assert decoded.previous.tolist() == [owner_by_number(group, said, at) for at in range(group.columns.size)]
+    assert co_partitioned(Assignment.current(decoded)) == ({group.topics: []} if group.topics else {})
+
+
+@given(st.lists(claiming(), max_size=4))
+def test_a_fleet_settles_the_same_contests(drawn):
+    rows = [row_from_group(group.replace(name=f"g{at}")) for at, (group, _) in enumerate(drawn)]
+    batch, rejects = decode_rows(pa.RecordBatch.from_pylist(rows, GROUP_SCHEMA))
+    assert not rejects
+    read = batch.read("stream-join")
+    alone = side_by_side([group.decode_claims("stream-join").columns for group, _ in drawn])
+    assert (read.previous.tolist(), read.consumer.tolist()) == (alone.previous.tolist(), alone.consumer.tolist())
+
+
+@pytest.mark.parametrize("epochs, owner, when", [((6, 7), [-1, 1], "a later"), ((7, 7), [-1, -1], "the same"),
+                                                 ((8, 7), [0, 0], None)])
+def test_a_zombie_keeps_its_number_in_no_topic(epochs, owner, when):
+    """`a` claims number 0 in x and y, `b` in y, the only topic to which it subscribes."""
+    members = [Member(name, topics, user_data=in_bytes([0], epoch))
+               for name, topics, epoch in zip("ab", (["x", "y"], ["y"]), epochs)]
+    decoded = Group({"x": 1, "y": 1}, members).decode_claims("stream-join")
+    assert decoded.previous.tolist() == owner
+    reasons = {claim: reason for claim, reason in decoded.dropped}
+    if when:
+        assert {reasons["a", topic, 0] for topic in "xy"} == {f"member 'b' claims it in {when} generation"}
+        assert reasons["b", "x", 0] == "the member does not subscribe to 'x'"
+    else:
+        assert reasons == {("b", "y", 0): "member 'a' claims it in a later generation"}
+
+
+def test_a_member_without_topics_decides_about_its_number_too():
+    members = [Member("a", ["x"], user_data=in_bytes([0, 1], 6)), Member("b", [], user_data=in_bytes([1], 7))]
+    assert Group({"x": 2}, members).decode_claims("stream-join").previous.tolist() == [0, -1]
+
+
+def test_claims_of_numbers_nobody_contests_are_dropped_nowhere():
+    """A topic that only one member subscribes to, as one is tried, is no concern of the others."""
+    members = [Member("a", ["x", "trial"], user_data=in_bytes([0], 6)), Member("b", ["x"], user_data=in_bytes([1], 6))]
+    decoded = Group({"trial": 2, "x": 2}, members).decode_claims("stream-join")
+    assert decoded.previous.tolist() == [0, -1, 0, 1] and decoded.dropped == ()

@@ -11,6 +11,7 @@ __all__ = ['row_from_group', 'group_from_row', 'ListColumn', 'flatten_lists', 'a
 import logging
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from itertools import pairwise
 from typing import NamedTuple
 
 import numpy as np
@@ -25,7 +26,7 @@ from .schemas import COMPARED_SCHEMA, FIGURE_FIELDS, OWNER_FIELDS, RESULT_FIELDS
 from ..group import Group
 from ..inputs import ABOUT, TYPES, column_by_topic
 from ..names import counted, java_order, shown
-from ..ownership import claims_of
+from ..ownership import claims_by_member
 from ..ragged import row_lengths, row_of, row_offsets, row_ranges, take_rows
 from ..wire import Claims, Subscription, TopicPartitions, WireError
 
@@ -335,20 +336,19 @@ _log = logging.getLogger(__name__)
 _NOTHING = TopicPartitions([], [], np.zeros(0, np.int32))
 
 
-def _decoded_claims(topics, user_data, owned, generation, rule):
-    """The claims of a member, given the fields of its row, and why they cannot be decoded, or None.
-
-    The partitions of the claims are None if `owned` counts.
-    """
+def _sent(topics, user_data, owned, generation):
+    "What a member sent, given the fields of its row."
     pairs = [(claim["topic"], number) for claim in owned or [] if claim
              for number in claim["partitions"] or []]
-    error = None
-    try:
-        claims = claims_of(Subscription(topics or [], user_data, pairs, generation), rule)
-    except WireError as found:
-        claims, error = Claims(), found
-    owned = None if claims.owned is pairs else claims.owned or _NOTHING
-    return claims._replace(owned=owned), error
+    return Subscription(topics or [], user_data, pairs, generation)
+
+
+def _decoded_claims(sent, found):
+    "The claims of a member as columns, none if it is an error; None in place of its own list."
+    if isinstance(found, WireError):
+        return Claims(_NOTHING)
+    owned = None if found.owned is sent.owned else found.owned or _NOTHING
+    return found._replace(owned=owned)
 
 
 def _warn_of_undecodable(rows, members, errors):
@@ -379,10 +379,13 @@ def decode_user_data(rows: pa.RecordBatch, rule: str) -> pa.RecordBatch:
     owned, generation = members.field("owned"), as_numpy(members.field("generation")).copy()
     columns = [members.field(name).take(pa.array(sent)).to_pylist()
                for name in ("topics", "user_data", "owned")]
-    found = [_decoded_claims(*values, rule)
-             for values in zip(*columns, generation[sent].tolist())]
-    claims = [one for one, _ in found]
-    if errors := {at: error for at, (_, error) in zip(sent.tolist(), found) if error}:
+    subscriptions, found = list(map(_sent, *columns, generation[sent].tolist())), []
+    groups = row_offsets(np.bincount(members.row[sent], minlength=rows.num_rows)).tolist()
+    for first, end in pairwise(groups):
+        found += claims_by_member(subscriptions[first:end], rule)
+    claims = list(map(_decoded_claims, subscriptions, found))
+    if errors := {at: error for at, error in zip(sent.tolist(), found)
+                  if isinstance(error, WireError)}:
         _warn_of_undecodable(rows, members, errors)
     generation[sent] = [one.generation for one in claims]
     decoded, place = [one.owned is not None for one in claims], np.arange(len(owned))

@@ -59,6 +59,7 @@ FIXED = {
     "moves": {"SHOWN_CLAIMANTS", "SHOWN_MOVES"},
     "ownership": {"SEVERAL", "UNDATED", "MOST_CLAIMED"},
     "pictures.draw": {"PIXELS"},
+    "rebalance": {"LAST_EPOCH"},
     "pictures.layout": {
         "WITHHELD",
         "WIDTH",

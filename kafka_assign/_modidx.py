@@ -830,6 +830,8 @@ d = { 'settings': {'branch': 'main', 'doc_baseurl': '', 'doc_host': '', 'git_url
                                                                                   'kafka_assign/conformance.py'),
                                           'kafka_assign.conformance._unchecked': ( 'conformance.html#_unchecked',
                                                                                    'kafka_assign/conformance.py'),
+                                          'kafka_assign.conformance._with_racks': ( 'conformance.html#_with_racks',
+                                                                                    'kafka_assign/conformance.py'),
                                           'kafka_assign.conformance._wrong_shape': ( 'conformance.html#_wrong_shape',
                                                                                      'kafka_assign/conformance.py'),
                                           'kafka_assign.conformance.all_groups': ( 'conformance.html#all_groups',

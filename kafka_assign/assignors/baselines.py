@@ -71,7 +71,8 @@ def racks_count(columns: Columns) -> np.ndarray:
     member, replica_offsets, replicas = columns.racks
     racks = 1 + int(max(member.max(initial=-1), replicas.max(initial=-1)))
     partition, known = row_of(replica_offsets).astype(np.int64), replicas >= 0
-    held = np.unique((partition * racks + replicas)[known])
+    held = np.sort((partition * racks + replicas)[known])
+    held = held[np.diff(held, prepend=-1) > 0]  # several replicas may share a rack
     pairs, partitions = np.unique(
         columns.topic_of[held // racks].astype(np.int64) * racks + held % racks,
         return_counts=True)                     # a topic, and a rack of its replicas
@@ -97,14 +98,15 @@ def topics_by_racks(columns: Columns) -> list[list[int]]:
 # %% ../../nbs/22_baselines.ipynb #d025296e
 def common_racks(columns: Columns, topics: Iterable[int]) -> list[set[int]]:
     "For each partition number, the racks with a replica of it in all of `topics`."
-    offsets, replicas = columns.racks.replica_offsets, columns.racks.replicas
     common = None
     for topic in topics:
         first, end = columns.start[topic:topic + 2]
-        rows = [set(replicas[begin:end].tolist()) - {-1}
-                for begin, end in pairwise(offsets[first:end + 1].tolist())]
+        offsets = columns.racks.replica_offsets[first:end + 1]
+        replicas = columns.racks.replicas[offsets[0]:offsets[-1]].tolist()
+        rows = [{*replicas[begin:stop]}
+                for begin, stop in pairwise((offsets - offsets[0]).tolist())]
         common = rows if common is None else [a & b for a, b in zip(common, rows)]
-    return common
+    return [racks - {-1} for racks in common]
 
 # %% ../../nbs/22_baselines.ipynb #09cec8f1
 def take_together(shares: TopicShares, racks: list[int], replica_racks: list[set[int]]):

@@ -135,7 +135,7 @@ def test_racks_that_count_for_one_topic_concern_others_of_the_group_only():
     near = Group({"t": 2, "v": 2, "w": 2},
                  [Member("a", ["t"], rack="east"), Member("b", ["v", "w"], rack="east"), Member("c", ["t", "v", "w"])],
                  partition_racks={"t": [["west"], ["east"]], "v": [["east"]] * 2, "w": [["west"]] * 2})
-    assert assign(near, "range").owner.tolist() == [2, 0] + [2, 1] * 2      # of v and w, b matches nothing: c comes first
+    assert assign(near, "range").owner.tolist() == [2, 0] + [2, 1] * 2      # b matches no number of both: c first
     indifferent = near.replace(partition_racks={"v": [["east"]] * 2, "w": [["west"]] * 2})
     assert assign(indifferent, "range").owner.tolist() == [0, 2] + [1, 2] * 2
     both = assign_many([near, indifferent, near], "range")

@@ -44,10 +44,19 @@ def _random_group(rng: random.Random) -> Group:
     return Group(topics, members, lag=lag if rng.random() < .5 else None)
 
 
+def _with_racks(group: Group, rng: random.Random) -> Group:
+    "The group with racks of replicas and of most members."
+    members = [replace(member, rack=rng.choice(["r1", "r2", None])) for member in group.details]
+    racks = {name: [rng.sample(["r1", "r2", "r3"], rng.randrange(1, 3)) for _ in range(count)]
+             for name, count in zip(group.topics, group.partitions.tolist())}
+    return group.replace(members=members, partition_racks=racks)
+
+
 def random_groups(seed: int = 0, count: int = 150) -> list[Group]:
     "Random groups; the same for the same seed."
     rng = random.Random(seed)
-    return [_random_group(rng) for _ in range(count)]
+    groups = [_random_group(rng) for _ in range(count)]
+    return [_with_racks(group, rng) if i % 4 == 3 else group for i, group in enumerate(groups)]
 
 # %% ../nbs/34_conformance.ipynb #6719bbd4
 def odd_groups() -> dict[str, Group]:

@@ -16,6 +16,7 @@ from kafka_assign.document import group_from_document
 REFERENCE = Path(__file__).parent / "reference"
 STRATEGIES = {"range": "RangeAssignor", "roundrobin": "RoundRobinAssignor",
               "fair": "FairAssignor", "lag": "LagBasedAssignor"}
+FILES = {**{name: name for name in STRATEGIES}, "range-rack": "range"}              # file -> strategy
 
 
 @cache
@@ -36,25 +37,40 @@ def test_the_vectors_are_all_there(strategy):
     assert max(sizes) == (200, 5000)
 
 
-@pytest.mark.parametrize("strategy, case", [(name, case) for name in STRATEGIES for case in cases(name)])
-def test_alone(strategy, case):
-    case = cases(strategy)[case]
-    assert answered(assign(group_from_document(case), strategy)) == case["expected"]
+def test_the_vectors_with_racks_are_all_there_and_racks_matter():
+    assert len(cases("range-rack")) == 80
+    hidden = [group_from_document(case).replace(partition_racks=None) for case in cases("range-rack").values()]
+    differ = [answered(assignment) != case["expected"]
+              for assignment, case in zip(assign_many(hidden, "range"), cases("range-rack").values())]
+    assert sum(differ) > 30
 
 
-@pytest.mark.parametrize("strategy", STRATEGIES)
-def test_all_groups_of_a_file_as_one(strategy):
-    groups = {case["id"]: group_from_document(case) for case in cases(strategy).values()}
-    together = assign_many(groups, STRATEGIES[strategy])
+@pytest.mark.parametrize("file, case", [(file, case) for file in FILES for case in cases(file)])
+def test_alone(file, case):
+    case = cases(file)[case]
+    assert answered(assign(group_from_document(case), FILES[file])) == case["expected"]
+
+
+@pytest.mark.parametrize("file", FILES)
+def test_all_groups_of_a_file_as_one(file):
+    groups = {case["id"]: group_from_document(case) for case in cases(file).values()}
+    together = assign_many(groups, STRATEGIES[FILES[file]])
     assert {name: answered(assignment) for name, assignment in together.items()} == {
-        name: case["expected"] for name, case in cases(strategy).items()}
+        name: case["expected"] for name, case in cases(file).items()}
 
 
-@pytest.mark.parametrize("strategy", STRATEGIES)
-def test_in_the_other_order_too(strategy):
-    last_first = list(cases(strategy).values())[::-1]
-    together = assign_many(map(group_from_document, last_first), strategy)
+@pytest.mark.parametrize("file", FILES)
+def test_in_the_other_order_too(file):
+    last_first = list(cases(file).values())[::-1]
+    together = assign_many(map(group_from_document, last_first), FILES[file])
     assert [answered(assignment) for assignment in together] == [case["expected"] for case in last_first]
+
+
+def test_range_with_and_without_racks_as_one():
+    """Groups without racks between groups that have some."""
+    mixed = [case for pair in zip(cases("range-rack").values(), cases("range").values()) for case in pair]
+    together = assign_many(map(group_from_document, mixed), "range")
+    assert [answered(assignment) for assignment in together] == [case["expected"] for case in mixed]
 
 
 @pytest.mark.parametrize("small_round", [0, 10**9], ids=["NumPy", "Python"])

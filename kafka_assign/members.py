@@ -23,7 +23,7 @@ from .names import (
     brief, counted, did_you_mean, java_key, java_order, java_sorted, quoted, shown)
 from .ragged import row_of
 from .ownership import claims_by_member
-from .wire import Claims, Subscription, TopicPartitions, WireError
+from .wire import Claims, Subscription, TopicPartitions
 
 # %% ../nbs/11_members.ipynb #d1b09195
 def checked_name(name: str, what: str) -> str:
@@ -340,14 +340,17 @@ def dropped_claims(columns: Columns, topics: Sequence[str], members: Sequence[Me
 
 # %% ../nbs/11_members.ipynb #5d2b9c11
 def decoded_members(members: Iterable[Member], rule: str) -> tuple[list[Member], list[Dropped]]:
-    "The members without user data, their claims decoded by `rule`; and what cannot be decoded."
-    decoded, undecodable, members = [], [], list(members)
+    "The members without user data, their claims decoded by `rule`; and what does not count."
+    decoded, dropped, members = [], [], list(members)
     sent = [Subscription(member.topics, member.user_data, member.owned, member.generation)
             for member in members]
-    for member, claims in zip(members, claims_by_member(sent, rule)):
-        if isinstance(claims, WireError):
-            reason = f"the user data of the member cannot be decoded: {claims}"
-            undecodable.append(Dropped(Claim(member.id, None, None), reason))
-            claims = Claims()
-        decoded.append(member.with_decoded(claims))
-    return decoded, undecodable
+    for member, found in zip(members, claims_by_member(sent, rule)):
+        reason = ""
+        if found.error is not None:
+            reason = f"the user data of the member cannot be decoded: {found.error}"
+        elif len(found.lost):
+            reason = (f"other members claim its partition numbers {brief(found.lost.tolist())} "
+                      "in the same or a later epoch")
+        dropped += [Dropped(Claim(member.id, None, None), reason)] if reason else []
+        decoded.append(member.with_decoded(found.claims))
+    return decoded, dropped

@@ -68,25 +68,16 @@ def sending_groups(draw, rule):
         told.append(replace(member, owned=owned, generation=generation))
         lost |= set() if claims else {member.id}
     if rule == "stream-join":
-        more = claims_elsewhere({name: numbers[name] for name in group.members if name in numbers},
-                                {member.id: member.topics for member in told})
-        told = [replace(member, owned=[*member.owned, *more.get(member.id, ())]) for member in told]
+        told = [replace(member, owned=[own for own in member.owned if own[1] not in lost_numbers(member.id, numbers)])
+                if member.id in numbers else member for member in told]
+        lost |= {name for name in numbers if lost_numbers(name, numbers)}
     return group.replace(members=sent), group.replace(members=told), lost
 
 
-def claims_elsewhere(sent, topics):
-    """Two claims of the highest epoch on each contested number count in all topics of its claimants; by member, by id.
-
-    `sent`: epoch and numbers of each member, `topics`: the topics of each.
-    """
-    more = {}
-    for number in {number for _, numbers in sent.values() for number in numbers}:
-        claimants = [name for name, (_, numbers) in sent.items() if number in numbers]
-        highest = max(sent[name][0] for name in claimants)
-        concerned = {topic for name in claimants for topic in topics[name]}
-        for name in [name for name in claimants if sent[name][0] == highest][:2]:
-            more.setdefault(name, set()).update((topic, number) for topic in concerned.difference(topics[name]))
-    return more
+def lost_numbers(name, sent):
+    """The numbers of a member that another one claims in the same or a later epoch; `sent`: epoch, numbers of each."""
+    return {number for number in sent[name][1] for other, (epoch, numbers) in sent.items()
+            if other != name and number in numbers and epoch >= sent[name][0]}
 
 
 def owners(group):

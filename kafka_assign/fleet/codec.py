@@ -28,7 +28,7 @@ from ..inputs import ABOUT, TYPES, column_by_topic
 from ..names import counted, java_order, shown
 from ..ownership import claims_by_member
 from ..ragged import row_lengths, row_of, row_offsets, row_ranges, take_rows
-from ..wire import Claims, Subscription, TopicPartitions, WireError
+from ..wire import Claims, Subscription, TopicPartitions
 
 # %% ../../nbs/61_fleet_codec.ipynb #4a1f5c70
 _OFFSETS = Offsets._fields[:3]                # committed, begin, end
@@ -344,11 +344,10 @@ def _sent(topics, user_data, owned, generation):
 
 
 def _decoded_claims(sent, found):
-    "The claims of a member as columns, none if it is an error; None in place of its own list."
-    if isinstance(found, WireError):
-        return Claims(_NOTHING)
-    owned = None if found.owned is sent.owned else found.owned or _NOTHING
-    return found._replace(owned=owned)
+    "The claims of a member as columns; None in place of its own list of owned partitions."
+    claims = found.claims
+    owned = None if claims.owned is sent.owned else claims.owned or _NOTHING
+    return claims._replace(owned=owned)
 
 
 def _warn_of_undecodable(rows, members, errors):
@@ -384,8 +383,7 @@ def decode_user_data(rows: pa.RecordBatch, rule: str) -> pa.RecordBatch:
     for first, end in pairwise(groups):
         found += claims_by_member(subscriptions[first:end], rule)
     claims = list(map(_decoded_claims, subscriptions, found))
-    if errors := {at: error for at, error in zip(sent.tolist(), found)
-                  if isinstance(error, WireError)}:
+    if errors := {at: one.error for at, one in zip(sent.tolist(), found) if one.error}:
         _warn_of_undecodable(rows, members, errors)
     generation[sent] = [one.generation for one in claims]
     decoded, place = [one.owned is not None for one in claims], np.arange(len(owned))

@@ -298,6 +298,8 @@ def test_rank_says_what_python_says():
         {key: None if value in (None, "") else str(value) for key, value in row.items()} for row in expected]
     comma = run(f"rank {SAMPLES}/kafka-4.3.1 --joins orders,payments --all -s range -s sticky --format csv")
     assert comma.out == done.out
+    done = run(f"rank {SAMPLES}/kafka-4.3.1 --joins orders+payments --format json")
+    assert json.loads(done.out) == rank(groups, joins=[["orders", "payments"]])
 
 
 def test_rank_names_a_group_once():

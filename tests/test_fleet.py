@@ -21,7 +21,7 @@ from kafka_assign.cli.app import program
 from kafka_assign.columns import same_content, side_by_side
 from kafka_assign.document import write_document
 from kafka_assign.fleet.codec import decode_rows, group_from_row, row_from_group
-from kafka_assign.fleet.job import Run, compare_fleet
+from kafka_assign.fleet.job import Run, chosen_strategies, compare_fleet, narrow_is_enough
 from kafka_assign.fleet.kernel import compare_batch, compare_batches, importable_name, split_batch
 from kafka_assign.fleet.schemas import COMPARED_SCHEMA, GROUP_SCHEMA, NARROW_GROUP_SCHEMA, FleetError
 from kafka_assign.fleet.sources import open_inputs, rows_of_groups
@@ -539,6 +539,24 @@ def test_declared_joins_are_the_fleet_s():
     assert compared(table_of([split]))[0]["needs"] == []
     need = compared(table_of([split]), joins=[["clicks", "views"]])[0]["needs"][0]
     assert (need["kind"], need["strategy"]) == (5, "range")
+
+
+def test_the_strategy_for_joins_is_the_fleet_s():
+    """The workers find it by its label, and the rows have its results where the joined topics are."""
+    joins = [["clicks", "views"]]
+    several = Group({"clicks": 4, "views": 4, "visits": 2}, name="shop", members={
+        "a": ["clicks", "views"], "b": ["clicks", "views", "visits"], "c": ["clicks", "views", "visits"]})
+    several = several.replace(owned=dict(assign(several, "roundrobin")))
+    owned = {"m": [("t", 0)], "n": [("t", 1)]}
+    fleet = [Group({"t": 2}, {"m": ["t"], "n": ["t"]}, owned, name="other"), several]
+    chosen = chosen_strategies(None, joins)
+    assert chosen_strategies(["range"], joins) == {"range": "range"} and not narrow_is_enough(chosen.values())
+    done = {row["group"]: row for row in compared(table_of(fleet), list(chosen.values()), joins=joins)}
+    label = "stream-join-sticky:joins=clicks+views"
+    assert [row["strategy"] for row in rank(fleet, joins=joins)] == [label]
+    assert [need["strategy"] for need in done["shop"]["needs"]] == [label] and done["other"]["needs"] == []
+    assert {name: label in {one["strategy"] for one in row["results"]} for name, row in done.items()} == {
+        "shop": True, "other": False}
 
 
 def test_a_topic_is_in_one_join(tmp_path):

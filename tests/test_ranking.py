@@ -16,8 +16,8 @@ from typer.testing import CliRunner
 from kafka_assign import Group, Member, StrategyError, assign, rank
 from kafka_assign.attention import BROKER_ASSIGNS, REBALANCING
 from kafka_assign.cli.app import program
-from kafka_assign.ranking import batch_of_groups, judge
-from kafka_assign.registry import Strategy, resolve
+from kafka_assign.ranking import batch_of_groups, judge, strategies_for_joins
+from kafka_assign.registry import Strategy, resolve, usual_strategies
 from kafka_assign.snapshot import read_groups
 from kafka_assign.wire import Claims, encode_sticky
 from test_house import HEAVY
@@ -365,6 +365,47 @@ def test_joins_are_those_of_the_caller():
         rank(split, joins=["clicks"])
     with pytest.raises(ValueError, match=r"a topic must be in one join \(got 'clicks' in two\)"):
         rank(split, joins=[both, ["clicks"]])
+
+
+JOIN_STRATEGY = "stream-join-sticky:joins=clicks+views"
+
+
+def crossed(name, *topics):
+    """A group in which no member can consume the same numbers of clicks and views without the strategy for joins."""
+    subscribed = {"a": ["clicks", "views"], "b": ["clicks", "views", *topics], "c": ["clicks", "views", *topics]}
+    group = Group({"clicks": 4, "views": 4, **dict.fromkeys(topics, 2)}, subscribed, name=name)
+    return group.replace(owned=dict(assign(group, "roundrobin")))
+
+
+def test_with_joins_the_strategy_for_them_is_compared():
+    joins, group = [["clicks", "views"]], crossed("shop", "visits")
+    [usual] = rank(group, usual_strategies(), joins)
+    [row] = rank(group, joins=joins)
+    assert usual["kind"] == row["kind"] == 5 and usual["strategy"] != row["strategy"] == JOIN_STRATEGY
+    cured = group.replace(owned=dict(assign(group, row["strategy"])))
+    assert rank(cured, joins=joins) == [] and row["remedy"] == (
+        f"{JOIN_STRATEGY} (of this package): {assign(group, JOIN_STRATEGY).summary()['moved']} moves")
+    assert JOIN_STRATEGY not in {row["strategy"] for row in rank(group, everything=True)}
+
+
+def test_the_strategy_for_joins_is_asked_about_groups_with_these_topics_only():
+    joins, other = [["clicks", "views"]], lagging().replace(name="other")
+    fleet = [other, crossed("a"), other.replace(name="more"), Group({"views": 1}, {}, name="half")]
+    strategies = [resolve("range"), *strategies_for_joins(joins)]
+    judged = judge(batch_of_groups(fleet), strategies, joins)
+    assert judged.answers[JOIN_STRATEGY].places == [1, 3]
+    assert judged.outcomes[JOIN_STRATEGY].answered.tolist() == [False, True, False, True]
+    assert judge(batch_of_groups(fleet[:1]), strategies, joins).answers[JOIN_STRATEGY].places == []
+    assert judge(batch_of_groups([]), strategies, joins).needs == []
+    assert judge(batch_of_groups(fleet), strategies[1:], joins).answers[JOIN_STRATEGY].places is None
+    assert rank(fleet[:1], joins=[["t"]]) == rank(fleet[:1])
+
+
+@pytest.mark.parametrize("topic", ["a,b", "a|b", "a+b", " a", "a,joins=c"])
+def test_topics_that_no_broker_allows_are_joined_by_other_strategies(topic):
+    assert strategies_for_joins([[topic, "z"]]) == []
+    group = Group({topic: 1, "z": 1}, {name: [topic, "z"] for name in "mn"}, owned={"m": [(topic, 0)], "n": [("z", 0)]})
+    assert kinds(rank(group, joins=[[topic, "z"]])) == [5]
 
 
 def test_arguments_that_cannot_be_used_are_named():

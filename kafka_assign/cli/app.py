@@ -219,11 +219,10 @@ def rank_command(
       kafka-consumer-groups.sh ... --describe --all-groups | kafka-assign rank -
       kafka-assign rank captures/ --format csv
     """
+    from kafka_assign import rank, read_groups
     from kafka_assign.cli.output import show_ranking
     from kafka_assign.joins import checked_joins
-    from kafka_assign.ranking import rank
-    from kafka_assign.snapshot import read_groups
-    chosen, pairs, failed = resolved(strategy), typed_joins(joins), []
+    chosen, pairs, failed = strategy and resolved(strategy), typed_joins(joins), []
     groups = read_groups(sources_of(inputs), cluster, time, reset=reset, at=at)
     with usage_errors("--joins"):
         checked_joins(pairs, {topic for one in groups.values() for topic in one.topics})
@@ -231,7 +230,7 @@ def rank_command(
     def fail(group, why):
         failed.append(f"{group_label(group)}: {why}")
     check_usable(groups)
-    ranking = rank(groups, chosen, pairs, everything, on_failure=fail)
+    ranking = rank(groups, chosen or None, pairs, everything, on_failure=fail)
     show_ranking(ranking, form, len(groups))
     remark_on_moments(groups, groups.values(), at)
     remark_on_missing(groups.values(), ranking)

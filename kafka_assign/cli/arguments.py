@@ -104,7 +104,8 @@ Format = Annotated[Form, typer.Option(
 FormOfFile = _option(Form | None, "--format", None, "[default: by the file's name, else table]")
 OutputFile = _option(One, "-o --output", "FILE", "The file to write. [default: standard output]")
 OutputFolder = _option(str, "-o --output", "DIR", "Where the folder of this run goes.")
-Joins = _option(Several, "--joins", "T+T", "Topics that are joined, as clicks+views; repeatable.")
+Joins = _option(Several, "--joins", "T+T", "Topics that are joined, as clicks+views; repeatable. "
+                "Without -s, stream-join-sticky with these joins is compared, too.")
 Everything = _option(bool, "--all", None, "Also list trifling needs, such as a largest load that "
                      "is one partition above the best.")
 Wide = _option(bool, "--wide", None, "Show all figures.")

@@ -37,6 +37,7 @@ from .session import check_master, error_line, interruptible, settings_in_force,
 from .sources import Inputs, as_list, file_address, input_frame, open_inputs, pick_moments
 from ..names import counted, did_you_mean, quoted, shown
 from ..joins import checked_joins
+from ..ranking import strategies_for_joins
 
 # %% ../../nbs/65_fleet_job.ipynb #bafe7924
 MANIFEST = "run.json"
@@ -142,10 +143,11 @@ class Run:
         return [row for row in rows.to_pylist() if first is None or row["rank"] <= first]
 
 # %% ../../nbs/65_fleet_job.ipynb #f2b9dcb4
-def chosen_strategies(names: Iterable[str] | None = None) -> dict[str, str]:
+def chosen_strategies(names: Iterable[str] | None = None,
+                      joins: Sequence[Sequence[str]] = ()) -> dict[str, str]:
     "Labels of the strategies to compare, each with its importable name; raises `StrategyError`."
-    chosen = {}
-    for name in usual_strategies() if names is None else names:
+    chosen, added = {}, [one.label for one in strategies_for_joins(joins)]
+    for name in [*usual_strategies(), *added] if names is None else names:
         with suppress(StrategyError) if names is None else nullcontext():
             chosen[resolve(name).label] = importable_name(name)
     if not chosen:
@@ -330,15 +332,16 @@ def compare_fleet(
     """Compare strategies on every group of `inputs` and write a new run into the folder `out`.
 
     `inputs`: a path, address, stream or text, or several; `strategies`: as `assign` takes them
-    (None = the usual ones); `master`: as Spark's, or `spark`: a session to use; `joins`: lists of
-    topics that are joined; `progress`: a function that is called with a line at each step; `at`:
+    (None = the usual ones, and with joins `stream-join-sticky`); `master`: as Spark's, or `spark`: a
+    session to use; `joins`: lists of topics that are joined; `progress`: a function that is called with a line at each step; `at`:
     the moments to use, `latest`, `all`, or the latest not after a time in ISO 8601; `everything`
     includes needs that are trifling; `reset`, `cluster` and `time` are those of text and JSON, as
     `read_groups` takes them. Raises `FleetError`, `SnapshotError` or `StrategyError` and leaves no
     run behind.
     """
     began, clock, report = datetime.now(UTC), monotonic(), progress or (lambda line: None)
-    chosen, named, joins = chosen_strategies(strategies), as_list(inputs), checked_joins(joins)
+    named, joins = as_list(inputs), checked_joins(joins)
+    chosen = chosen_strategies(strategies, joins)
     narrow = narrow_is_enough(chosen.values())
     reading = {"at": at, "reset": reset, "cluster": cluster, "time": time}
     found = open_inputs(named, NARROW_GROUP_SCHEMA if narrow else GROUP_SCHEMA, **reading)

@@ -14,7 +14,6 @@ from .assignment import SUMMARY_KEYS, Assignment
 from .build import GroupError
 from .group import Group
 from .inputs import FORECASTS
-from .inputs import FORECASTS
 from .names import checked_kind
 from .registry import (
     BUILT_IN, ForecastError, Strategy, StrategyError, assign, checked_group, resolve_all, running_strategy)

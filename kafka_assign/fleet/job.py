@@ -333,11 +333,11 @@ def compare_fleet(
 
     `inputs`: a path, address, stream or text, or several; `strategies`: as `assign` takes them
     (None = the usual ones, and with joins `stream-join-sticky`); `master`: as Spark's, or `spark`: a
-    session to use; `joins`: lists of topics that are joined; `progress`: a function that is called with a line at each step; `at`:
-    the moments to use, `latest`, `all`, or the latest not after a time in ISO 8601; `everything`
-    includes needs that are trifling; `reset`, `cluster` and `time` are those of text and JSON, as
-    `read_groups` takes them. Raises `FleetError`, `SnapshotError` or `StrategyError` and leaves no
-    run behind.
+    session to use; `joins`: lists of topics that are joined; `progress`: a function that is called
+    with a line at each step; `at`: the moments to use, `latest`, `all`, or the latest not after a
+    time in ISO 8601; `everything` includes needs that are trifling; `reset`, `cluster` and `time` are
+    those of text and JSON, as `read_groups` takes them. Raises `FleetError`, `SnapshotError` or
+    `StrategyError` and leaves no run behind.
     """
     began, clock, report = datetime.now(UTC), monotonic(), progress or (lambda line: None)
     named, joins = as_list(inputs), checked_joins(joins)

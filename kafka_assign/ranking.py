@@ -197,17 +197,17 @@ def judge(batch: GroupBatch, strategies: Sequence[Strategy],
     in_use = strategies_in_use(batch.strategies, batch.types)
     running = [one and one.label for one in in_use]
     compared = {one.label: one for one in strategies}
-    some = {label: _groups_joined(columns, join) for label in compared
-            if len(compared) > 1 and label in {
-                one.label for one in strategies_for_joins(joins)}}
+    for_joins = [one.label for one in strategies_for_joins(joins)]
     others = {one.label: one for one in in_use if one and one.label not in compared}
     asked = others | compared
     read = {rule: batch.read(rule) for rule in {one.claims for one in asked.values()}}
     answers, results, fails = {}, {}, {}
     for label, one in asked.items():
-        places = some.get(label)
+        places = None
         if label in others:
             places = [at for at, runs in enumerate(running) if runs == label]
+        elif label in for_joins and len(compared) > 1:
+            places = _groups_joined(columns, join)
         given = answer(batch, one, read[one.claims], places)
         withheld = (given.owner < 0) & (given.target >= 0)
         measured = outcome(read[one.claims], given.target, join, withheld)

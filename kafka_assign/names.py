@@ -4,12 +4,13 @@
 
 # %% auto #0
 __all__ = ['java_key', 'java_order', 'java_sorted', 'shown', 'quoted', 'brief', 'checked_kind', 'crash_place', 'foreign_code',
-           'first_of', 'counted', 'did_you_mean']
+           'first_of', 'counted', 'runs_in_words', 'did_you_mean']
 
 # %% ../nbs/00_names.ipynb #ae397a01
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from difflib import get_close_matches
+from itertools import groupby
 from os.path import isfile
 from reprlib import repr as short_repr
 from traceback import extract_tb
@@ -99,6 +100,18 @@ def first_of(texts: Sequence[str], most: int, between: str = ", ") -> str:
 def counted(number: int, word: str) -> str:
     "A number with its noun: `1 topic`, `2,000 topics`."
     return f"{number:,} {word}{'' if number == 1 else 's'}"
+
+# %% ../nbs/00_names.ipynb #ddc28cee
+def runs_in_words(numbers: Iterable[int], most: int) -> str:
+    "Ascending numbers as text, as in `0, 3 to 5 and 9`: the first runs, and how many more there are."
+    runs = [[number for _, number in run] for _, run in
+            groupby(enumerate(numbers), lambda pair: pair[1] - pair[0])]
+    words = []
+    for run in runs[:most]:
+        words += [f"{run[0]} to {run[-1]}"] if len(run) > 2 else map(str, run)
+    if more := sum(map(len, runs[most:])):
+        words.append(f"{more:,} more")
+    return " and ".join(filter(None, [", ".join(words[:-1]), *words[-1:]]))
 
 # %% ../nbs/00_names.ipynb #eccdf613
 def did_you_mean(name: str, known: Iterable[str]) -> str:

@@ -185,6 +185,50 @@ def test_what_stays_unassigned_is_reported():
     found = {(topic, number): reason for topic, numbers, reason in unjoined(answer) for number in numbers}
     free = [group.at(place) for place in np.flatnonzero(answer.unassigned)]
     assert list(found) == sorted(free, key=lambda one: (one[0], one[1]))
-    assert found == {(topic, number): "a has only 4 partitions" if number >= 4 else
-                     "the owners of these numbers do not subscribe to it" for topic, number in found}
-    assert any(note.startswith("b: 4 to 5 unassigned, because a has only 4 partitions") for note in answer.notes)
+    for (topic, number), reason in found.items():
+        if number >= 4:
+            assert reason == "a has only 4 partitions"
+        else:
+            assert reason.startswith("the owner") and reason.endswith(f"not subscribe to {topic}")
+    assert "partitions 4 and 5 of b are unassigned, because a has only 4 partitions" in answer.notes
+
+
+def test_notes_of_a_single_number_are_singular():
+    group = Group({"a": 2, "b": 2}, {"A": ["a", "b"], "B": ["a"]})
+    assert assign(group, "stream-join-sticky").notes == [
+        "partition 1 of b is unassigned, because the owner of this number does not subscribe to b"]
+
+
+def test_notes_about_many_partitions_are_few_and_short():
+    topics = {f"t{at:03}": at % 17 + 1 for at in range(100)}
+    answer = assign(Group(topics, {"A": list(topics)}), "stream-join-sticky")
+    *shown, last = answer.notes
+    assert len(shown) == 10
+    assert last == f"unassigned for such reasons, too: {785 - sum(range(1, 11))} more partitions"
+    scattered = assign(Group({"a": 1000, "b": 1000}, {"A": ["a", "b"], "B": ["a"]}), "stream-join-sticky")
+    assert scattered.notes == ["partitions 1, 3, 5, 7, 9 and 495 more of b are unassigned, because "
+                               "the owners of these numbers do not subscribe to b"]
+
+
+def test_joined_topics_without_a_subscriber_are_reported():
+    group = Group({"clicks": 2, "views": 2}, {"A": ["clicks", "views"]})
+    assert assign(group, "stream-join-sticky:joins=clicks+vews").notes == [
+        "no member subscribes to the joined topic 'vews'; did you mean 'views'?"]
+    assert assign(group, "stream-join-sticky:joins=clicks + views").notes[0].startswith(
+        "no member subscribes to the joined topic 'clicks '")
+
+
+@pytest.mark.parametrize("topic", ["5", "none", "true", "a+b", "a|b", "a,b"])
+def test_notes_know_joins_whatever_their_topics_are_called(topic):
+    group = Group({topic: 2, "c": 3}, {"A": [topic, "c"]})
+    for joins in ([[topic, "c"]], [{topic, "c"}]):
+        answer = assign(group, "stream-join-sticky", joins=joins)
+        assert answer.notes == [f"partition 2 of c is unassigned, because {topic} has only 2 partitions"]
+    assert assign(group, "stream-join-sticky", joins=[[topic]]).notes == []
+
+
+@pytest.mark.parametrize("joins", ["a+", "a|a", ["a", "b"], 5, [["a"], ["a"]]])
+def test_an_error_in_joins_names_the_option(joins):
+    group = Group({"a": 2, "b": 2}, {"A": ["a", "b"]})
+    with pytest.raises(StrategyError, match=r"^option joins of strategy 'stream-join-sticky': .*\(got "):
+        assign(group, "stream-join-sticky", joins=joins)

@@ -36,7 +36,8 @@ def checked_joins(joins: Iterable[Iterable[str]],
     given = list(joins) if are_many else joins
     checked = list(map(_topics_of, given)) if are_many else [None]
     if None in checked:
-        raise ValueError(f"joins must be lists of topics (got {brief(given)})")
+        form = "lists of topics, as in [['clicks', 'views']]"
+        raise ValueError(f"joins must be {form} (got {brief(given)})")
     times = Counter(chain.from_iterable(checked))
     names = set(known) if times and known is not None else None
     for name in times:
@@ -75,7 +76,7 @@ def co_partitioned(assignment: "Assignment",
     """The partition numbers whose topics are split over members, by join, ascending.
 
     `joins` are lists of topics, or text such as `clicks+views|a+b` (None = all topics
-    of the group are joined). A key has the topics of a join. Raises `ValueError` for a
+    of the group are joined). Keys are tuples of topics. Raises `ValueError` for a
     topic that the group does not have.
     """
     group = assignment.group
@@ -84,4 +85,4 @@ def co_partitioned(assignment: "Assignment",
     rows = split_by_join(group.columns, assignment.target, join)
     split = dict(zip(rows.join.tolist(), np.split(rows.split, rows.offsets[1:-1])))
     return {tuple(topics): np.flatnonzero(split[at]).tolist()
-            for at, topics in enumerate(joins) if len(topics)}   # a group may have none
+            for at, topics in enumerate(joins) if len(topics)}   # a group may be empty

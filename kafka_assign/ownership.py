@@ -82,7 +82,7 @@ class DecodedClaims(NamedTuple):
     "What a member claims, and what does not count."
     claims: Claims
     error: WireError | None = None  # why its user data cannot be decoded
-    lost: np.ndarray | tuple = ()  # partition numbers that others claim as late, or later
+    lost: np.ndarray | tuple = ()  # numbers that others claim in the same or a later epoch
 
 # %% ../nbs/06_ownership.ipynb #b078b99d
 def _decoded(sent, rule):
@@ -94,7 +94,7 @@ def _decoded(sent, rule):
 
 
 def _decided(sent, decoded):
-    "Claims of partition numbers, without those that other members win."
+    "The claims of each member, without the numbers that it loses to others."
     found = {at: decode_stream_join(one.user_data) for at, one in enumerate(sent)
              if one.user_data is not None and decoded[at].error is None}
     numbers = [np.unique(np.array(own, np.int32)) for own, _ in found.values()]

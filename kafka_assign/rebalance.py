@@ -42,7 +42,7 @@ class Consumer:
     rack: str | None = None
     claims: frozenset[TopicPartition] = frozenset()  # the last assignment that it remembers
     generation: int = -1  # of that assignment
-    epoch: int = -1  # the same, as leaders that run the stream-join assignor count it
+    epoch: int = -1  # of that assignment, if it is one of the stream-join assignor
     consuming: frozenset[TopicPartition] = frozenset()
     frozen: bool = False  # whether it has stopped responding
 

@@ -227,6 +227,13 @@ def test_notes_know_joins_whatever_their_topics_are_called(topic):
     assert assign(group, "stream-join-sticky", joins=[[topic]]).notes == []
 
 
+def test_unjoined_takes_joins_as_lists_or_text():
+    group = Group({"a": 2, "b": 3, "c": 4}, {"A": ["a", "b", "c"]})
+    answer = assign(group, "stream-join-sticky:joins=a+b")
+    for joins in ("a+b", [["a", "b"]]):
+        assert unjoined(answer, joins) == [("b", [2], "a has only 2 partitions")]
+
+
 @pytest.mark.parametrize("joins", ["a+", "a|a", ["a", "b"], 5, [["a"], ["a"]]])
 def test_an_error_in_joins_names_the_option(joins):
     group = Group({"a": 2, "b": 2}, {"A": ["a", "b"]})

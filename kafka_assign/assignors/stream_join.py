@@ -235,10 +235,10 @@ class Unjoined(NamedTuple):
 
 # %% ../../nbs/49_stream_join.ipynb #c51c94bb
 def unjoined(assignment: Assignment,
-             joins: Iterable[Iterable[str]] | None = None) -> list[Unjoined]:
-    "What `stream-join-sticky` leaves unassigned, by topic, with the reason."
+             joins: str | Iterable[Iterable[str]] | None = None) -> list[Unjoined]:
+    "What the strategy with these `joins` leaves unassigned, by topic; and why."
     group, found = assignment.group, []
-    for join in [group.topics] if joins is None else joins:
+    for join in [group.topics] if joins is None else parsed_joins(joins):
         counts = {topic: int(group.partitions[group.index[topic]]) for topic in join
                   if topic in group.index and len(group.subscribers(topic))}
         counts = {topic: count for topic, count in counts.items() if count}
@@ -273,7 +273,7 @@ def _remarks(assignment, joins=None):
         words.append(f"{each} {runs_in_words(numbers, SHOWN_RUNS)} of {shown(topic)} "
                      f"{are} unassigned, because {reason}")
     if more := sum(len(one.numbers) for one in found[SHOWN_REASONS:]):
-        words.append(f"unassigned for such reasons, too: "
+        words.append("unassigned for such reasons, too: "
                      f"{counted(more, 'more partition')}")
     return words
 

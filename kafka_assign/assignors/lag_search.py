@@ -41,6 +41,7 @@ class Unit:
         self.topic, self.weight = row_of(offsets), weight[self.places]
         previous = previous[self.places]
         self.previous = np.where(previous < 0, -1, np.searchsorted(self.members, previous))
+        self.sticky = bool((previous >= 0).any())               # whether moves are counted
         self.owner = np.full(len(self.places), -1)
         self.count, self.total = np.zeros((2, len(self.members)), np.int64)
         for place in np.flatnonzero(previous >= 0).tolist():
@@ -123,7 +124,7 @@ def best_swap(given: np.ndarray, taken: np.ndarray, difference: int) -> tuple[in
     """
     above, best = np.searchsorted(given, taken + difference // 2), (0, -1, -1)
     for position in above - 1, above:
-        position = position.clip(0, len(given) - 1)
+        position = np.minimum(np.maximum(position, 0), len(given) - 1)
         change = given[position] - taken
         gain = np.minimum(change, difference - change)
         at = int(gain.argmax())
@@ -135,6 +136,8 @@ def best_swap(given: np.ndarray, taken: np.ndarray, difference: int) -> tuple[in
 def _by_moves(unit, places, taker):
     "Groups of partitions that add equally many moves if `taker` gets them, each sorted by weight."
     places = places[np.argsort(unit.weight[places], kind="stable")]
+    if not unit.sticky:
+        return [(0, places)] if len(places) else []
     added = moves_added(unit, places, taker)
     groups = [(moves, places[added == moves]) for moves in (-1, 0, 1)]
     return [(moves, places) for moves, places in groups if len(places)]
@@ -209,6 +212,7 @@ def assign_and_search(columns: Columns, weight: np.ndarray, scope: str = "topic"
     previous = columns.previous if sticky else np.full(columns.size, -1)
     units = list(units_of(columns, scope, weight, previous))
     left = columns.size if max_moves is None else max_moves
+    max_skew = min(max_skew, columns.size + 1)               # of any size; no count is higher
     for unit in units:
         assign_waiting(unit)
     for unit in units:

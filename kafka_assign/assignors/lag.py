@@ -157,9 +157,9 @@ def assign_by_rounds(columns: Columns) -> np.ndarray:
 def with_weight(group: Group, weight: Mapping) -> Columns:
     "The columns of `group` with a weight in place of lag; raises `StrategyError`."
     if isinstance(weight, (str, int, float)):
-        raise StrategyError("option weight of strategy 'lag' cannot be typed: in Python, "
-                            "it is a mapping of topics or partitions to numbers, like "
-                            f"the lag of a Group (got {brief(weight)})")
+        raise StrategyError(
+            "option weight of strategy 'lag' cannot be typed: in Python, it is a mapping of "
+            f"topics or partitions to numbers, like lag of a Group (got {brief(weight)})")
     try:
         column = per_partition(weight, "weight", group.index, group.columns.start)
     except GroupError as error:
@@ -172,7 +172,8 @@ def with_weight(group: Group, weight: Mapping) -> Columns:
     return replace(group.columns, lag=column)
 
 # %% ../../nbs/24_lag.ipynb #576dea47
-def lag_bound(group: Group | Columns, weight: Mapping | None = None) -> int | np.ndarray:
+def lag_bound(group: Group | Columns,
+              weight: Mapping | None = None) -> int | np.ndarray:
     """A lower bound on the largest lag of a member, in records, for every assignment.
 
     For `Columns`, an array with an entry per group. `weight` as in `lag_assign`.
@@ -185,7 +186,7 @@ def lag_bound(group: Group | Columns, weight: Mapping | None = None) -> int | np
 
 # %% ../../nbs/24_lag.ipynb #41144b5a
 def lag_remarks(assignment: Assignment, weighed: Columns | None = None) -> list[str]:
-    "The largest lag beside the bound; `weighed`: columns with a weight in place of lag."
+    "The largest lag beside the bound; `weighed`: columns with a weight for lag."
     columns = assignment.group.columns if weighed is None else weighed
     what, unit = ("lag", " records") if weighed is None else ("weight", "")
     if columns.lag is None:
@@ -196,8 +197,8 @@ def lag_remarks(assignment: Assignment, weighed: Columns | None = None) -> list[
     remarks = [f"the largest {what} of a member is {largest:,}{unit}; "
                f"no assignment has less{least}"]
     if unknown := np.count_nonzero(columns.lag < 0):
-        partitions = counted(columns.size, "partition")
-        remarks.append(f"the {what} of {unknown:,} of {partitions} is unknown and counts as 0")
+        of_all = f"{unknown:,} of {counted(columns.size, 'partition')}"
+        remarks.append(f"the {what} of {of_all} is unknown and counts as 0")
     return remarks
 
 # %% ../../nbs/24_lag.ipynb #58c00544
@@ -207,9 +208,9 @@ def check_options(scope: str, max_skew: int, min_gain: int,
     what = "option {} of strategy 'lag' must be {} (got {})"
     if scope not in ("topic", "group"):
         raise StrategyError(what.format("scope", "topic or group", brief(scope)))
-    moves = 0 if max_moves is None else max_moves
-    for name, value, least in [
-            ("max_skew", max_skew, 1), ("min_gain", min_gain, 0), ("max_moves", moves, 0)]:
+    numbers = {"max_skew": (max_skew, 1), "min_gain": (min_gain, 0),
+               "max_moves": (0 if max_moves is None else max_moves, 0)}
+    for name, (value, least) in numbers.items():
         if not is_number(value) or value < least:
             must = f"a whole number, {least} or more"
             raise StrategyError(what.format(name, must, brief(value)))
@@ -220,18 +221,19 @@ _sticky = _bound | {"claims": "sticky"}
 
 
 @strategy("lag", kafka="LagBasedAssignor", many=True, without=["nobody-idle"],
-          altered_by={"scope": _bound, "max_skew": _bound, "min_gain": _sticky,
-                      "max_moves": _sticky | {"many": False}, "weight": {"many": False}})
+          altered_by={
+              "scope": _bound, "max_skew": _bound, "weight": {"many": False},
+              "min_gain": _sticky, "max_moves": _sticky | {"many": False}})
 def lag_assign(given: Columns | Group, scope: str = "topic", max_skew: int = 1,
                min_gain: int = 0, max_moves: int | None = None,
                weight: Mapping | None = None) -> np.ndarray | Assignment:
     """Even numbers of each topic's partitions, and lag as even as these allow.
 
     KAFKA-5337, the `LagBasedAssignor` of its author. Unknown lag counts as 0. Topics
-    without subscribers stay unassigned (-1). Options go beyond it: `scope` is `topic` or
-    `group`, `max_skew` limits by how much numbers may differ; with `min_gain` (records
-    per move) or `max_moves`, previous owners keep what they have unless a move is worth
-    it; `weight`, a mapping like the lag of a group, takes its place.
+    without subscribers stay unassigned (-1). Options go beyond it: `scope` is `topic`
+    or `group`; `max_skew` limits by how much numbers may differ; with `min_gain`
+    (records per move) or `max_moves`, previous owners keep what they have unless a move
+    is worth it; `weight`, a mapping like the lag of a group, takes its place.
     """
     check_options(scope, max_skew, min_gain, max_moves)
     sticky = min_gain > 0 or max_moves is not None

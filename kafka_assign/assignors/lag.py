@@ -158,8 +158,8 @@ def with_weight(group: Group, weight: Mapping) -> Columns:
     "The columns of `group` with a weight in place of lag; raises `StrategyError`."
     if isinstance(weight, (str, int, float)):
         raise StrategyError(
-            "option weight of strategy 'lag' cannot be typed: in Python, it is a mapping "
-            f"of topics or partitions to numbers, like lag (got {brief(weight)})")
+            "option weight of strategy 'lag' cannot be typed: in Python, it is a "
+            f"mapping of topics or partitions to numbers, like lag (got {brief(weight)})")
     try:
         column = per_partition(weight, "weight", group.index, group.columns.start)
     except GroupError as error:

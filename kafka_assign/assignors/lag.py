@@ -159,7 +159,8 @@ def with_weight(group: Group, weight: Mapping) -> Columns:
     if isinstance(weight, (str, int, float)):
         raise StrategyError(
             "option weight of strategy 'lag' cannot be typed: in Python, it is a "
-            f"mapping of topics or partitions to numbers, like lag (got {brief(weight)})")
+            "mapping of topics or partitions to numbers, like the lag of a Group "
+            f"(got {brief(weight)})")
     try:
         column = per_partition(weight, "weight", group.index, group.columns.start)
     except GroupError as error:

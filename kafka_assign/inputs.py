@@ -5,8 +5,8 @@
 # %% auto #0
 __all__ = ['ABOUT', 'TYPES', 'NOT_IN_INPUT', 'IDS_TO_COME', 'FORECASTS', 'REBALANCING', 'WITHOUT_MEMBERS', 'CLAIMS_AT_ONCE',
            'UNKNOWN', 'RESETS', 'checked_about', 'checked_ids', 'cut_short', 'with_join', 'left_open', 'rebalancing',
-           'stray_claims', 'coded_claims', 'places_of', 'owners_by_name', 'column_by_topic', 'resized', 'kept_lag',
-           'kept_racks', 'checked_counts', 'columns_by_name', 'take_by_topic', 'columns_from_arrays']
+           'stray_claims', 'coded_claims', 'places_of', 'owners_by_name', 'per_partition', 'column_by_topic', 'resized',
+           'kept_lag', 'kept_racks', 'checked_counts', 'columns_by_name', 'take_by_topic', 'columns_from_arrays']
 
 # %% ../nbs/12_inputs.ipynb #e43eda26
 from collections.abc import Iterable, Mapping, Sequence
@@ -243,8 +243,9 @@ def _in_order(values, what, count):
     return [numbered[number] for number in range(count)]
 
 
-def _per_partition(values, what, index, start):
-    "A column over partitions, -1 where nothing is given."
+def per_partition(values: Mapping, what: str, index: Mapping[str, int],
+                  start: np.ndarray) -> np.ndarray:
+    "A column from a mapping by topic, or by (topic, partition); -1 where nothing is given."
     column = np.full(start[-1], -1, np.int64)
     for key, value in checked_mapping(values, what, "topics or partitions").items():
         places = places_of(key, what, index, start)
@@ -276,10 +277,10 @@ def _lag_and_offsets(lag, offsets, reset, index, start):
     if checked_name(reset, "reset").lower() not in RESETS:
         raise GroupError(f"reset must be {', '.join(RESETS[:-1])} or {RESETS[-1]} (got {quoted(reset)})")
     if all(values is None for values in offsets.values()):
-        return None if lag is None else _per_partition(lag, "lag", index, start), None
+        return None if lag is None else per_partition(lag, "lag", index, start), None
     if lag is not None:
         raise GroupError("lag must be given either as lag or as offsets (got both)")
-    columns = {name: _per_partition(values or {}, name, index, start)
+    columns = {name: per_partition(values or {}, name, index, start)
                for name, values in offsets.items()}
     return None, Offsets(**columns, reset=reset)
 

@@ -174,15 +174,16 @@ class Strategy:
     def run(self, group: Group) -> Assignment:
         "Its answer for one group, checked."
         group = group.decode_claims(self.claims)
-        answer = self.ask(group)
+        answer, remarks = self.ask(group), self.remarks
         if isinstance(answer, Assignment):
             if answer.group is not group:
                 raise AssignmentError(f"strategy {quoted(self.label)} must answer for the group "
                                       "it was given (got another one)")
+            remarks = answer.remarks or remarks
             answer = answer.owner, answer.target
         owner, target = owner_and_target(answer)
         try:
-            return Assignment(group, owner, self.label, self.prove, target, self.remarks).check()
+            return Assignment(group, owner, self.label, self.prove, target, remarks).check()
         except ValueError as error:
             raise AssignmentError(f"strategy {quoted(self.label)}: {error}") from None
 

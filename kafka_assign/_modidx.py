@@ -317,6 +317,8 @@ d = { 'settings': {'branch': 'main', 'doc_baseurl': '', 'doc_host': '', 'git_url
                                                                                                     'kafka_assign/assignors/lag_search.py'),
                                                    'kafka_assign.assignors.lag_search._exchanges': ( 'lag_search.html#_exchanges',
                                                                                                      'kafka_assign/assignors/lag_search.py'),
+                                                   'kafka_assign.assignors.lag_search._relief': ( 'lag_search.html#_relief',
+                                                                                                  'kafka_assign/assignors/lag_search.py'),
                                                    'kafka_assign.assignors.lag_search.assign_and_search': ( 'lag_search.html#assign_and_search',
                                                                                                             'kafka_assign/assignors/lag_search.py'),
                                                    'kafka_assign.assignors.lag_search.assign_waiting': ( 'lag_search.html#assign_waiting',

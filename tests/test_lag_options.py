@@ -252,6 +252,70 @@ def test_a_high_gain_moves_only_what_counts_ask_for():
         assert assign(group, "lag", min_gain=10**9).moved.sum() == min(moves)
 
 
+def medium_group(random):
+    """Three to five members, two to four topics, six to fourteen partitions: too many to try everything."""
+    sizes = random.multinomial(random.integers(6, 15), [1 / 4] * 4)[: random.integers(2, 5)]
+    topics = {f"t{i}": int(size) for i, size in enumerate(sizes)}
+    members = {f"m{i}": [t for t in topics if random.random() < 0.7] for i in range(random.integers(3, 6))}
+    lag = {topic: random.integers(0, 40, size) for topic, size in topics.items()}
+    owned = {member: [] for member in members}
+    for topic, size in topics.items():
+        for number in range(size):
+            owned[random.choice(list(members))].append((topic, number))
+    return Group(topics, members, lag=lag, owned=owned)
+
+
+def gains_left(group, owner, scope, max_skew, previous):
+    """(gain, moves added) of all moves and swaps of two members of a unit that the limits allow, one by one."""
+    columns, lag = group.columns, known(group).tolist()
+    unit_of = columns.topic_of.tolist() if scope == "topic" else [0] * columns.size
+
+    def total(of, unit, member):
+        return sum(lag[place] for place in range(columns.size) if unit_of[place] == unit and of[place] == member)
+
+    def moves(of):
+        return sum(one >= 0 and one != now for one, now in zip(previous, of))
+
+    for place in range(columns.size):
+        unit, giver, subscribers = unit_of[place], owner[place], columns.subscribers_of(columns.topic_of[place])
+        others = [other for other in range(columns.size) if unit_of[other] == unit and owner[other] in subscribers]
+        others = [other for other in others if giver in columns.subscribers_of(columns.topic_of[other])]
+        for taker, back in [(one, None) for one in subscribers] + [(owner[other], other) for other in others]:
+            if giver < 0 or taker == giver:
+                continue
+            changed = [*owner]
+            changed[place] = taker
+            if back is not None:
+                changed[back] = giver
+            before, after = (max(total(of, unit, giver), total(of, unit, taker)) for of in (owner, changed))
+            if after < before and not beyond(group, changed, scope, max_skew):
+                yield before - after, moves(changed) - moves(owner)
+
+
+@pytest.mark.parametrize("scope, max_skew", [*product(["topic", "group"], [1, 2, 3])])
+def test_nothing_worthwhile_is_left(scope, max_skew):
+    """Every answer obeys the limit on counts, and no exchange that it allows would gain anything, or enough."""
+    random, searched = np.random.default_rng(19), scope == "group" or max_skew > 1
+    for group in [medium_group(random) for _ in range(60)]:
+        owner = assign(group, "lag", scope=scope, max_skew=max_skew).owner.tolist()
+        assert not beyond(group, owner, scope, max_skew)
+        assert not searched or not [*gains_left(group, owner, scope, max_skew, [-1] * len(owner))]
+        previous = group.previous.tolist()
+        owner = assign(group, "lag", scope=scope, max_skew=max_skew, min_gain=4).owner.tolist()
+        assert not beyond(group, owner, scope, max_skew)
+        left = gains_left(group, owner, scope, max_skew, previous)
+        assert not [gain for gain, added in left if gain >= 4 * added]
+
+
+def test_partitions_without_previous_owner_move_first():
+    """Of the two partitions that b could take, u-0 would even out the lag better, but it would be a move."""
+    group = Group({"t": 2, "u": 2, "v": 2}, {"a": ["t", "u"], "b": ["u", "v"]},
+                  owned={"a": [("u", 0)], "b": [("v", 0), ("v", 1)]},
+                  lag={"t": [1, 1], "u": [60, 100], "v": [10, 10]})
+    found = assign(group, "lag", scope="group", min_gain=10**6)
+    assert found["a"] == [("t", 0), ("t", 1), ("u", 0)] and found.moved.sum() == 0
+
+
 def test_balanced_owners_stay():
     owned = {"a": [("t", 0), ("t", 1)], "b": [("t", 2), ("t", 3)]}
     group = Group({"t": 4}, {"a": ["t"], "b": ["t"]}, owned=owned, lag={"t": [9, 8, 2, 1]})

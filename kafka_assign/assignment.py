@@ -19,7 +19,8 @@ from . import metrics
 from .columns import Columns, positions_by_number, read_only
 from .build import GroupError
 from .group import SHOWN_MEMBERS, Group
-from .inputs import left_open, owners_by_name, take_by_topic
+from .context import left_open
+from .inputs import owners_by_name, take_by_topic
 from .members import TopicPartition, known_name
 from .names import checked_kind, counted, first_of, foreign_code, quoted, shown
 from .tables import Table
@@ -169,8 +170,7 @@ class Assignment(Mapping):
         for names, known, what in [(topics, self.group.index, "topics"),
                                    (members, self._member_index, "members")]:
             for name in names:
-                if name not in known:
-                    known_name(name, known, what, "belong to the group")
+                known_name(name, known, what, "belong to the group")
         order = np.array([self.group.index[name] for name in topics], np.int64)
         place = np.full(len(self.group.members) + 1, -1, np.int32)
         place[[self._member_index[name] for name in members]] = np.arange(len(members))

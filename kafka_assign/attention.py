@@ -13,7 +13,7 @@ from typing import NamedTuple
 import numpy as np
 
 from .columns import Columns
-from .inputs import REBALANCING, WITHOUT_MEMBERS, cut_short, rebalancing
+from .context import REBALANCING, WITHOUT_MEMBERS, cut_short, rebalancing
 from .metrics import (
     lag_per_member, loads, measure, measure_current, split_numbers)
 from .names import counted, shown

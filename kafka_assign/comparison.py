@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from .assignment import SUMMARY_KEYS, Assignment
 from .build import GroupError
 from .group import Group
-from .inputs import FORECASTS
+from .context import FORECASTS
 from .names import checked_kind
 from .registry import (
     BUILT_IN, ForecastError, Strategy, StrategyError, assign, checked_group, resolve_all, running_strategy)

@@ -12,7 +12,8 @@ from collections.abc import Mapping
 
 from .build import GroupError
 from .group import Group
-from .inputs import ABOUT, column_by_topic
+from .context import ABOUT
+from .inputs import column_by_topic
 from .members import Member, checked_name
 from .names import brief, shown
 

@@ -15,9 +15,10 @@ import numpy as np
 
 from .build import GroupError, Offsets, with_claims
 from .columns import Columns, read_only, same_content
+from .context import ABOUT, checked_about, checked_ids, with_join
 from .inputs import (
-    ABOUT, checked_about, checked_counts, checked_ids, coded_claims, columns_by_name,
-    columns_from_arrays, kept_lag, kept_racks, places_of, stray_claims, with_join)
+    checked_counts, coded_claims, columns_by_name, columns_from_arrays, kept_lag,
+    kept_racks, places_of, stray_claims)
 from kafka_assign.members import (
     Dropped, Member, TopicPartition, checked_mapping, checked_name, decoded_members,
     dropped_claims, known_name, listed_members, members_from_columns, ordered_members,

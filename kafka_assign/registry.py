@@ -149,8 +149,9 @@ class Strategy:
             if name in taken and (must := _must_be(taken[name], value)):
                 raise StrategyError(f"option {name} of strategy {quoted(self.name)} must be {must} "
                                     f"(got {brief(value)})")
-            if name in self.altered_by and value is not taken[name].default:
-                altered |= self.altered_by[name]
+            usual = taken[name].default if name in taken else None
+            if not (type(value) is type(usual) and value == usual):      # it may be an array
+                altered |= self.altered_by.get(name, {})
         return replace(self, **altered, options={**self.options, **options})
 
     def ask(self, given: Group | Columns):

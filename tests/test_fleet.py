@@ -210,12 +210,14 @@ def summaries(row):
 
 
 IN_USE = st.sampled_from(["", "range", "roundrobin", "com.example.OwnAssignor"])
+MORE = st.sampled_from(["stream-join-sticky", "stream-join-sticky:joins=a+c1|B+c10", "lag:scope=group,max_skew=2",
+                        "lag:max_moves=1"])
 
 
-@given(st.lists(st.tuples(groups(), IN_USE), max_size=5), st.booleans())
-def test_the_kernel_says_what_compare_says(pairs, one_by_one):
+@given(st.lists(st.tuples(groups(), IN_USE), max_size=5), st.booleans(), MORE)
+def test_the_kernel_says_what_compare_says(pairs, one_by_one, more):
     """The strategies that were named, and what each group runs now, whether it takes many groups or one at a time."""
-    fleet, chosen = [group.replace(strategy=name) for group, name in pairs], STRATEGIES[1:]
+    fleet, chosen = [group.replace(strategy=name) for group, name in pairs], [*STRATEGIES[1:], more]
     columns_to_owners = resolve("range").function
     alone = Strategy("range", lambda group: columns_to_owners(group.columns), kafka="RangeAssignor")
     with patch.dict(registry._registered, {"range": alone} if one_by_one else {}):

@@ -151,7 +151,8 @@ class Life(RuleBasedStateMachine):
 
 
 @pytest.mark.parametrize(
-    "name", [*EXACT, "range", "roundrobin", "stream-join-sticky", "stream-join-sticky:joins=t0+t1"])
+    "name", [*EXACT, "range", "roundrobin", "stream-join-sticky", "stream-join-sticky:joins=t0+t1",
+             "lag", "lag:scope=group,max_skew=2", "lag:min_gain=1"])
 def test_life(name):
     run_state_machine_as_test(type("Life", (Life,), {"name": name}), settings=settings(stateful_step_count=25))
 

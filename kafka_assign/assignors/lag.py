@@ -4,18 +4,29 @@
 
 # %% auto #0
 __all__ = ['SMALL_ROUND', 'known_lag', 'lag_by_rule', 'rounds_with_lag', 'assign_round', 'assign_rounds_of_topic',
-           'assign_rounds', 'remaining_partitions', 'lag_assign', 'partition_lag']
+           'assign_rounds', 'remaining_partitions', 'assign_by_rounds', 'with_weight', 'lag_bound', 'lag_remarks',
+           'check_options', 'lag_assign', 'partition_lag']
 
 # %% ../../nbs/24_lag.ipynb #88723dac
+from collections.abc import Mapping
+from dataclasses import replace
+from functools import partial
 from itertools import pairwise
 
 import numpy as np
 
+from ..assignment import Assignment
+from .lag_search import assign_and_search, largest_total_bound
+from ..build import GroupError, overflowing_groups
 from ..columns import Columns
-from ..metrics import partition_lag
+from ..group import Group
+from ..inputs import per_partition
+from ..members import is_number
+from ..metrics import lag_per_member, partition_lag
+from ..names import brief, counted
 from ..ragged import (
     argsort_rows, row_lengths, row_of, row_offsets, row_ranges, row_sums, take_rows)
-from ..registry import strategy
+from ..registry import StrategyError, strategy
 
 # %% ../../nbs/24_lag.ipynb #9a3a15d0
 _all_ = ["partition_lag"]
@@ -133,16 +144,108 @@ def remaining_partitions(columns: Columns,
     return place, row_ranges(columns.subscriber_offsets[topic], served)[1]
 
 # %% ../../nbs/24_lag.ipynb #b217d29e
-@strategy("lag", kafka="LagBasedAssignor", many=True, without=["nobody-idle"])
-def lag_assign(columns: Columns) -> np.ndarray:
-    """Even numbers of each topic's partitions, and lag as even as these allow.
-
-    KAFKA-5337, the `LagBasedAssignor` of its author. Unknown lag counts as 0. Topics
-    without subscribers stay unassigned (-1).
-    """
+def assign_by_rounds(columns: Columns) -> np.ndarray:
+    "What `lag_by_rule` answers, for all topics of all groups at once."
     lag, owner = known_lag(columns), np.full(columns.size, -1, np.int32)
     by_lag, rounds = argsort_rows(-lag, columns.start), rounds_with_lag(columns, lag)
     owner[by_lag], subscribers = assign_rounds(columns, rounds, lag[by_lag])
     place, position = remaining_partitions(columns, rounds)
     owner[by_lag[place]] = subscribers[position]
     return owner
+
+# %% ../../nbs/24_lag.ipynb #78288a02
+def with_weight(group: Group, weight: Mapping) -> Columns:
+    "The columns of `group` with a weight in place of lag; raises `StrategyError`."
+    if isinstance(weight, (str, int, float)):
+        raise StrategyError(
+            "option weight of strategy 'lag' cannot be typed: in Python, it is a "
+            "mapping of topics or partitions to numbers, like the lag of a Group "
+            f"(got {brief(weight)})")
+    try:
+        column = per_partition(weight, "weight", group.index, group.columns.start)
+    except GroupError as error:
+        raise StrategyError(str(error)) from None
+    if column.min(initial=0) < -1:
+        raise StrategyError(
+            f"weight must be 0 or more, or -1 where unknown (got {column.min()})")
+    if overflowing_groups(column, group.columns.group_offsets).any():
+        raise StrategyError("weight must add up to less than 2**63")
+    return replace(group.columns, lag=column)
+
+# %% ../../nbs/24_lag.ipynb #576dea47
+def lag_bound(group: Group | Columns,
+              weight: Mapping | None = None) -> int | np.ndarray:
+    """A lower bound on the largest lag of a member, in records, for every assignment.
+
+    For `Columns`, an array with an entry per group. `weight` as in `lag_assign`.
+    """
+    columns = group if isinstance(group, Columns) else group.columns
+    if weight is not None:
+        columns = with_weight(group, weight)
+    bound = largest_total_bound(columns, known_lag(columns))
+    return bound if isinstance(group, Columns) else int(bound[0])
+
+# %% ../../nbs/24_lag.ipynb #41144b5a
+def lag_remarks(assignment: Assignment, weighed: Columns | None = None) -> list[str]:
+    "The largest lag beside the bound; `weighed`: columns with a weight for lag."
+    columns = assignment.group.columns if weighed is None else weighed
+    what, unit = ("lag", " records") if weighed is None else ("weight", "")
+    if columns.lag is None:
+        return ["no lag is known, so the partitions are only counted"]
+    largest = lag_per_member(columns, assignment.target).max(initial=0)
+    bound = lag_bound(columns)[0]
+    least = "" if largest == bound else f" than {bound:,}"
+    remarks = [f"the largest {what} of a member is {largest:,}{unit}; "
+               f"no assignment has less{least}"]
+    if unknown := np.count_nonzero(columns.lag < 0):
+        of_all = f"{unknown:,} of {counted(columns.size, 'partition')}"
+        remarks.append(f"the {what} of {of_all} is unknown and counts as 0")
+    return remarks
+
+# %% ../../nbs/24_lag.ipynb #58c00544
+def check_options(scope: str, max_skew: int, min_gain: int,
+                  max_moves: int | None) -> None:
+    "Raise `StrategyError` for a value that an option of `lag` cannot have."
+    what = "option {} of strategy 'lag' must be {} (got {})"
+    if scope not in ("topic", "group"):
+        raise StrategyError(what.format("scope", "topic or group", brief(scope)))
+    numbers = {"max_skew": (max_skew, 1), "min_gain": (min_gain, 0),
+               "max_moves": (0 if max_moves is None else max_moves, 0)}
+    for name, (value, least) in numbers.items():
+        if not is_number(value) or value < least:
+            must = f"a whole number, {least} or more"
+            raise StrategyError(what.format(name, must, brief(value)))
+
+# %% ../../nbs/24_lag.ipynb #53304008
+_bound = {"remarks": lag_remarks}
+_sticky = _bound | {"claims": "sticky"}
+
+
+@strategy("lag", kafka="LagBasedAssignor", many=True, without=["nobody-idle"],
+          altered_by={
+              "scope": _bound, "max_skew": _bound, "weight": {"many": False},
+              "min_gain": _sticky, "max_moves": _sticky | {"many": False}})
+def lag_assign(given: Columns | Group, scope: str = "topic", max_skew: int = 1,
+               min_gain: int = 0, max_moves: int | None = None,
+               weight: Mapping | None = None) -> np.ndarray | Assignment:
+    """Even numbers of each topic's partitions, and lag as even as these allow.
+
+    KAFKA-5337, the `LagBasedAssignor` of its author. Unknown lag counts as 0. Topics
+    without subscribers stay unassigned (-1). Options go beyond it: `scope` is `topic`
+    or `group`; `max_skew` limits by how much numbers may differ; with `min_gain`
+    (records per move) or `max_moves`, previous owners keep what they have unless a move
+    is worth it; `weight`, a mapping like the lag of a group, takes its place.
+    """
+    check_options(scope, max_skew, min_gain, max_moves)
+    sticky = min_gain > 0 or max_moves is not None
+    columns = given if isinstance(given, Columns) else given.columns
+    if weight is not None:
+        columns = with_weight(given, weight)
+    if (scope, max_skew, sticky) == ("topic", 1, False):
+        owner = assign_by_rounds(columns)
+    else:
+        owner = assign_and_search(columns, known_lag(columns), scope, max_skew,
+                                  min_gain, max_moves, sticky)
+    if weight is None:
+        return owner
+    return Assignment(given, owner, remarks=partial(lag_remarks, weighed=columns))

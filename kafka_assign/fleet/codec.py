@@ -24,11 +24,12 @@ from ..columns import Columns, Racks
 from ..document import MEMBER_TEXT, group_from_document, group_to_document
 from .schemas import COMPARED_SCHEMA, FIGURE_FIELDS, OWNER_FIELDS, RESULT_FIELDS
 from ..group import Group
-from ..inputs import ABOUT, TYPES, column_by_topic
+from ..context import ABOUT, TYPES
+from ..inputs import column_by_topic
 from ..names import counted, java_order, shown
 from ..ownership import claims_by_member
 from ..ragged import row_lengths, row_of, row_offsets, row_ranges, take_rows
-from ..wire import Claims, Subscription, TopicPartitions
+from ..wire import Subscription, TopicPartitions
 
 # %% ../../nbs/61_fleet_codec.ipynb #4a1f5c70
 _OFFSETS = Offsets._fields[:3]                # committed, begin, end

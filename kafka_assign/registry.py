@@ -91,6 +91,7 @@ class Strategy:
     usual: bool = True  # compared if no strategies are named; False if it is slow, or made for study
     remarks: Callable | None = field(default=None, repr=False)  # `Assignment` -> notes for its readers
     altered_by: Mapping = field(default_factory=dict, repr=False)  # option -> fields that it changes
+    check: Callable | None = field(default=None, repr=False)  # raises for options that cannot be
     options: Mapping = field(default_factory=dict)
 
     def __post_init__(self):
@@ -152,7 +153,10 @@ class Strategy:
             usual = taken[name].default if name in taken else None
             if not (type(value) is type(usual) and value == usual):      # it may be an array
                 altered |= self.altered_by.get(name, {})
-        return replace(self, **altered, options={**self.options, **options})
+        options = {**self.options, **options}
+        if self.check is not None and options:
+            self.check(**options)
+        return replace(self, **altered, options=options)
 
     def ask(self, given: Group | Columns):
         "The unchecked answer of its function; its errors, except `ValueError`, name the strategy."

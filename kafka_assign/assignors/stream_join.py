@@ -5,7 +5,7 @@
 # %% auto #0
 __all__ = ['SHOWN_RUNS', 'SHOWN_REASONS', 'eligible_count', 'previous_assignment', 'select', 'draft', 'stream_join_by_rule',
            'Draft', 'OwnNumbers', 'own_numbers', 'selections', 'draft_columns', 'JoinedNumbers', 'joined_numbers',
-           'sole_owners', 'members_of_joins', 'join_owners', 'owners_around', 'Unjoined', 'unjoined',
+           'sole_owners', 'members_of_joins', 'join_owners', 'owners_around', 'Unjoined', 'unjoined', 'check_joins',
            'stream_join_assign']
 
 # %% ../../nbs/49_stream_join.ipynb #0f6b2085
@@ -22,7 +22,8 @@ from ..columns import Columns
 from ..group import Group
 from ..joins import parsed_joins
 from ..metrics import loads
-from ..names import counted, did_you_mean, quoted, runs_in_words, shown
+from ..names import (
+    brief, counted, did_you_mean, quoted, runs_in_words, shown)
 from ..ragged import (
     argsort_rows, fill_in_order, rank_in_run, row_lengths, row_minima, row_of, row_offsets,
     row_sums, stable_order)
@@ -99,16 +100,10 @@ class Draft(NamedTuple):
     members: np.ndarray  # those members, in the order in which they select
 
     @property
-    def base(self) -> np.ndarray:
-        "How many numbers every member gets, per group."
-        return row_lengths(self.number_offsets) // self._divisor
-
-    @property
-    def extra(self) -> np.ndarray:
-        "How many members get one number more, per group."
-        return row_lengths(self.number_offsets) % self._divisor
-
-    _divisor = property(lambda d: np.maximum(row_lengths(d.member_offsets), 1))
+    def base_and_extra(self) -> tuple[np.ndarray, np.ndarray]:
+        "Per group: the numbers that each member gets, and how many get one more."
+        members = np.maximum(row_lengths(self.member_offsets), 1)
+        return np.divmod(row_lengths(self.number_offsets), members)
 
 # %% ../../nbs/49_stream_join.ipynb #8fb95307
 class OwnNumbers(NamedTuple):
@@ -125,19 +120,20 @@ def own_numbers(draft: Draft, previous: np.ndarray) -> OwnNumbers:
     number = number[stable_order(previous[number])]
     seat = previous[number]
     rank, group = rank_in_run(seat), row_of(draft.member_offsets)[seat]
-    kept, last = rank < draft.base[group], np.flatnonzero(rank == draft.base[group])
-    kept[last] = rank_in_run(group[last]) < draft.extra[group[last]]
+    base, extra = draft.base_and_extra
+    kept, last = rank < base[group], np.flatnonzero(rank == base[group])
+    kept[last] = rank_in_run(group[last]) < extra[group[last]]
     return OwnNumbers(number, seat, rank, kept)
 
 # %% ../../nbs/49_stream_join.ipynb #8925364d
 def selections(draft: Draft, own: OwnNumbers) -> np.ndarray:
     "The seats that select unowned or stolen numbers, by group, in their order."
-    group = row_of(draft.member_offsets)
+    group, (base, extra) = row_of(draft.member_offsets), draft.base_and_extra
     held = np.bincount(own.seat[own.kept], minlength=len(draft.members))
-    more = held > draft.base[group]
-    left = draft.extra - row_sums(more, draft.member_offsets)
+    more = held > base[group]
+    left = extra - row_sums(more, draft.member_offsets)
     more = more + fill_in_order(~more, draft.member_offsets, left)
-    open_ = draft.base[group] + more - held
+    open_ = base[group] + more - held
     seat = np.repeat(np.arange(len(held)), open_)
     turn = held[seat] + np.arange(len(seat)) - row_offsets(open_)[seat]
     return seat[np.lexsort((seat, turn, group[seat]))]
@@ -277,11 +273,21 @@ def _remarks(assignment, joins=None):
                      f"{counted(more, 'more partition')}")
     return words
 
+# %% ../../nbs/49_stream_join.ipynb #ca311bc9
+def check_joins(joins: str | Iterable[Iterable[str]] | None = None) -> None:
+    "Raise `StrategyError` for a value that the option `joins` cannot have."
+    try:
+        if joins is not None and not parsed_joins(joins):
+            raise ValueError(f"joins must name topics (got {brief(joins)})")
+    except ValueError as error:
+        what = "option joins of strategy 'stream-join-sticky'"
+        raise StrategyError(f"{what}: {error}") from None
+
 # %% ../../nbs/49_stream_join.ipynb #dddcd7d7
 @strategy("stream-join-sticky", kafka="StickyStreamJoinAssignor", many=True,
           claims="stream-join", without=["each-partition-once", "nobody-idle"],
           usual=False, remarks=_remarks,
-          altered_by={"joins": {"many": False, "claims": "sticky"}})
+          altered_by={"joins": {"many": False, "claims": "sticky"}}, check=check_joins)
 def stream_join_assign(group: Columns | Group,
                        joins=None) -> np.ndarray | Assignment:
     """Each partition number of joined topics on one member; the fewest numbers move.
@@ -294,11 +300,7 @@ def stream_join_assign(group: Columns | Group,
     if joins is None:
         everything = np.ones(group.topic_count, bool)
         return join_owners(group, everything, np.zeros(group.member_count, np.int64))
-    try:
-        joins = parsed_joins(joins)
-    except ValueError as error:
-        what = "option joins of strategy 'stream-join-sticky'"
-        raise StrategyError(f"{what}: {error}") from None
+    joins = parsed_joins(joins)
     columns, rest = group.columns, np.ones(group.columns.topic_count, bool)
     owner = np.full(columns.size, -1, np.int32)
     for join in joins:

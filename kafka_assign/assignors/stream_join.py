@@ -119,8 +119,8 @@ def own_numbers(draft: Draft, previous: np.ndarray) -> OwnNumbers:
     number = np.flatnonzero(previous >= 0)
     number = number[stable_order(previous[number])]
     seat = previous[number]
-    rank, group = rank_in_run(seat), row_of(draft.member_offsets)[seat]
-    base, extra = draft.base_and_extra
+    rank, (base, extra) = rank_in_run(seat), draft.base_and_extra
+    group = row_of(draft.member_offsets)[seat]
     kept, last = rank < base[group], np.flatnonzero(rank == base[group])
     kept[last] = rank_in_run(group[last]) < extra[group[last]]
     return OwnNumbers(number, seat, rank, kept)

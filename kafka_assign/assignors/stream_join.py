@@ -132,8 +132,7 @@ def selections(draft: Draft, own: OwnNumbers) -> np.ndarray:
     held = np.bincount(own.seat[own.kept], minlength=len(draft.members))
     more = held > base[group]
     left = extra - row_sums(more, draft.member_offsets)
-    more = more + fill_in_order(~more, draft.member_offsets, left)
-    open_ = base[group] + more - held
+    open_ = base[group] + more - held + fill_in_order(~more, draft.member_offsets, left)
     seat = np.repeat(np.arange(len(held)), open_)
     turn = held[seat] + np.arange(len(seat)) - row_offsets(open_)[seat]
     return seat[np.lexsort((seat, turn, group[seat]))]

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from test_reference import answered, cases
 
-from kafka_assign import Group, Member, StrategyError, assign, assign_many
+from kafka_assign import Group, GroupError, Member, StrategyError, assign, assign_many
 from kafka_assign.assignors import lag_search
 from kafka_assign.assignors.lag import assign_by_rounds, lag_bound, lag_by_rule
 from kafka_assign.columns import side_by_side
@@ -384,10 +384,11 @@ def test_a_weight_replaces_lag():
         ({"min_gain": -1}, "option min_gain of strategy 'lag' must be a whole number, 0 or more (got -1)"),
         ({"max_moves": -1}, "option max_moves of strategy 'lag' must be a whole number, 0 or more (got -1)"),
         ({"max_moves": True}, "option max_moves of strategy 'lag' must be a whole number, 0 or more (got True)"),
-        ({"weight": "bytes"}, "option weight of strategy 'lag' cannot be typed"),
+        ({"scope": np.array(["topic", "group"])}, "option scope of strategy 'lag' must be topic or group (got array("),
+        ({"weight": "bytes"}, "option weight of strategy 'lag' must be a mapping of topics or partitions to numbers"),
         ({"weight": {"t": [0.5]}}, "weight of t must be whole numbers of 64 bits"),
         ({"weight": {"u": [1]}}, "weight must name partitions of the group (got u"),
-        ({"weight": [1]}, "weight must be a mapping"),
+        ({"weight": [1]}, "option weight of strategy 'lag' must be a mapping"),
     ],
     ids=str,
 )
@@ -405,10 +406,38 @@ def test_bad_options(options, message):
 
 def test_extreme_options():
     for group in tiny_groups(50):
-        for options in ("max_skew=1000000000000000000000", "min_gain=1000000000000000000000", "max_moves=10000000000"):
+        for options in ("max_skew=" + "9" * 40, "min_gain=" + "9" * 40, "max_moves=" + "9" * 40):
             assert not assign(group, f"lag:{options}").unassigned[
                 (group.columns.subscriber_counts > 0)[group.columns.topic_of]
             ].any()
+
+
+def test_numbers_of_numpy():
+    """A number of eight bits is as good as one of Python's, also where an exchange brings partitions back."""
+    for group in tiny_groups(300):
+        for options in ({"min_gain": 200}, {"max_moves": 2}, {"max_skew": 127, "scope": "group"}):
+            small = {name: np.uint8(value) if name != "scope" else value for name, value in options.items()}
+            assert assign(group, "lag", **small).owner.tolist() == assign(group, "lag", **options).owner.tolist()
+
+
+def test_nothing_is_said_about_nothing():
+    """Without owners or known lag, a largest lag of 0 would be no news, or untrue."""
+    for group in (Group({}, {}), Group({"t": 2}, {}, lag={"t": [1, 2]}), Group({"t": 0}, {"a": ["t"]}, lag={"t": []})):
+        assert assign(group, "lag:scope=group").notes == assign(group, "lag", weight={}).notes == []
+    unknown = Group({"t": 2}, {"a": ["t"]}, lag={"t": [-1, -1]})
+    assert assign(unknown, "lag:max_moves=1").notes == ["no lag is known, so the partitions are only counted"]
+    assert assign(unknown, "lag", weight={}).notes == ["no weight is known, so the partitions are only counted"]
+    one = Group({"t": 1}, {"a": ["t"]}, lag={"t": [1]})
+    assert assign(one, "lag:scope=group").notes == ["the largest lag of a member is 1 record; no assignment has less"]
+
+
+def test_a_weight_needs_names():
+    group = Group({"t": 2}, {"a": ["t"]})
+    with pytest.raises(StrategyError, match="^weight must come with a Group"):
+        lag_bound(group.columns, weight={"t": [1, 2]})
+    for wrong in (None, "t", [group]):
+        with pytest.raises(GroupError, match=r"lag_bound\(group\)"):
+            lag_bound(wrong)
 
 
 # --- order, and many at once ---------------------------------------------------------------------------------------

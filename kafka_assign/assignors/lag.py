@@ -26,7 +26,7 @@ from ..metrics import lag_per_member, partition_lag
 from ..names import brief, counted
 from ..ragged import (
     argsort_rows, row_lengths, row_of, row_offsets, row_ranges, row_sums, take_rows)
-from ..registry import StrategyError, strategy
+from ..registry import StrategyError, checked_group, strategy
 
 # %% ../../nbs/24_lag.ipynb #9a3a15d0
 _all_ = ["partition_lag"]
@@ -44,12 +44,12 @@ def lag_by_rule(columns: Columns) -> np.ndarray:
     owner, lag = np.full(columns.size, -1, np.int32), known_lag(columns).tolist()
     for topic in range(columns.topic_count):
         consumers = columns.subscribers_of(topic)
-        number, total = dict.fromkeys(consumers, 0), dict.fromkeys(consumers, 0)
+        count, total = dict.fromkeys(consumers, 0), dict.fromkeys(consumers, 0)
         decreasing = sorted(columns.places(topic), key=lambda place: -lag[place])
         for place in decreasing if consumers else []:
-            consumer = min(consumers, key=lambda c: (number[c], total[c], c))
+            consumer = min(consumers, key=lambda c: (count[c], total[c], c))
             owner[place] = consumer
-            number[consumer] += 1
+            count[consumer] += 1
             total[consumer] += lag[place]
     return owner
 
@@ -156,11 +156,13 @@ def assign_by_rounds(columns: Columns) -> np.ndarray:
 # %% ../../nbs/24_lag.ipynb #78288a02
 def with_weight(group: Group, weight: Mapping) -> Columns:
     "The columns of `group` with a weight in place of lag; raises `StrategyError`."
-    if isinstance(weight, (str, int, float)):
+    if not isinstance(weight, Mapping):
         raise StrategyError(
-            "option weight of strategy 'lag' cannot be typed: in Python, it is a "
-            "mapping of topics or partitions to numbers, like the lag of a Group "
-            f"(got {brief(weight)})")
+            "option weight of strategy 'lag' must be a mapping of topics or partitions "
+            f"to numbers, which cannot be typed (got {brief(weight)})")
+    if not isinstance(group, Group):
+        raise StrategyError("weight must come with a Group, which knows the names of "
+                            f"its topics (got {brief(group)})")
     try:
         column = per_partition(weight, "weight", group.index, group.columns.start)
     except GroupError as error:
@@ -179,7 +181,9 @@ def lag_bound(group: Group | Columns,
 
     For `Columns`, an array with an entry per group. `weight` as in `lag_assign`.
     """
-    columns = group if isinstance(group, Columns) else group.columns
+    columns = group
+    if not isinstance(group, Columns):
+        columns = checked_group(group, "lag_bound(group)").columns
     if weight is not None:
         columns = with_weight(group, weight)
     bound = largest_total_bound(columns, known_lag(columns))
@@ -189,14 +193,16 @@ def lag_bound(group: Group | Columns,
 def lag_remarks(assignment: Assignment, weighed: Columns | None = None) -> list[str]:
     "The largest lag beside the bound; `weighed`: columns with a weight for lag."
     columns = assignment.group.columns if weighed is None else weighed
-    what, unit = ("lag", " records") if weighed is None else ("weight", "")
-    if columns.lag is None:
-        return ["no lag is known, so the partitions are only counted"]
-    largest = lag_per_member(columns, assignment.target).max(initial=0)
+    what = "lag" if weighed is None else "weight"
+    if (assignment.target < 0).all():               # there is nothing to say
+        return []
+    if columns.lag is None or (columns.lag < 0).all():
+        return [f"no {what} is known, so the partitions are only counted"]
+    largest = int(lag_per_member(columns, assignment.target).max())
+    found = counted(largest, "record") if weighed is None else f"{largest:,}"
     bound = lag_bound(columns)[0]
     least = "" if largest == bound else f" than {bound:,}"
-    remarks = [f"the largest {what} of a member is {largest:,}{unit}; "
-               f"no assignment has less{least}"]
+    remarks = [f"the largest {what} of a member is {found}; no assignment has less{least}"]
     if unknown := np.count_nonzero(columns.lag < 0):
         of_all = f"{unknown:,} of {counted(columns.size, 'partition')}"
         remarks.append(f"the {what} of {of_all} is unknown and counts as 0")
@@ -207,7 +213,7 @@ def check_options(scope: str, max_skew: int, min_gain: int,
                   max_moves: int | None) -> None:
     "Raise `StrategyError` for a value that an option of `lag` cannot have."
     what = "option {} of strategy 'lag' must be {} (got {})"
-    if scope not in ("topic", "group"):
+    if not isinstance(scope, str) or scope not in ("topic", "group"):
         raise StrategyError(what.format("scope", "topic or group", brief(scope)))
     numbers = {"max_skew": (max_skew, 1), "min_gain": (min_gain, 0),
                "max_moves": (0 if max_moves is None else max_moves, 0)}
@@ -232,9 +238,9 @@ def lag_assign(given: Columns | Group, scope: str = "topic", max_skew: int = 1,
 
     KAFKA-5337, the `LagBasedAssignor` of its author. Unknown lag counts as 0. Topics
     without subscribers stay unassigned (-1). Options go beyond it: `scope` is `topic`
-    or `group`; `max_skew` limits by how much numbers may differ; with `min_gain`
-    (records per move) or `max_moves`, previous owners keep what they have unless a move
-    is worth it; `weight`, a mapping like the lag of a group, takes its place.
+    or `group`; `max_skew` limits by how much counts may differ; with `min_gain` (records
+    per move) or `max_moves`, previous owners keep their partitions unless a move is
+    worth it; `weight`, a mapping like the lag of a group, replaces lag.
     """
     check_options(scope, max_skew, min_gain, max_moves)
     sticky = min_gain > 0 or max_moves is not None

@@ -218,8 +218,8 @@ def assign_and_search(columns: Columns, weight: np.ndarray, scope: str = "topic"
     """
     previous = columns.previous if sticky else np.full(columns.size, -1)
     units = list(units_of(columns, scope, weight, previous))
-    left = columns.size if max_moves is None else max_moves
-    max_skew = min(max_skew, columns.size + 1)               # of any size; no count is higher
+    left = columns.size if max_moves is None else min(int(max_moves), columns.size)
+    max_skew, min_gain = min(int(max_skew), columns.size + 1), int(min_gain)     # they may be huge
     for unit in units:
         assign_waiting(unit)
     for unit in units:
@@ -247,7 +247,7 @@ def _bound_of_rows(weight, offsets, members):
 
 
 def largest_total_bound(columns: Columns, weight: np.ndarray) -> np.ndarray:
-    "A number that the largest total of a member cannot be below, for each group, int64."
+    "A lower bound on the largest total of a member in any assignment, for each group, int64."
     component, of_member = connected_by_topics(columns)
     topics = np.argsort(component, kind="stable")[np.count_nonzero(component < 0):]
     offsets, places = take_rows(columns.start, topics)

@@ -156,10 +156,6 @@ def assign_by_rounds(columns: Columns) -> np.ndarray:
 # %% ../../nbs/24_lag.ipynb #78288a02
 def with_weight(group: Group, weight: Mapping) -> Columns:
     "The columns of `group` with a weight in place of lag; raises `StrategyError`."
-    if not isinstance(weight, Mapping):
-        raise StrategyError(
-            "option weight of strategy 'lag' must be a mapping of topics or partitions "
-            f"to numbers, which cannot be typed (got {brief(weight)})")
     if not isinstance(group, Group):
         raise StrategyError("weight must come with a Group, which knows the names of "
                             f"its topics (got {brief(group)})")
@@ -209,10 +205,13 @@ def lag_remarks(assignment: Assignment, weighed: Columns | None = None) -> list[
     return remarks
 
 # %% ../../nbs/24_lag.ipynb #58c00544
-def check_options(scope: str, max_skew: int, min_gain: int,
-                  max_moves: int | None) -> None:
+def check_options(scope: str = "topic", max_skew: int = 1, min_gain: int = 0,
+                  max_moves: int | None = None, weight: Mapping | None = None) -> None:
     "Raise `StrategyError` for a value that an option of `lag` cannot have."
     what = "option {} of strategy 'lag' must be {} (got {})"
+    if weight is not None and not isinstance(weight, Mapping):
+        must = "a mapping of topics or partitions to numbers, which cannot be typed"
+        raise StrategyError(what.format("weight", must, brief(weight)))
     if not isinstance(scope, str) or scope not in ("topic", "group"):
         raise StrategyError(what.format("scope", "topic or group", brief(scope)))
     numbers = {"max_skew": (max_skew, 1), "min_gain": (min_gain, 0),
@@ -230,7 +229,8 @@ _sticky = _bound | {"claims": "sticky"}
 @strategy("lag", kafka="LagBasedAssignor", many=True, without=["nobody-idle"],
           altered_by={
               "scope": _bound, "max_skew": _bound, "weight": {"many": False},
-              "min_gain": _sticky, "max_moves": _sticky | {"many": False}})
+              "min_gain": _sticky, "max_moves": _sticky | {"many": False}},
+          check=check_options)
 def lag_assign(given: Columns | Group, scope: str = "topic", max_skew: int = 1,
                min_gain: int = 0, max_moves: int | None = None,
                weight: Mapping | None = None) -> np.ndarray | Assignment:
@@ -242,7 +242,6 @@ def lag_assign(given: Columns | Group, scope: str = "topic", max_skew: int = 1,
     per move) or `max_moves`, previous owners keep their partitions unless a move is
     worth it; `weight`, a mapping like the lag of a group, replaces lag.
     """
-    check_options(scope, max_skew, min_gain, max_moves)
     sticky = min_gain > 0 or max_moves is not None
     columns = given if isinstance(given, Columns) else given.columns
     if weight is not None:

@@ -23,7 +23,7 @@ from .attention import Need, Outcome, current_outcome, needs, outcome
 from .build import GroupError
 from .columns import Columns, one_group, side_by_side
 from .group import Group
-from .joins import checked_joins, join_numbers, parsed_joins
+from .joins import join_numbers, parsed_joins
 from .names import brief, crash_place, quoted, shown
 from .ragged import row_lengths, row_maxima, take_rows
 from .registry import (
@@ -261,24 +261,24 @@ def _checked_groups(groups):
 # %% ../nbs/56_ranking.ipynb #aa2877dc
 def rank(groups: Mapping[object, Group] | Iterable[Group],
          strategies: Iterable[str | Strategy | Callable] | None = None,
-         joins: Iterable[Iterable[str]] = (), everything: bool = False, *,
+         joins: str | Iterable[Iterable[str]] = (), everything: bool = False, *,
          on_failure: Callable[[Group, str], object] | None = None) -> list[dict]:
     """The groups that need attention, most urgent first: a row for each need.
 
     `strategies` are named as `assign` takes them (None = the usual ones, and with joins
-    `stream-join-sticky`), `joins` are lists of joined topics, and `everything` includes
-    what is trifling. Each group is also judged by the strategy that it runs, if that is
-    known. In a mapping, a group
-    without a name has the name of its key. If a strategy has no answer for a
-    group, `on_failure` is called with the group and the reason, and the other
-    strategies judge the group. Without `on_failure` that raises `StrategyError`.
+    `stream-join-sticky`), `joins` are lists of joined topics, or text as in
+    `clicks+views|a+b`, and `everything` includes what is trifling. Each group is also
+    judged by the strategy that it runs, if that is known. In a mapping, a group without
+    a name has the name of its key. If a strategy has no answer for a group, `on_failure`
+    is called with the group and the reason, and the other strategies judge the group.
+    Without `on_failure` that raises `StrategyError`.
     """
     chosen = resolve_all(strategies, "rank(groups, strategies)")
     numbered = _checked_groups(groups)
     if not chosen:
         raise StrategyError("a ranking must have a strategy (got none)")
     numbers, groups = list(numbered), list(numbered.values())
-    joins = checked_joins(joins, (name for group in groups for name in group.topics))
+    joins = parsed_joins(joins, (name for group in groups for name in group.topics))
     chosen += strategies_for_joins(joins) if strategies is None else []
     sizes, found = np.array([group.columns.size for group in groups], np.int64), []
     for part in batch_slices(sizes):

@@ -359,6 +359,7 @@ def test_joins_are_those_of_the_caller():
     split = Group({"clicks": 2, "views": 2}, {"a": both, "b": both}, owned={
         "a": [("clicks", 0), ("views", 1)], "b": [("clicks", 1), ("views", 0)]})
     assert rank(split) == [] and kinds(rank(split, joins=[both])) == [5]
+    assert rank(split, joins="clicks+views") == rank(split, joins=[both])
     with pytest.raises(ValueError, match="did you mean 'clicks'"):
         rank(split, joins=[["click", "views"]])
     with pytest.raises(ValueError, match="must be lists of topics"):

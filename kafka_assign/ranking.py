@@ -269,9 +269,9 @@ def rank(groups: Mapping[object, Group] | Iterable[Group],
     `stream-join-sticky`), `joins` are lists of joined topics, or text as in
     `clicks+views|a+b`, and `everything` includes what is trifling. Each group is also
     judged by the strategy that it runs, if that is known. In a mapping, a group without
-    a name has the name of its key. If a strategy has no answer for a group, `on_failure`
-    is called with the group and the reason, and the other strategies judge the group.
-    Without `on_failure` that raises `StrategyError`.
+    a name has the name of its key. If a strategy has no answer for a group,
+    `on_failure` is called with the group and the reason, and the other strategies judge
+    the group. Without `on_failure` that raises `StrategyError`.
     """
     chosen = resolve_all(strategies, "rank(groups, strategies)")
     numbered = _checked_groups(groups)

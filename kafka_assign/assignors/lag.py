@@ -198,7 +198,8 @@ def lag_remarks(assignment: Assignment, weighed: Columns | None = None) -> list[
     found = counted(largest, "record") if weighed is None else f"{largest:,}"
     bound = lag_bound(columns)[0]
     least = "" if largest == bound else f" than {bound:,}"
-    remarks = [f"the largest {what} of a member is {found}; no assignment has less{least}"]
+    remarks = [f"the largest {what} of a member is {found}; "
+               f"no assignment has less{least}"]
     if unknown := np.count_nonzero(columns.lag < 0):
         of_all = f"{unknown:,} of {counted(columns.size, 'partition')}"
         remarks.append(f"the {what} of {of_all} is unknown and counts as 0")
@@ -238,7 +239,7 @@ def lag_assign(given: Columns | Group, scope: str = "topic", max_skew: int = 1,
 
     KAFKA-5337, the `LagBasedAssignor` of its author. Unknown lag counts as 0. Topics
     without subscribers stay unassigned (-1). Options go beyond it: `scope` is `topic`
-    or `group`; `max_skew` limits by how much counts may differ; with `min_gain` (records
+    or `group`; `max_skew` limits how much counts may differ; with `min_gain` (records
     per move) or `max_moves`, previous owners keep their partitions unless a move is
     worth it; `weight`, a mapping like the lag of a group, replaces lag.
     """

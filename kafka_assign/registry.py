@@ -69,7 +69,7 @@ def _must_be(parameter, value):
 # %% ../nbs/20_registry.ipynb #323ab2fc
 def _option_text(value):
     "The value of an option as it can be typed, if it can: `a+b` is a list, `a+b|c` a list of lists."
-    if isinstance(value, (str, int, float)) or value is None:
+    if isinstance(value, (str, int, float)) or is_number(value) or value is None:
         return str(value)
     if not isinstance(value, (list, tuple)):
         return "..."

@@ -20,7 +20,7 @@ from kafka_assign.document import group_from_document
 
 STICKY = resolve("sticky")
 FILES = ["sticky", "sticky-fresh", "cooperative-sticky", "cooperative-sticky-fresh", "kip54", "fair", "lag", "range",
-         "roundrobin", "kafka-sticky", "sticky-rack"]
+         "roundrobin", "kafka-sticky", "sticky-rack", "range-rack", "stream-join-sticky"]
 
 
 @cache

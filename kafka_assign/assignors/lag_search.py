@@ -4,10 +4,12 @@
 
 # %% auto #0
 __all__ = ['MOST_STEPS', 'connected_by_topics', 'Unit', 'units_of', 'assign_waiting', 'restore_counts', 'moves_added',
-           'best_swap', 'best_exchange', 'even_out', 'assign_and_search', 'largest_total_bound']
+           'best_swaps', 'Offers', 'all_offers', 'best_exchange', 'even_out', 'assign_and_search',
+           'largest_total_bound']
 
 # %% ../../nbs/19_lag_search.ipynb #a008fad5
 from collections.abc import Iterator
+from typing import NamedTuple
 
 import numpy as np
 
@@ -35,13 +37,13 @@ class Unit:
         offsets, position = take_rows(columns.subscriber_offsets, topics)
         subscribers = columns.subscribers[position]
         self.members = np.unique(subscribers)                   # their numbers in `columns`
-        self.subscribed = np.zeros((len(topics), len(self.members)), bool)
-        self.subscribed[row_of(offsets), np.searchsorted(self.members, subscribers)] = True
+        subscribed = np.zeros((len(topics), len(self.members)), bool)
+        subscribed[row_of(offsets), np.searchsorted(self.members, subscribers)] = True
+        self.subscribed, kind = np.unique(subscribed, axis=0, return_inverse=True)
         offsets, self.places = take_rows(columns.start, topics)  # their positions in `columns`
-        self.topic, self.weight = row_of(offsets), weight[self.places]
+        self.kind, self.weight = kind.ravel()[row_of(offsets)], weight[self.places]
         previous = previous[self.places]
         self.previous = np.where(previous < 0, -1, np.searchsorted(self.members, previous))
-        self.sticky = bool((previous >= 0).any())               # whether moves are counted
         self.owner = np.full(len(self.places), -1)
         self.count, self.total = np.zeros((2, len(self.members)), np.int64)
         for place in np.flatnonzero(previous >= 0).tolist():
@@ -62,7 +64,7 @@ class Unit:
 
     @property
     def fewest(self) -> np.ndarray:
-        "The lowest count among the subscribers of each topic."
+        "The lowest count among the subscribers of each kind."
         count = np.where(self.subscribed, self.count, len(self.places))
         return count.min(axis=1, initial=len(self.places))
 
@@ -84,8 +86,8 @@ def assign_waiting(unit: Unit) -> None:
     subscribers = [np.flatnonzero(row) for row in unit.subscribed]
     waiting = np.flatnonzero(unit.owner < 0)
     by_weight = waiting[np.argsort(-unit.weight[waiting], kind="stable")]
-    for place, topic in zip(by_weight.tolist(), unit.topic[by_weight].tolist()):
-        members = subscribers[topic]
+    for place, kind in zip(by_weight.tolist(), unit.kind[by_weight].tolist()):
+        members = subscribers[kind]
         count = unit.count[members]
         members = members[count == count.min()]
         unit.assign(place, members[unit.total[members].argmin()])
@@ -94,7 +96,7 @@ def assign_waiting(unit: Unit) -> None:
 def restore_counts(unit: Unit, max_skew: int, most_moves: int) -> None:
     "Move partitions until the counts obey `max_skew`, or the unit has `most_moves` moves."
     while True:
-        movable = unit.count[unit.owner] - unit.fewest[unit.topic] > max_skew
+        movable = unit.count[unit.owner] - unit.fewest[unit.kind] > max_skew
         if unit.moves >= most_moves:
             movable &= unit.owner != unit.previous
         if not movable.any():
@@ -102,9 +104,9 @@ def restore_counts(unit: Unit, max_skew: int, most_moves: int) -> None:
         givers = np.unique(unit.owner[movable])
         giver = givers[np.lexsort((-unit.total[givers], -unit.count[givers]))[0]]
         places = np.flatnonzero(movable & (unit.owner == giver))
-        takers = np.flatnonzero(unit.subscribed[unit.topic[places]].any(axis=0))
+        takers = np.flatnonzero(unit.subscribed[unit.kind[places]].any(axis=0))
         taker = takers[np.lexsort((unit.total[takers], unit.count[takers]))[0]]
-        places = places[unit.subscribed[unit.topic[places], taker]]
+        places = places[unit.subscribed[unit.kind[places], taker]]
         weight = unit.weight[places]
         larger = np.maximum(unit.total[giver] - weight, unit.total[taker] + weight)
         unit.assign(places[np.lexsort((larger, moves_added(unit, places, taker)))[0]], taker)
@@ -116,96 +118,106 @@ def moves_added(unit: Unit, places: np.ndarray, taker: int) -> np.ndarray:
     return leaves.astype(int) - (unit.previous[places] == taker)
 
 # %% ../../nbs/19_lag_search.ipynb #b2166e37
-def best_swap(given: np.ndarray, taken: np.ndarray, difference: int) -> tuple[int, int, int]:
-    """The highest gain if one weight of `given` is swapped for one of `taken`, and their positions.
+def best_swaps(given: np.ndarray, taken: np.ndarray,
+               difference: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """For each weight in `taken`, the highest gain of a swap, and the position in `given`.
 
-    `given` is ascending; `difference` is by how much its owner's total is larger. The gain is 0
-    if no swap lowers the larger total.
+    `given` is ascending; `difference` is by how much the total of its owner is larger than that
+    of the owner of each weight in `taken`.
     """
-    above, best = np.searchsorted(given, taken + difference // 2), (0, -1, -1)
-    for position in above - 1, above:
-        position = np.minimum(np.maximum(position, 0), len(given) - 1)
-        change = given[position] - taken
-        gain = np.minimum(change, difference - change)
-        at = int(gain.argmax())
-        if gain[at] > best[0]:
-            best = int(gain[at]), int(position[at]), at
-    return best
+    above = np.searchsorted(given, taken + difference // 2)
+    below, above = np.maximum(above - 1, 0), np.minimum(above, len(given) - 1)
+    changes = given[below] - taken, given[above] - taken
+    less, more = (np.minimum(change, difference - change) for change in changes)
+    return np.maximum(less, more), np.where(more > less, above, below)
 
 # %% ../../nbs/19_lag_search.ipynb #9125ac2d
-def _by_moves(unit, places, taker):
-    "Groups of partitions that add equally many moves if `taker` gets them, each sorted by weight."
-    places = places[np.argsort(unit.weight[places], kind="stable")]
-    if not unit.sticky:
-        return [(0, places)] if len(places) else []
-    added = moves_added(unit, places, taker)
-    groups = [(moves, places[added == moves]) for moves in (-1, 0, 1)]
-    return [(moves, places) for moves, places in groups if len(places)]
+class Offers(NamedTuple):
+    "What the giver can get for one of its partitions, by columns."
+
+    taker: np.ndarray           # who offers it
+    place: np.ndarray           # the partition; -1 = nothing
+    weight: np.ndarray          # its weight
+    moves: np.ndarray           # how many moves more it is if the giver gets it
+    count: np.ndarray           # how many partitions the taker owns after the exchange
+    difference: np.ndarray      # the giver's total less the taker's
+
+    def take(self, chosen: np.ndarray) -> "Offers":
+        "The chosen offers (a mask)."
+        return Offers(*(column[chosen] for column in self))
+
+# %% ../../nbs/19_lag_search.ipynb #962d9f76
+def all_offers(unit: Unit, giver: int, max_skew: int) -> Offers:
+    "The offers of all members whose total is lower, as far as counts allow them."
+    count, room, wanted = unit.count, unit.fewest + max_skew, unit.subscribed[:, giver]
+    owns = np.zeros(unit.subscribed.shape, bool)
+    owns[unit.kind, unit.owner] = True
+    most = np.where(owns, room[:, None], len(unit.places)).min(axis=0)   # for all that it owns
+    most = np.minimum(most, count[giver] - 1 + max_skew)
+    behind = count[owns[wanted].any(axis=0)].max(initial=0) > count[giver] - 1 + max_skew
+    lower = unit.total[giver] - unit.total > 1                    # other members gain nothing
+    free = np.flatnonzero(lower & ~behind & (count < most))
+    back = lower[unit.owner] & (wanted & (count[giver] <= room))[unit.kind]
+    back = np.flatnonzero(back)
+    taker, place = np.append(free, unit.owner[back]), np.append(np.full(len(free), -1), back)
+    weight, moves = np.zeros((2, len(taker)), np.int64)
+    weight[len(free):], moves[len(free):] = unit.weight[back], moves_added(unit, back, giver)
+    return Offers(taker, place, weight, moves, count[taker] + (place < 0),
+                  unit.total[giver] - unit.total[taker])
+
+# %% ../../nbs/19_lag_search.ipynb #a3757294
+def _groups(unit, giver):
+    "Partitions of the giver, ascending by weight, the takers of all of them, and the moves added."
+    own, members = np.flatnonzero(unit.owner == giver), np.arange(len(unit.members))
+    own = own[np.argsort(unit.weight[own], kind="stable")]
+    for kind in np.unique(unit.kind[own]):
+        places = own[unit.kind[own] == kind]
+        away = unit.previous[places] != giver
+        for moves, group in (0, places[away]), (1, places[~away]):
+            if len(group):
+                yield group, unit.subscribed[kind], moves
+        for home in np.intersect1d(unit.previous[places[away]], members):
+            yield places[unit.previous[places] == home], members == home, -1
 
 
-def _exchanges(unit, own, giver, taker, may_give, max_skew, room):
-    "Pairs of groups of partitions to exchange, the second one None for moves; and the moves added."
-    own, other = own[unit.subscribed[unit.topic[own], taker]], np.flatnonzero(unit.owner == taker)
-    topic, topic_of_other = unit.topic[own], unit.topic[other]
-    count, most = unit.count[taker], unit.count[giver] + max_skew
-    if may_give and count + 1 < most and (count < room[topic_of_other]).all():
-        for moves, places in _by_moves(unit, own[count < room[topic]], taker):
-            yield moves, places, None
-    wanted = unit.subscribed[topic_of_other, giver] & (unit.count[giver] <= room[topic_of_other])
-    swapped = _by_moves(unit, other[wanted], giver)
-    for moves, places in _by_moves(unit, own[count <= room[topic]], taker):
-        for more, back in swapped:
-            yield moves + more, places, back
-
-
-def best_exchange(unit: Unit, giver: int, takers: np.ndarray, max_skew: int, min_gain: int,
+def best_exchange(unit: Unit, giver: int, max_skew: int, min_gain: int,
                   moves_left: int) -> list[tuple[int, int]]:
     "The exchange with the highest gain, as pairs (partition, its new owner); empty if there is none."
-    highest, best, room = 0, [], unit.fewest + max_skew
-    difference, own = unit.total[giver] - unit.total, np.flatnonzero(unit.owner == giver)
-    most = unit.count[unit.owner[unit.subscribed[unit.topic, giver]]].max(initial=0)
-    may_give = most < unit.count[giver] + max_skew
-    for taker in takers[np.argsort(unit.total[takers], kind="stable")].tolist():
-        if difference[taker] // 2 <= highest:            # no taker from here on gains more
-            break
-        for moves, given, taken in _exchanges(
-                unit, own, giver, taker, may_give, max_skew, room):
-            weight = np.zeros(1, np.int64) if taken is None else unit.weight[taken]
-            gain, i, j = best_swap(unit.weight[given], weight, difference[taker])
-            if moves <= moves_left and gain > highest and gain >= moves * min_gain:
-                back = [] if taken is None else [(taken[j], giver)]
-                highest, best = gain, [(given[i], taker), *back]
+    highest, best, room = (0, 0), [], unit.fewest + max_skew
+    offers = all_offers(unit, giver, max_skew)
+    for given, takers, added in _groups(unit, giver):
+        fits = takers[offers.taker] & (offers.moves + added <= moves_left)
+        chosen = np.flatnonzero(fits & (offers.count <= room[unit.kind[given[0]]]))
+        moves = offers.moves[chosen] + added
+        gain, position = best_swaps(
+            unit.weight[given], offers.weight[chosen], offers.difference[chosen])
+        gain[gain // np.maximum(moves, 1) < np.where(moves > 0, min_gain, 1)] = 0
+        if (most := gain.max(initial=0)) > 0:
+            equal = np.flatnonzero(gain == most)
+            at = equal[moves[equal].argmin()]
+            if (most, -moves[at]) > highest:
+                highest, offer = (most, -moves[at]), chosen[at]
+                best = [(given[position[at]], offers.taker[offer])]
+                best += [(place, giver) for place in offers.place[[offer]] if place >= 0]
+                offers = offers.take(offers.difference // 2 >= most)   # others gain less
     return best
 
 # %% ../../nbs/19_lag_search.ipynb #487416b0
-MOST_STEPS = 500          # exchanges in a unit: 5,000 hot partitions of 200 members take 7 to 17 s
-
-
-def _relief(unit, untried, max_skew, min_gain, moves_left):
-    "The best exchange for the member with the highest total that has one; empty if none has."
-    for giver in np.argsort(-unit.total, kind="stable").tolist():
-        takers = np.flatnonzero(untried[giver])
-        if exchange := best_exchange(unit, giver, takers, max_skew, min_gain, moves_left):
-            return exchange
-        untried[giver] = False
-    return []
+MOST_STEPS = 500          # exchanges in a unit: 5,000 partitions of 200 members take about 1 s
 
 
 def even_out(unit: Unit, max_skew: int, min_gain: int, most_moves: int) -> None:
     "Make exchanges that relieve a member, the one with the highest total first."
-    untried = np.ones((len(unit.members), len(unit.members)), bool)     # giver and taker
-    for _ in range(MOST_STEPS):
-        limits = max_skew, min_gain, most_moves - unit.moves
-        exchange = _relief(unit, untried, *limits)
-        if not exchange:
-            untried[:] = True
-            exchange = _relief(unit, untried, *limits)
-        if not exchange:
-            return
-        for place, member in exchange:
-            changed = [unit.owner[place], member]
-            unit.assign(place, member)
-        untried[changed] = untried[:, changed] = True
+    steps, before = 0, -1
+    while steps != before:                                       # one round of all members
+        before, waiting = steps, np.ones(len(unit.members), bool)
+        while waiting.any() and steps < MOST_STEPS:
+            giver = int(np.where(waiting, unit.total, -1).argmax())
+            exchange = best_exchange(unit, giver, max_skew, min_gain, most_moves - unit.moves)
+            for place, member in exchange:
+                unit.assign(place, member)
+            waiting[giver] = len(exchange) > 0
+            steps += waiting[giver]
 
 # %% ../../nbs/19_lag_search.ipynb #bdc56eca
 def assign_and_search(columns: Columns, weight: np.ndarray, scope: str = "topic", max_skew: int = 1,
@@ -219,7 +231,7 @@ def assign_and_search(columns: Columns, weight: np.ndarray, scope: str = "topic"
     previous = columns.previous if sticky else np.full(columns.size, -1)
     units = list(units_of(columns, scope, weight, previous))
     left = columns.size if max_moves is None else min(int(max_moves), columns.size)
-    max_skew, min_gain = min(int(max_skew), columns.size + 1), int(min_gain)     # they may be huge
+    max_skew, min_gain = min(int(max_skew), columns.size + 1), min(int(min_gain), 2**62)
     for unit in units:
         assign_waiting(unit)
     for unit in units:

@@ -4,10 +4,11 @@
 
 # %% auto #0
 __all__ = ['single_class_counts', 'Turn', 'turns', 'fill_turn', 'even_split', 'place_free', 'with_slack', 'ComponentFlow',
-           'balanced_counts', 'skips_trial', 'try_balance']
+           'fewest_moves', 'balanced_counts', 'skips_trial', 'try_balance']
 
 # %% ../../../nbs/29_sticky_balance.ipynb #adc02d48
 from itertools import pairwise
+from math import inf
 from typing import NamedTuple
 
 import numpy as np
@@ -215,13 +216,16 @@ class ComponentFlow:
         return failed
 
 # %% ../../../nbs/29_sticky_balance.ipynb #8ac4074b
-def balanced_counts(classes: Classes, lower: np.ndarray,
-                    skip: np.ndarray | None = None) -> tuple[np.ndarray, np.ndarray]:
-    "Counts per pair, and a mask of components that failed; `skip` makes it a trial."
-    members, length, trial = len(lower), row_lengths(classes.offsets), skip is not None
-    failed = skip.copy() if trial else np.zeros(members, bool)
+def fewest_moves(classes: Classes, lower: np.ndarray, skip: np.ndarray,
+                 most: np.ndarray | float, raises: int) -> tuple[np.ndarray, np.ndarray]:
+    """Counts per pair, and a mask of the components that failed.
+
+    Components in `skip`, a mask, count as failed. The others fail with more than `most`
+    units in the wrong place, or after `raises` of potentials.
+    """
+    members, length = len(lower), row_lengths(classes.offsets)
     alone = (np.bincount(classes.component, minlength=members) == 1)[classes.component]
-    tried = ~alone & ~failed[classes.component]
+    tried, failed = ~alone & ~skip[classes.component], skip
     one, pair_of_one = classes.among(alone.repeat(length))
     several, pair = classes.among(tried.repeat(length))
     count = np.zeros(len(classes.member), np.int32)
@@ -229,19 +233,23 @@ def balanced_counts(classes: Classes, lower: np.ndarray,
     if len(several.size):
         flow = ComponentFlow(several, lower)
         flow.start()
-        remaining, raises = flow.remaining(), members + len(several.size)
+        remaining = flow.remaining()
         if remaining.any():
             flow.exchange()
             remaining = flow.remaining()
-        if trial and remaining.any():
-            size = np.bincount(classes.component_of, minlength=members)
-            failed |= remaining > np.minimum(size, Tuning.trial_excess)
-            raises = Tuning.trial_raises
+        failed = skip | (remaining > most)
         failed |= flow.search((remaining > 0) & ~failed, raises)
         count[pair] = flow.count[:flow.pairs]
-    if failed.any() and not trial:
-        raise RuntimeError(f"levels must balance (got {failed.sum()} components off)")
     return count, failed
+
+# %% ../../../nbs/29_sticky_balance.ipynb #33e90b7e
+def balanced_counts(classes: Classes, lower: np.ndarray) -> np.ndarray:
+    "The best counts per pair of components that can be balanced."
+    nodes, nothing = len(lower) + len(classes.size), np.zeros(len(lower), bool)
+    count, failed = fewest_moves(classes, lower, skip=nothing, most=inf, raises=nodes)
+    if failed.any():
+        raise RuntimeError(f"levels must balance (got {failed.sum()} components off)")
+    return count
 
 # %% ../../../nbs/29_sticky_balance.ipynb #7fef8b24
 def skips_trial(classes: Classes, mean: np.ndarray) -> np.ndarray:
@@ -254,10 +262,11 @@ def skips_trial(classes: Classes, mean: np.ndarray) -> np.ndarray:
 
 # %% ../../../nbs/29_sticky_balance.ipynb #e2ba11aa
 def try_balance(classes: Classes) -> tuple[np.ndarray, np.ndarray]:
-    "The best counts of components that can be balanced, and a mask of all other pairs."
+    "The best counts where the trial succeeds, and a mask of all other pairs."
     members, length = len(classes.component_of), row_lengths(classes.offsets)
     size = np.bincount(classes.component_of, minlength=members)
     mean = total_by_key(classes.size, classes.component, members) // np.maximum(size, 1)
-    skip = skips_trial(classes, mean)
-    count, failed = balanced_counts(classes, mean[classes.component_of], skip)
+    count, failed = fewest_moves(
+        classes, mean[classes.component_of], skip=skips_trial(classes, mean),
+        most=np.minimum(size, Tuning.trial_excess), raises=Tuning.trial_raises)
     return count, failed[classes.component].repeat(length)

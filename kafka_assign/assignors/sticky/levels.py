@@ -21,7 +21,7 @@ from kafka_assign.ragged import (
 # %% ../../../nbs/30_sticky_levels.ipynb #30ba1a00
 def fill_repeatedly(classes: Classes,
                     base: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    "Counts per pair if classes fill the smallest loads until all are even, and loads."
+    "Counts per pair, and loads, if classes fill the smallest loads a few times in turn."
     count, load = np.zeros(len(classes.member), np.int32), base.copy()
     length, rows = row_lengths(classes.offsets), np.arange(len(classes.size))
     per_member = classes.size / length
@@ -58,6 +58,7 @@ def flattest(classes: Classes, base: np.ndarray) -> Flattest:
     for batch in batches(classes, steep[classes.component]):
         component = batch.nodes(classes.component_of, classes.component)
         mine, zeros = count[batch.pairs], np.zeros(len(component), int)
+        # as if members owned more than there is: no arc has a cost
         graph = ResidualGraph(batch, mine, owned=mine + classes.size.sum() + 1,
                               potential=zeros, slack=zeros[len(batch.members):])
         loads, levels = load[batch.members], level[batch.members]
@@ -98,8 +99,9 @@ def undecided(classes: Classes, flat: Flattest) -> tuple:
     left = level == row_minima(level, classes.offsets).repeat(length)
     left &= (row_sums(left, classes.offsets) > 1).repeat(length)
     members = len(flat.level)
-    fixed = total_by_key(np.where(left, 0, flat.count), classes.member, members)
-    left = on_cycles(classes, flat, left & (fixed < flat.level)[classes.member])
+    fixed = np.where(left, 0, flat.count)
+    open_ = total_by_key(fixed, classes.member, members) < flat.level
+    left = on_cycles(classes, flat, left & open_[classes.member])
     fixed = np.where(left, 0, flat.count)
     size = classes.size - row_sums(fixed, classes.offsets)
     rest, pair = classes._replace(size=size).among(left)

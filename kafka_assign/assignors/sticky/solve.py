@@ -22,15 +22,18 @@ from ...ragged import row_sums, total_by_key
 # %% ../../../nbs/32_sticky_solve.ipynb #5e364e99
 @strategy("sticky", many=True, claims="sticky", prove=prove)
 def sticky_assign(columns: Columns) -> np.ndarray:
-    "The flattest loads, then the most partitions kept, then topics spread evenly."
+    """The flattest loads, then the most partitions kept.
+
+    Where that leaves a choice, topics are spread evenly by a rule, without a proof.
+    """
     compressed = compress(columns)
     classes = compressed.classes
-    count, uneven = try_balance(classes)
-    if uneven.any():
-        part, pair = classes.among(uneven)
+    count, unsolved = try_balance(classes)
+    if unsolved.any():
+        part, pair = classes.among(unsolved)
         flat = flattest(part, np.zeros(columns.member_count, np.int64))
         rest, left, lower = undecided(part, flat)
-        flat.count[left], _ = balanced_counts(rest, lower)
+        flat.count[left] = balanced_counts(rest, lower)
         count[pair] = flat.count
     return owners_from_counts(columns, compressed, count)
 

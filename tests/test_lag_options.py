@@ -142,10 +142,16 @@ def test_counts_are_within_the_skew(options):
             assert not beyond(group, owner.tolist(), scope, max_skew)
 
 
+def at_most(monkeypatch, exchanges):
+    """Let a search make at most this many exchanges in a unit."""
+    monkeypatch.setattr(lag_search, "MOST_EXCHANGES", exchanges)
+    monkeypatch.setattr(lag_search, "MOST_PER_MEMBER", 0)
+
+
 @pytest.mark.parametrize("options", ["scope=group", "scope=group,max_skew=3", "scope=group,min_gain=3"])
 def test_the_search_makes_nothing_worse(monkeypatch, options):
     found = [largest(group, assign(group, f"lag:{options}").owner) for group in tiny_groups(500)]
-    monkeypatch.setattr(lag_search, "MOST_STEPS", 0)
+    at_most(monkeypatch, 0)
     start = [largest(group, assign(group, f"lag:{options}").owner) for group in tiny_groups(500)]
     assert all(map(int.__le__, found, start)) and found != start
 
@@ -213,6 +219,18 @@ def test_with_enough_moves_the_cap_changes_nothing():
         assert not beyond(group, free.owner.tolist(), "topic", 1)
 
 
+def effect(unit, giver, exchange):
+    """By how much an exchange lowers the larger total of its two members, and the moves that it adds."""
+    if not exchange:
+        return 0, 0
+    members, owner = [giver, exchange[0][1]], unit.owner.copy()
+    for place, member in exchange:
+        owner[place] = member
+    after = [int(unit.weight[owner == member].sum()) for member in members]
+    added = int(((unit.previous >= 0) & (owner != unit.previous)).sum()) - unit.moves
+    return int(unit.total[members].max()) - max(after), added
+
+
 @pytest.mark.parametrize("scope, min_gain", [*product(["topic", "group"], [1, 3, 50])])
 def test_no_exchange_gains_less(monkeypatch, scope, min_gain):
     """Each exchange is looked at from outside: the larger total before and after, and the moves that it adds."""
@@ -221,14 +239,7 @@ def test_no_exchange_gains_less(monkeypatch, scope, min_gain):
     def watched(unit, giver, *arguments):
         exchange = search(unit, giver, *arguments)
         if exchange:
-            members = [giver, exchange[0][1]]
-            totals, moves = unit.total[members].tolist(), unit.moves
-            owner = unit.owner.copy()
-            for place, member in exchange:
-                owner[place] = member
-            after = [int(unit.weight[owner == member].sum()) for member in members]
-            added = int(((unit.previous >= 0) & (owner != unit.previous)).sum()) - moves
-            seen.append((max(totals) - max(after), added))
+            seen.append(effect(unit, giver, exchange))
         return exchange
 
     monkeypatch.setattr(lag_search, "best_exchange", watched)
@@ -290,6 +301,24 @@ def gains_left(group, owner, scope, max_skew, previous):
             before, after = (max(total(of, unit, giver), total(of, unit, taker)) for of in (owner, changed))
             if after < before and not beyond(group, changed, scope, max_skew):
                 yield before - after, moves(changed) - moves(owner)
+
+
+@pytest.mark.parametrize("scope, max_skew", [*product(["topic", "group"], [1, 2, 3])])
+def test_no_exchange_is_better(scope, max_skew):
+    """Of all exchanges that the limits allow, tried one by one, the best one is found; of equal gains, the fewest moves."""
+    for group in tiny_groups(200):
+        owner, previous = np.full(group.columns.size, -1), group.previous
+        units = list(lag_search.units_of(group.columns, scope, known(group), previous))
+        for unit in units:
+            lag_search.assign_waiting(unit)
+            lag_search.restore_counts(unit, max_skew, most_moves=7)
+            owner[unit.places] = unit.members[unit.owner]
+        allowed = [*gains_left(group, owner.tolist(), scope, max_skew, previous.tolist())]
+        for min_gain, left in (0, 7), (20, 7), (3, 1), (0, 0):
+            best = [(gain, -added) for gain, added in allowed if added <= left and gain >= added * min_gain]
+            found = [effect(unit, giver, lag_search.best_exchange(unit, giver, max_skew, min_gain, left))
+                     for unit in units for giver in range(len(unit.members))]
+            assert max(((gain, -added) for gain, added in found), default=(0, 0)) == max(best, default=(0, 0))
 
 
 @pytest.mark.parametrize("scope, max_skew", [*product(["topic", "group"], [1, 2, 3])])
@@ -494,14 +523,14 @@ def test_bound_of_many_groups():
     assert together.tolist() == [lag_bound(group) for group in groups]
 
 
-def test_steps_are_bounded(monkeypatch):
-    """The search may stop at any step: what it has is an assignment within the limits."""
+def test_exchanges_are_bounded(monkeypatch):
+    """The search may stop after any exchange: what it has is an assignment within the limits."""
     random = np.random.default_rng(11)
     lag = random.integers(0, 10**6, 60)
     group = Group({"t": 60}, {f"m{i}": ["t"] for i in range(6)}, lag={"t": lag})
     results = []
-    for steps in (0, 1, 3, 500):
-        monkeypatch.setattr(lag_search, "MOST_STEPS", steps)
+    for exchanges in (0, 1, 3, 500):
+        at_most(monkeypatch, exchanges)
         owner = assign(group, "lag:max_skew=2").owner
         assert not beyond(group, owner.tolist(), "topic", 2)
         results.append(largest(group, owner))

@@ -43,7 +43,7 @@ TUNING = {  # module.name, or module.class.name -> the least and the greatest va
 FIXED = {
     "assignors.kafka_sticky.differing": {"MOST_PASSES"},
     "assignors.kafka_sticky.forecast": {"MOST_FAULTS_SHOWN", "MOST_REBALANCES"},
-    "assignors.lag_search": {"MOST_STEPS"},
+    "assignors.lag_search": {"MOST_EXCHANGES", "MOST_PER_MEMBER"},
     "assignors.stream_join": {"SHOWN_REASONS", "SHOWN_RUNS"},
     "attention": {"LEAST_HOT_LAG"},
     "build": {"MOST_PARTITIONS"},

@@ -217,7 +217,8 @@ class ComponentFlow:
 
 # %% ../../../nbs/29_sticky_balance.ipynb #8ac4074b
 def fewest_moves(classes: Classes, lower: np.ndarray, skip: np.ndarray,
-                 most: np.ndarray | float, raises: int) -> tuple[np.ndarray, np.ndarray]:
+                 most: np.ndarray | float,
+                 raises: int) -> tuple[np.ndarray, np.ndarray]:
     """Counts per pair, and a mask of the components that failed.
 
     Components in `skip`, a mask, count as failed. The others fail with more than `most`

@@ -305,7 +305,7 @@ def gains_left(group, owner, scope, max_skew, previous):
 
 @pytest.mark.parametrize("scope, max_skew", [*product(["topic", "group"], [1, 2, 3])])
 def test_no_exchange_is_better(scope, max_skew):
-    """Of all exchanges that the limits allow, tried one by one, the best one is found; of equal gains, the fewest moves."""
+    """All exchanges that the limits allow are tried one by one. Of equal gains, the fewest moves win."""
     for group in tiny_groups(200):
         owner, previous = np.full(group.columns.size, -1), group.previous
         units = list(lag_search.units_of(group.columns, scope, known(group), previous))

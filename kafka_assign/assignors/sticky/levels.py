@@ -21,7 +21,7 @@ from kafka_assign.ragged import (
 # %% ../../../nbs/30_sticky_levels.ipynb #30ba1a00
 def fill_repeatedly(classes: Classes,
                     base: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    "Counts per pair, and loads, if classes fill the smallest loads a few times in turn."
+    "Counts per pair, and loads, if classes fill the smallest loads a few times."
     count, load = np.zeros(len(classes.member), np.int32), base.copy()
     length, rows = row_lengths(classes.offsets), np.arange(len(classes.size))
     per_member = classes.size / length

@@ -22,7 +22,7 @@ from .ragged import row_lengths, row_maxima, row_of, row_sums
 # %% ../nbs/51_attention.ipynb #15ca0259
 class Outcome(NamedTuple):
     "An owner column over one or many groups, with its figures."
-    owner: np.ndarray  # the owner of each partition; -1 = none
+    owner: np.ndarray  # of each partition; -1 = none; of a withheld one, who gets it
     figures: Mapping[str, np.ndarray]  # per group: those of `measure`, and two more
     answered: np.ndarray | None = None  # per group: is it an answer; None = in all
 

@@ -107,7 +107,7 @@ OWNER_FIELDS = (
 RESULT_FIELDS = (
     _field("strategy", pa.string(), "the strategy; current = the group as it is"),
     _field("running", pa.bool_(), "whether the group runs it now; null = not known"), *FIGURE_FIELDS,
-    _field("assignment", _rows_of(*OWNER_FIELDS), "the owner of each partition"))
+    _field("assignment", _rows_of(*OWNER_FIELDS), "the owner of each partition; of a withheld one, who gets it"))
 
 # Why a group needs attention.
 NEED_FIELDS = (

@@ -6,7 +6,7 @@
 __all__ = ['READABLE', 'LEAST_NAME', 'LEAST_TEXT', 'SENTENCES', 'ONLY_IF_KNOWN', 'OWNER_CHANGE', 'BY_ORDER', 'PROOF_KEYS',
            'GROUPS_WITHOUT_LIST', 'GROUP_LINE', 'GROUP_KEYS', 'PARTITION_KEYS', 'RANKING', 'FOR_PEOPLE', 'SHOWN_NEEDS',
            'as_json', 'json_list', 'csv_lines', 'terminal_width', 'send', 'wrapped', 'send_prose', 'fit_table',
-           'send_table', 'send_facts', 'facts', 'figures', 'owner_changes', 'order_notes', 'notes', 'send_notes',
+           'send_table', 'send_facts', 'facts', 'figures', 'owner_changes', 'order_notes', 'all_notes', 'send_notes',
            'proofs', 'false_proofs', 'print_proof', 'print_proofs', 'proof_rows', 'all_owner_changes', 'change_keys',
            'print_comparison', 'group_lines', 'comparison_document', 'key_of', 'show_comparisons',
            'partitions_by_topic', 'member_rows', 'partition_rows', 'show_assignment', 'print_ranking', 'show_rows',
@@ -224,7 +224,7 @@ def order_notes(group: Group, labels: Iterable[str], changed: Sequence[Change]) 
     return [*filter(None, [order_line(group, changed)]), *[static] * unsure]
 
 # %% ../../nbs/73_cli_output.ipynb #7a0c0323
-def notes(comparison: Comparison, changed: Sequence[Change] = ()) -> list[str]:
+def all_notes(comparison: Comparison, changed: Sequence[Change] = ()) -> list[str]:
     "What a reader of the figures must know; `changed`: the what-ifs, by member id."
     return comparison.notes + order_notes(comparison.group, comparison.assignments, changed)
 
@@ -307,7 +307,7 @@ def print_comparison(comparison: Comparison, moves: bool = False, changed: Seque
     "Write a comparison for people; `changed`: the what-ifs that led to the compared group."
     send_facts(facts(comparison.before), changed)
     send_table(comparison.figure_table(figures(comparison), wide))
-    send_notes(notes(comparison, changed), comparison.before.inferred)
+    send_notes(all_notes(comparison, changed), comparison.before.inferred)
     if moved := list(all_owner_changes(comparison)) if moves else []:
         send([""])
         send_table(Table(change_keys([comparison]), moved))
@@ -345,7 +345,7 @@ def comparison_document(comparison: Comparison, moves: bool = False,
                             else proof and proof.document())
     return facts(comparison.before) | {
         "changes": [change.document() for change in changed], "running": comparison.running,
-        "notes": notes(comparison, changed), "rows": rows}
+        "notes": all_notes(comparison, changed), "rows": rows}
 
 # %% ../../nbs/73_cli_output.ipynb #e66ceb59
 GROUP_KEYS = ("cluster", "group", "time", "moment")
@@ -370,7 +370,7 @@ def show_comparisons(comparisons: Sequence[Comparison], form: str, moves: bool =
         rows = (key_of(one.group) | row for one in comparisons for row in rows_of(one))
         send(csv_lines((*GROUP_KEYS, *keys), rows))
         write_once((line, group_label(one.group)) for one in comparisons
-                   for line in notes(one, changed))
+                   for line in all_notes(one, changed))
     else:
         if len(comparisons) > GROUPS_WITHOUT_LIST:
             send_table(group_lines(comparisons))
@@ -440,7 +440,7 @@ def show_assignment(assignment: Assignment, form: str, changed: Sequence[Change]
     "Write an assignment as `table`, `json` or `csv`; `changed`: the what-ifs before it."
     group = assignment.group
     withheld = int(assignment.withheld.sum())
-    lines = assignment.notes + order_notes(group, [assignment.strategy], changed)
+    lines = [note.text for note in assignment.notes] + order_notes(group, [assignment.strategy], changed)
     if form == "json":
         document = {key: value or None for key, value in key_of(group).items()} | {
             "group": group.name, "changes": [change.document() for change in changed],

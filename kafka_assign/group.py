@@ -240,7 +240,7 @@ class Group:
             known_name(topic, self.index, "a topic", "be known to the group")
         return member
 
-    sent = property(lambda group: group._sent or group.details, doc="Members as joined.")
+    sent = property(lambda group: group._sent or group.details, doc="As they joined.")
     _listed = property(lambda group: [group.details[i] for i in group.listed])
 
     def _changed(self, members, **more):

@@ -19,7 +19,7 @@ from . import metrics
 from .columns import Columns, positions_by_number, read_only
 from .build import GroupError
 from .group import SHOWN_MEMBERS, Group
-from .context import left_open
+from .notes import UNCERTAIN_ANSWERS, Note, note_text, remark
 from .inputs import owners_by_name, take_by_topic
 from .members import TopicPartition, known_name
 from .names import checked_kind, counted, first_of, foreign_code, quoted, shown
@@ -187,8 +187,6 @@ class Assignment(Mapping):
             "target": names[self.target]})
 
     _moves = property(lambda a: metrics.move_masks(a.group.columns, a.target))
-    _left_open = property(
-        lambda a: left_open(a.group.columns, a.strategy, a.group.inferred))
 
     @property
     def kept(self) -> np.ndarray:
@@ -246,14 +244,16 @@ class Assignment(Mapping):
         row = {key: figures[key].item() for key in metrics.FIGURE_MEANINGS}
         row = {key: None if value < 0 else value for key, value in row.items()}
         row["balanced"] = {None: None, 0: False, 1: True}[row["balanced"]]
-        words = "; ".join(filter(None, [self.group.inferred, *self._left_open]))
-        return {"strategy": self.strategy, **row, "inferred": words}
+        assumed = [note for note in self.notes if note.kind in UNCERTAIN_ANSWERS]
+        return {"strategy": self.strategy, **row,
+                "inferred": note_text([*self.group.notes, *assumed])}
 
     @property
-    def notes(self) -> list[str]:
+    def notes(self) -> list[Note]:
         "What a reader must know of it: what is withheld, and what is uncertain."
-        more = [] if self.remarks is None else self.remarks(self)
-        return [*metrics.withheld_notes(self.withheld.sum()), *self._left_open, *more]
+        more = self.remarks(self) if self.remarks else []
+        found = [Note("withheld", int(self.withheld.sum()))] * bool(self.withheld.any())
+        return found + [remark(one) if isinstance(one, str) else one for one in more]
 
     @cached_property
     def certificate(self):

@@ -286,22 +286,22 @@ def _curable(columns, current, results, clients, everything, cut, running):
 def needs(columns: Columns, current: Outcome, results: Mapping[str, Outcome],
           clients: Mapping[str, str] | None = None, types: Sequence[str] | None = None,
           states: Sequence[str] | None = None, everything: bool = False,
-          inferred: Sequence[str] | None = None,
+          may_lack: Sequence[bool] | None = None,
           running: Sequence[str | None] | None = None,
           fails: Mapping[int, str] | None = None) -> list[Need]:
     """The needs of all groups of `columns`, by group, then the most urgent first.
 
     `current` is the outcome of the groups as they are, `results` of each strategy.
     `clients` has the strategies that members can run and says in words where each comes
-    from (None = they can run all). `types`, `states` and `inferred` are those of the
-    groups, `running` the strategy that each runs now (None = unknown), and `fails` the
-    reason if the next rebalance of one fails. `everything` includes what is trifling.
+    from (None = they can run all). `types` and `states` are those of the groups,
+    `may_lack` says which may lack partitions in the input, `running` is what each runs
+    now, and `fails` why the next rebalance of one fails. `everything`: trifles, too.
     """
     found = list(abandoned(columns, current, states))
     if results:
         clients = dict.fromkeys(results, "") if clients is None else clients
         results, cut = attainable(current, results), np.zeros(columns.groups, bool)
-        if inferred is not None and (cut := cut_short(columns, inferred)).any():
+        if may_lack is not None and (cut := cut_short(columns, may_lack)).any():
             results = {name: _without_moves(one, cut) for name, one in results.items()}
         found += _curable(columns, current, results, clients, everything, cut,
                           running or [None] * columns.groups)

@@ -16,6 +16,7 @@ from .context import ABOUT
 from .inputs import column_by_topic
 from .members import Member, checked_name
 from .names import brief, shown
+from .notes import note_documents
 
 # %% ../nbs/15_document.ipynb #8283859f
 MEMBER_TEXT = ("instance_id", "client_id", "host", "rack")
@@ -46,6 +47,8 @@ def group_to_document(group: Group, offsets: bool = True) -> dict:
     """
     about = {name: getattr(group, name) for name in ABOUT}
     document = {"format": 1} | {name: value for name, value in about.items() if value != ABOUT[name]}
+    if group.notes:
+        document |= {"notes": note_documents(group.notes), "inferred": group.inferred}
     document["topics"] = group.topic_counts
     document["members"] = [_member_document(group.details[i]) for i in group.listed]
     if offsets and group.offsets is not None:
@@ -128,7 +131,7 @@ def group_from_document(document: Mapping) -> Group:
     topics = _expect(document.get("topics"), dict, "topics")
     members = _expect(document.get("members"), list, "members")
     members = [_member(member, f"members[{at}]") for at, member in enumerate(members)]
-    known = _given(document, (*ABOUT, "partition_racks", "topic_ids"))
+    known = _given(document, (*ABOUT, "inferred", "partition_racks", "topic_ids"))
     return Group(topics, members, **_lag_arguments(document), **known)
 
 # %% ../nbs/15_document.ipynb #2ecc8d30

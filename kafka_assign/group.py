@@ -15,7 +15,7 @@ import numpy as np
 
 from .build import GroupError, Offsets, with_claims
 from .columns import Columns, read_only, same_content
-from .context import ABOUT, checked_about, checked_ids, with_join
+from .context import ABOUT, checked_about, checked_ids
 from .inputs import (
     checked_counts, coded_claims, columns_by_name, columns_from_arrays, kept_lag,
     kept_racks, places_of, stray_claims)
@@ -24,6 +24,7 @@ from kafka_assign.members import (
     dropped_claims, known_name, listed_members, members_from_columns, ordered_members,
     without_newly_valid)
 from .names import counted, quoted
+from .notes import MEMBER_IDS_TO_COME, Note, note_text, with_note
 from .tables import Table
 from .ragged import row_of
 
@@ -32,7 +33,6 @@ SHOWN_MEMBERS = 10              # a notebook shows as many members of a group
 
 
 def _column(name, doc):
-    "A property of `Group` that is one of its columns."
     return property(lambda group: getattr(group.columns, name), doc=doc)
 
 
@@ -40,11 +40,10 @@ def _column(name, doc):
 class Group:
     """A consumer group: topics, members, their claims, lag. Raises `GroupError`.
 
-    `topics` maps names to numbers of partitions. `members` maps ids to topics, or is an
-    iterable of `Member`. `owned` maps ids to claimed partitions. `lag` (records) maps
-    topics to arrays, or pairs (topic, partition) to numbers; so do `committed`, `begin`
-    and `end`, offsets from which lag follows with `reset` (KAFKA-5337). `topic_ids`
-    maps topics to ids, `partition_racks` to the racks of each partition's replicas.
+    `topics` maps names to numbers of partitions, `members` ids to topics (or is an
+    iterable of `Member`), `owned` ids to claimed partitions. `lag` (records), or the
+    offsets `committed`, `begin` and `end`, from which lag follows by `reset`
+    (KAFKA-5337), map topics to arrays, or (topic, partition) to numbers.
     """
 
     columns: Columns  # the group as numbers
@@ -60,7 +59,7 @@ class Group:
     generation: int
     time: str
     cluster: str
-    inferred: str
+    notes: tuple[Note, ...]  # what was inferred or assumed
     moment: int  # number among its moments without a time; 0 = not needed
 
     def __init__(
@@ -70,8 +69,8 @@ class Group:
             end: Mapping | None = None, reset: str = "latest",
             partition_racks: Mapping | None = None, topic_ids: Mapping | None = None,
             name: str = "", type: str = "", state: str = "", generation: int = -1,
-            strategy: str = "", time: str = "", cluster: str = "", inferred: str = "",
-            moment: int = 0):
+            strategy: str = "", time: str = "", cluster: str = "",
+            notes: Iterable[Note] = (), inferred: str = "", moment: int = 0):
         details, listed = ordered_members(listed_members(members, owned))
         names, columns, offsets = columns_by_name(
             topics, details, listed, lag=lag, committed=committed, begin=begin, end=end,
@@ -81,7 +80,7 @@ class Group:
             strays=stray_claims(owned, details), details=details,
             partition_racks=partition_racks, topic_ids=topic_ids,
             name=name, type=type, state=state, strategy=strategy, generation=generation,
-            time=time, cluster=cluster, inferred=inferred, moment=moment)
+            time=time, cluster=cluster, notes=notes, inferred=inferred, moment=moment)
 
     def _store(self, columns, topics, members, offsets=None, *, known={}, details=None,
                partition_racks=None, topic_ids=None, strays=(), undecodable=(),
@@ -127,6 +126,8 @@ class Group:
     lag = _column("lag", "Lag in records, -1 = unknown; None = none is known.")
     listed = _column("listed", "The members in the order listed, as indices.")
     counted = _column("counted", "Partitions per member, or None if owners are known.")
+
+    inferred = property(lambda group: note_text(group.notes), doc="Its notes in words.")
 
     @cached_property
     def subscribed(self) -> np.ndarray:
@@ -195,7 +196,8 @@ class Group:
 
     def replace(self, **changes) -> "Group":
         "A copy with `changes`, named as in `Group`; it keeps all that is not named."
-        if changes.keys() <= ABOUT.keys():
+        changes |= {"notes": ()} if changes.get("inferred") else {}
+        if changes.keys() <= ABOUT.keys() | {"inferred"}:
             return Group.__new__(Group)._store(**self.__getstate__() | changes)
         if isinstance(members := changes.get("members"), Mapping):
             former = {member.id: member for member in self.details}
@@ -216,7 +218,8 @@ class Group:
             raise GroupError(f"a member that joins must not be in the group already "
                              f"(got {quoted(member_id)})")
         member = self._with_known_topics(Member(member_id, topics))
-        return self._changed([*self._listed, member], inferred=with_join(self.inferred))
+        more = {"notes": with_note(self.notes, MEMBER_IDS_TO_COME)}
+        return self._changed([*self._listed, member], **more)
 
     def subscribe(self, member_id: str, topics: Iterable[str]) -> "Group":
         "The group in which this member subscribes to `topics` and to no others."
@@ -237,8 +240,7 @@ class Group:
             known_name(topic, self.index, "a topic", "be known to the group")
         return member
 
-    sent = property(lambda group: group._sent or group.details,
-                    doc="The members as they joined: `details` before `decode_claims`.")
+    sent = property(lambda group: group._sent or group.details, doc="As they joined.")
     _listed = property(lambda group: [group.details[i] for i in group.listed])
 
     def _changed(self, members, **more):

@@ -5,8 +5,7 @@
 # %% auto #0
 __all__ = ['DENSE', 'FIGURE_MEANINGS', 'OF_MOVES', 'OF_PARTITIONS', 'OF_MEMBERS', 'loads', 'balance_score', 'TopicOwnerPairs',
            'topic_owner_pairs', 'balanced', 'could_take', 'topic_spread', 'topic_gap', 'SplitRows', 'split_by_join',
-           'split_numbers', 'in_rack', 'partition_lag', 'lag_per_member', 'withheld_notes', 'move_masks', 'measure',
-           'measure_current']
+           'split_numbers', 'in_rack', 'partition_lag', 'lag_per_member', 'move_masks', 'measure', 'measure_current']
 
 # %% ../nbs/04_metrics.ipynb #c6de9dad
 from typing import NamedTuple
@@ -188,14 +187,6 @@ FIGURE_MEANINGS = {
     "lag_min": "smallest lag of a member in records",
     "lag_total": "lag of all partitions in records",
     "lag_unknown": "partitions whose lag is not known"}
-
-# %% ../nbs/04_metrics.ipynb #2017d342
-def withheld_notes(count: int) -> list[str]:
-    "What it means that `count` partitions are withheld; nothing if none is."
-    them = "it" if count == 1 else "them"
-    note = (f"{counted(count, 'partition')} withheld until the member that may still "
-            f"consume {them} has revoked {them}; a second rebalance assigns {them}")
-    return [note] if count else []
 
 # %% ../nbs/04_metrics.ipynb #92cf1fa1
 def move_masks(columns: Columns, owner: np.ndarray) -> dict[str, np.ndarray]:

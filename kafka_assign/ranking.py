@@ -25,6 +25,7 @@ from .columns import Columns, one_group, side_by_side
 from .group import Group
 from .joins import join_numbers, parsed_joins
 from .names import brief, crash_place, quoted, shown
+from .notes import may_lack_partitions
 from .ragged import row_lengths, row_maxima, take_rows
 from .registry import (
     ForecastError, Strategy, StrategyError, resolve, resolve_all, strategies_in_use)
@@ -39,7 +40,7 @@ class GroupBatch(NamedTuple):
     topics: Sequence[str]  # names of the topics, in the order of the columns
     group: Callable[[int], Group]  # the group at a place, alone
     read: Callable[[str | None], Columns]  # the columns with claims decoded by a rule
-    inferred: Sequence[str]  # what was inferred about each group, in words
+    may_lack: Sequence[bool]  # whether each group may lack partitions in the input
 
 # %% ../nbs/56_ranking.ipynb #c8e8bd31
 def batch_of_groups(groups: Sequence[Group]) -> GroupBatch:
@@ -55,7 +56,8 @@ def batch_of_groups(groups: Sequence[Group]) -> GroupBatch:
         columns, [group.type for group in groups], [group.state for group in groups],
         [group.strategy for group in groups],
         list(chain.from_iterable(group.topics for group in groups)),
-        groups.__getitem__, read, [group.inferred for group in groups])
+        groups.__getitem__, read,
+        [may_lack_partitions(group.notes) for group in groups])
 
 # %% ../nbs/56_ranking.ipynb #87bb363f
 GROUPS_AT_ONCE = 1_000           # if a strategy raises, no more are answered one by one
@@ -220,7 +222,7 @@ def judge(batch: GroupBatch, strategies: Sequence[Strategy],
     clients = {label: origin(strategy) for label, strategy in asked.items()
                if strategy.protocol != "broker"}
     found = needs(columns, current, results, clients, batch.types, batch.states,
-                  everything, batch.inferred, running, fails)
+                  everything, batch.may_lack, running, fails)
     return Judgment(answers, {CURRENT: current} | results, found, running)
 
 # %% ../nbs/56_ranking.ipynb #bf6d7ea7

@@ -48,3 +48,8 @@ def mangled(lines, seed, count):
         else:
             lines[at] = line.rstrip("\n")
     return "".join(lines)
+
+
+def texts(assignment):
+    """The notes of an assignment, in words."""
+    return [note.text for note in assignment.notes]

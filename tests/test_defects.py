@@ -7,7 +7,7 @@ import pytest
 from conftest import LONG
 
 from kafka_assign import Group, GroupError, Member, assign, assign_many, strategies
-from kafka_assign.context import FORECASTS
+from kafka_assign.comparison import FORECASTS
 from kafka_assign.registry import resolve
 from kafka_assign.wire import (
     Claims, Subscription, decode_subscription, encode_cooperative, encode_sticky, encode_subscription)

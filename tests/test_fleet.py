@@ -25,6 +25,7 @@ from kafka_assign.fleet.job import Run, chosen_strategies, compare_fleet, narrow
 from kafka_assign.fleet.kernel import compare_batch, compare_batches, importable_name, split_batch
 from kafka_assign.fleet.schemas import COMPARED_SCHEMA, GROUP_SCHEMA, NARROW_GROUP_SCHEMA, FleetError
 from kafka_assign.fleet.sources import open_inputs, rows_of_groups
+from kafka_assign.notes import Note
 from kafka_assign.wire import Claims, encode_sticky
 
 STRATEGIES = ["range", "roundrobin", "fair", "lag"]
@@ -264,7 +265,7 @@ def test_the_kernel_says_what_rank_says(fleet, everything):
 
 
 def test_the_kernel_knows_that_partitions_are_missing_from_the_input():
-    about = {"owned": {"a": [("t", 1)]}, "inferred": "partitions: highest number seen + 1"}
+    about = {"owned": {"a": [("t", 1)]}, "notes": [Note("partitions-counted")]}
     for group, missing in ((Group({"t": 2}, {"a": ["t"]}, **about), True),
                            (Group({"t": 2}, {"a": ["t"]}, **about, lag={"t": [1, 1]}), False)):
         [need] = compared(table_of([group]))[0]["needs"]

@@ -9,6 +9,7 @@ from statistics import median
 
 import numpy as np
 import pytest
+from outputs import texts
 from test_reference import answered, cases
 
 from kafka_assign import Group, GroupError, Member, StrategyError, assign, assign_many
@@ -381,12 +382,12 @@ def test_unknown_lag_is_reported():
     group = Group({"t": 3, "u": 1}, {"a": ["t"], "b": ["t"]}, lag={("t", 1): 7})
     found = assign(group, "lag:scope=group")
     assert found.group.lag.tolist() == [-1, 7, -1, -1] and found.summary()["lag_unknown"] == 3
-    assert found.notes == [
+    assert texts(found) == [
         "the largest lag of a member is 7 records; no assignment has less",
         "the lag of 3 of 4 partitions is unknown and counts as 0",
     ]
-    assert assign(group, "lag").notes == []
-    assert assign(group.replace(lag=None), "lag:max_skew=2").notes == [
+    assert texts(assign(group, "lag")) == []
+    assert texts(assign(group.replace(lag=None), "lag:max_skew=2")) == [
         "no lag is known, so the partitions are only counted"
     ]
 
@@ -395,8 +396,8 @@ def test_a_weight_replaces_lag():
     group = Group({"t": 3}, {"a": ["t"], "b": ["t"]}, lag={"t": [9, 9, 9]})
     found = assign(group, "lag", weight={"t": [1, 2, 30]}, scope="group", max_skew=2)
     assert found.owner.tolist() == [1, 1, 0] and found.lag_per_member.tolist() == [9, 18]
-    assert found.notes == ["the largest weight of a member is 30; no assignment has less"]
-    [note, unknown] = assign(group, "lag", weight={("t", 0): 1_000}).notes
+    assert texts(found) == ["the largest weight of a member is 30; no assignment has less"]
+    [note, unknown] = texts(assign(group, "lag", weight={("t", 0): 1_000}))
     assert note == "the largest weight of a member is 1,000; no assignment has less"
     assert unknown == "the weight of 2 of 3 partitions is unknown and counts as 0"
     both = assign_many({"x": group, "y": group}, "lag", weight={"t": [1, 2, 30]})
@@ -453,12 +454,12 @@ def test_numbers_of_numpy():
 def test_nothing_is_said_about_nothing():
     """Without owners or known lag, a largest lag of 0 would be no news, or untrue."""
     for group in (Group({}, {}), Group({"t": 2}, {}, lag={"t": [1, 2]}), Group({"t": 0}, {"a": ["t"]}, lag={"t": []})):
-        assert assign(group, "lag:scope=group").notes == assign(group, "lag", weight={}).notes == []
+        assert texts(assign(group, "lag:scope=group")) == texts(assign(group, "lag", weight={})) == []
     unknown = Group({"t": 2}, {"a": ["t"]}, lag={"t": [-1, -1]})
-    assert assign(unknown, "lag:max_moves=1").notes == ["no lag is known, so the partitions are only counted"]
-    assert assign(unknown, "lag", weight={}).notes == ["no weight is known, so the partitions are only counted"]
+    assert texts(assign(unknown, "lag:max_moves=1")) == ["no lag is known, so the partitions are only counted"]
+    assert texts(assign(unknown, "lag", weight={})) == ["no weight is known, so the partitions are only counted"]
     one = Group({"t": 1}, {"a": ["t"]}, lag={"t": [1]})
-    assert assign(one, "lag:scope=group").notes == ["the largest lag of a member is 1 record; no assignment has less"]
+    assert texts(assign(one, "lag:scope=group")) == ["the largest lag of a member is 1 record; no assignment has less"]
 
 
 def test_a_weight_needs_names():

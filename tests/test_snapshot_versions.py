@@ -142,8 +142,8 @@ def test_all_versions_in_one_text():
     groups = read_groups(mixed)
     assert groups.keys() == alone.keys() and groups.rejects == []
     for name, group in groups.items():
-        words = [part for part in group.inferred.split("; ") if not part.startswith("name: ")]
-        assert write_document(group.replace(inferred="; ".join(words))) == write_document(alone[name])
+        notes = [note for note in group.notes if not note.text.startswith("name: ")]
+        assert write_document(group.replace(notes=notes)) == write_document(alone[name])
     assert {entry.kind for entry in groups.ignored} == {"prompt", "log", "notice", "header", "share"}
 
 

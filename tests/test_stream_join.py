@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from oracles import best, outcome
+from outputs import texts
 
 from kafka_assign import Group, LiveGroup, Member, StrategyError, assign, assign_many, co_partitioned
 from kafka_assign.assignors.stream_join import stream_join_by_rule, unjoined
@@ -190,31 +191,31 @@ def test_what_stays_unassigned_is_reported():
             assert reason == "a has only 4 partitions"
         else:
             assert reason.startswith("the owner") and reason.endswith(f"not subscribe to {topic}")
-    assert "partitions 4 and 5 of b are unassigned, because a has only 4 partitions" in answer.notes
+    assert "partitions 4 and 5 of b are unassigned, because a has only 4 partitions" in texts(answer)
 
 
 def test_notes_of_a_single_number_are_singular():
     group = Group({"a": 2, "b": 2}, {"A": ["a", "b"], "B": ["a"]})
-    assert assign(group, "stream-join-sticky").notes == [
+    assert texts(assign(group, "stream-join-sticky")) == [
         "partition 1 of b is unassigned, because the owner of this number does not subscribe to b"]
 
 
 def test_notes_about_many_partitions_are_few_and_short():
     topics = {f"t{at:03}": at % 17 + 1 for at in range(100)}
     answer = assign(Group(topics, {"A": list(topics)}), "stream-join-sticky")
-    *shown, last = answer.notes
+    *shown, last = texts(answer)
     assert len(shown) == 10
     assert last == f"unassigned for such reasons, too: {785 - sum(range(1, 11))} more partitions"
     scattered = assign(Group({"a": 1000, "b": 1000}, {"A": ["a", "b"], "B": ["a"]}), "stream-join-sticky")
-    assert scattered.notes == ["partitions 1, 3, 5, 7, 9 and 495 more of b are unassigned, because "
+    assert texts(scattered) == ["partitions 1, 3, 5, 7, 9 and 495 more of b are unassigned, because "
                                "the owners of these numbers do not subscribe to b"]
 
 
 def test_joined_topics_without_a_subscriber_are_reported():
     group = Group({"clicks": 2, "views": 2}, {"A": ["clicks", "views"]})
-    assert assign(group, "stream-join-sticky:joins=clicks+vews").notes == [
+    assert texts(assign(group, "stream-join-sticky:joins=clicks+vews")) == [
         "no member subscribes to the joined topic 'vews'; did you mean 'views'?"]
-    assert assign(group, "stream-join-sticky:joins=clicks + views").notes[0].startswith(
+    assert texts(assign(group, "stream-join-sticky:joins=clicks + views"))[0].startswith(
         "no member subscribes to the joined topic 'clicks '")
 
 
@@ -223,8 +224,8 @@ def test_notes_know_joins_whatever_their_topics_are_called(topic):
     group = Group({topic: 2, "c": 3}, {"A": [topic, "c"]})
     for joins in ([[topic, "c"]], [{topic, "c"}]):
         answer = assign(group, "stream-join-sticky", joins=joins)
-        assert answer.notes == [f"partition 2 of c is unassigned, because {topic} has only 2 partitions"]
-    assert assign(group, "stream-join-sticky", joins=[[topic]]).notes == []
+        assert texts(answer) == [f"partition 2 of c is unassigned, because {topic} has only 2 partitions"]
+    assert texts(assign(group, "stream-join-sticky", joins=[[topic]])) == []
 
 
 def test_unjoined_takes_joins_as_lists_or_text():

@@ -626,7 +626,7 @@ def test_what_a_forecast_leaves_open_is_said(name):
     assert "loads, and how many partitions are kept, do not" in equal.summary()["inferred"]
     assert "an estimate: the whole assignment" in differing.summary()["inferred"]
     assert "loads" not in differing.summary()["inferred"]
-    assert equal.notes[-1] in " ".join(repr(equal).split()) and not assign(TEAM.leave("a"), name).notes
+    assert equal.notes[-1].text in " ".join(repr(equal).split()) and not assign(TEAM.leave("a"), name).notes
     plain = assign(TEAM.join("x", ["t"]), "sticky").summary()["inferred"]
     assert plain == "member ids: a member that joins gets its id from the coordinator"
 

@@ -26,7 +26,7 @@ from .changes import Change, order_line
 from ..group import Group
 from ..metrics import lag_per_member, loads
 from ..names import counted, shown
-from ..snapshot.assemble import DYNAMIC_MEMBERS
+from ..notes import note_documents
 from ..tables import Table, lines_of
 
 # %% ../../nbs/73_cli_output.ipynb #b5a70075
@@ -102,7 +102,9 @@ def _facts(group):
     about = {"group": group.name, **{name: getattr(group, name) or None for name in names}}
     return about | {"generation": None if group.generation < 0 else group.generation,
                     "members": len(group.members), "topics": len(group.topics),
-                    "partitions": size, "lag_known": known, "inferred": group.inferred or None}
+                    "partitions": size, "lag_known": known, "inferred": group.inferred or None,
+                    "inferred_notes": [note | {"text": text} for note, text in zip(
+                        note_documents(group.notes), map(str, group.notes))]}
 
 # %% ../../nbs/73_cli_output.ipynb #e9fff4f9
 _OWNER_CHANGE = ("strategy", "topic", "partition", "from", "to")
@@ -134,7 +136,7 @@ def _order_notes(group, labels, changed):
     if _BY_ORDER.isdisjoint(label.partition(":")[0] for label in labels):
         return []
     static = "the answers of range and round robin depend on which members are static"
-    unsure = DYNAMIC_MEMBERS in group.inferred.split("; ")
+    unsure = any(note.kind == "members-assumed-dynamic" for note in group.notes)
     return [*filter(None, [order_line(group, changed)]), *[static] * unsure]
 
 
@@ -322,7 +324,7 @@ def _partition_rows(assignment):
 def show_assignment(assignment: Assignment, form: str, changed: Sequence[Change] = ()) -> None:
     "Write an assignment as `table`, `json` or `csv`; `changed`: the what-ifs before it."
     group, withholds = assignment.group, assignment.withheld.any()
-    lines = assignment.notes + _order_notes(group, [assignment.strategy], changed)
+    lines = [note.text for note in assignment.notes] + _order_notes(group, [assignment.strategy], changed)
     if form == "json":
         document = {key: value or None for key, value in _key_of(group).items()} | {
             "group": group.name, "changes": [change.document() for change in changed],

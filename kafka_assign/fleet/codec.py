@@ -27,6 +27,7 @@ from ..group import Group
 from ..context import ABOUT, TYPES
 from ..inputs import column_by_topic
 from ..names import counted, java_order, shown
+from ..notes import CUT_KINDS, note_documents
 from ..ownership import claims_by_member
 from ..ragged import row_lengths, row_of, row_offsets, row_ranges, take_rows
 from ..wire import Subscription, TopicPartitions
@@ -50,7 +51,8 @@ def row_from_group(group: Group, source: str = "", position: int = -1) -> dict:
     "The group as a row of `GROUP_SCHEMA`; `source` and `position` say where it was found."
     by_default = group.offsets is None or group.offsets.reset.lower() == "latest"
     document = group_to_document(group, offsets=by_default)       # a row has no other reset rule
-    about = {name: getattr(group, name) for name in ABOUT if name != "name"}
+    about = {name: getattr(group, name) for name in (*ABOUT, "inferred") if name != "name"}
+    about["notes"] = note_documents(group.notes)
     about["moment"] = group.moment or None
 
     def of_topic(what, name, unknown):
@@ -96,7 +98,7 @@ def group_from_row(row: Mapping) -> Group:
     if len(counts) < len(topics):
         twice, _ = Counter(topic["topic"] for topic in topics).most_common(1)[0]
         raise GroupError(f"topics must differ (got {shown(twice)} twice)")
-    return group_from_document({name: row.get(name) for name in ABOUT} | _lag_document(topics) | {
+    return group_from_document({name: row.get(name) for name in (*ABOUT, "inferred")} | _lag_document(topics) | {
         "name": row["group"], "topics": counts,
         "members": list(map(_member_document, row.get("members") or [])),
         "partition_racks": {topic["topic"]: [racks or [] for racks in topic["racks"]]
@@ -292,6 +294,15 @@ class Batch(NamedTuple):
     def group(self, at: int) -> Group:
         "Group number `at` alone, with everything that its row says."
         return group_from_row(self.rows.slice(at, 1).to_pylist()[0])
+
+    @property
+    def may_lack(self) -> np.ndarray:
+        "Which groups may lack partitions in the input, by their notes."
+        notes = flatten_lists(self.rows["notes"])
+        cut = pc.is_in(notes.field("kind"), pa.array(sorted(CUT_KINDS)))
+        found = np.zeros(self.columns.groups, bool)
+        found[notes.row[cut.to_numpy(zero_copy_only=False)]] = True
+        return found
 
     def read(self, rule: str | None) -> Columns:
         "The columns with the claims in members' user data decoded by a rule; None = not decoded."

@@ -35,15 +35,15 @@ def need_lists(found: Iterable[Need], groups: int) -> pa.ListArray:
 def compare_groups(batch: Batch, strategies: Sequence[Strategy], joins: Sequence[Sequence[str]] = (),
                    everything: bool = False) -> tuple[pa.RecordBatch, Judgment]:
     "A row of `COMPARED_SCHEMA` for each group of a batch, and the judgment about all of them."
-    types, states, in_use, inferred = (batch.rows[name].fill_null("").to_pylist()
-                                       for name in ("type", "state", "strategy", "inferred"))
+    types, states, in_use = (batch.rows[name].fill_null("").to_pylist()
+                             for name in ("type", "state", "strategy"))
     topics = batch.topics.to_pylist() if joins else ()
     given = GroupBatch(
-        batch.columns, types, states, in_use, topics, batch.group, batch.read, inferred)
+        batch.columns, types, states, in_use, topics, batch.group, batch.read, batch.may_lack)
     judgment = judge(given, strategies, joins, everything)
     results = result_lists(batch, judgment.outcomes, judgment.running)
     return output_rows(
-        batch.rows, members=member_lists(batch), results=results,
+        batch.rows, members=member_lists(batch), results=results, notes=batch.rows["notes"],
         needs=need_lists(judgment.needs, batch.columns.groups)), judgment
 
 # %% ../../nbs/62_fleet_kernel.ipynb #ad7fca1f

@@ -16,7 +16,8 @@ import numpy as np
 from ..document import group_from_document, is_group_document
 from ..group import Group
 from ..names import first_of, shown
-from .assemble import Assembler, reset_words
+from ..notes import LAG_KINDS
+from .assemble import Assembler, reset_notes
 from .formats import (
     MemberRow, OffsetsRow, StateRow, excerpt, rows_in_json)
 from .merge import merge_tables
@@ -211,10 +212,8 @@ class SnapshotReader:
         without_commit = (committed < 0) & (end >= 0)
         counts = (int(np.count_nonzero(mask)) for mask in (
             without_commit, without_commit & (begin >= 0)))
-        words = [part for part in group.inferred.split("; ")
-                 if part and " without a commit: " not in part]
-        return group.replace(
-            inferred="; ".join(words + reset_words(self.reset, *counts)))
+        others = [note for note in group.notes if note.kind not in LAG_KINDS]
+        return group.replace(notes=[*others, *reset_notes(self.reset, *counts)])
 
     def groups(self) -> list[Found]:
         "All groups at all moments."

@@ -4,8 +4,8 @@
 
 # %% auto #0
 __all__ = ['SHARED_SUBSCRIPTION', 'ALL_TOPICS', 'OWN_SUBSCRIPTIONS', 'INSTANCE_IDS', 'DYNAMIC_MEMBERS', 'MADE_BY_BROKER',
-           'TYPE_BY_STATE', 'KAFKA_UUID', 'infer_subscriptions', 'infer_instance_id', 'reset_words', 'infer_type',
-           'count_words', 'completeness_words', 'Assembler']
+           'TYPE_BY_STATE', 'KAFKA_UUID', 'infer_subscriptions', 'infer_instance_id', 'reset_notes', 'infer_type',
+           'count_notes', 'completeness_words', 'Assembler']
 
 # %% ../../nbs/45_snapshot_assemble.ipynb #43a1f0c4
 import re
@@ -17,7 +17,8 @@ import numpy as np
 from ..build import Offsets, build_columns, subscriber_rows
 from ..columns import one_group
 from ..group import Group
-from ..names import counted, java_sorted
+from ..names import java_sorted
+from ..notes import Note, remark
 from ..ragged import row_lengths, row_of, row_offsets, row_ranges, row_sums
 from .formats import MemberRow, StateRow
 from .merge import Facts
@@ -59,16 +60,15 @@ def infer_instance_id(member_id: str, client_id: str) -> str:
     return match[1] if match and client_id and match[1] != client_id else ""
 
 # %% ../../nbs/45_snapshot_assemble.ipynb #43a1e0a4
-def reset_words(reset: str, partitions: int, with_begin: int = 0) -> list[str]:
-    "Words for the lag of `partitions` without a commit; of so many of these, the begin of the log is known."
+def reset_notes(reset: str, partitions: int, with_begin: int = 0) -> list[Note]:
+    "Notes on the lag of `partitions` without a commit; of so many of these, the begin of the log is known."
     if reset == "latest":
-        parts = [(partitions, "counted as lag 0, as auto.offset.reset=latest does")]
+        parts = [("lag-from-end", partitions)]
     elif reset == "earliest":
-        parts = [(with_begin, "counted from the begin of the log, as auto.offset.reset=earliest does"),
-                 (partitions - with_begin, "lag unknown, as auto.offset.reset=earliest needs the begin of the log")]
+        parts = [("lag-from-begin", with_begin), ("lag-without-begin", partitions - with_begin)]
     else:
-        parts = [(partitions, f"lag unknown, as auto.offset.reset={reset} does not say where to begin")]
-    return [f"{counted(count, 'partition')} without a commit: {words}" for count, words in parts if count]
+        parts = [("lag-unknown", partitions)]
+    return [Note(kind, count, (reset,)) for kind, count in parts if count]
 
 # %% ../../nbs/45_snapshot_assemble.ipynb #43a1f0cc
 TYPE_BY_STATE = {"Assigning": "consumer", "Reconciling": "consumer",
@@ -86,11 +86,11 @@ def infer_type(shown_type: str, state: str, strategy: str, ids: Sequence[str] = 
     return ("consumer", ["type: consumer, by the member ids"]) if by_ids else ("", [])
 
 # %% ../../nbs/45_snapshot_assemble.ipynb #43a1f0cf
-def count_words(partitions: int, shown: int, owned: int) -> list[str]:
-    "Words for the number of partitions, `shown` of which are in the input, and `owned` of which have an owner."
+def count_notes(partitions: int, shown: int, owned: int) -> list[Note]:
+    "Notes on the number of partitions, `shown` of which are in the input, and `owned` of which have an owner."
     if shown < partitions:
-        return [f"partitions: {partitions - shown} not in the input, counted up to the highest number seen"]
-    return ["partitions: highest number seen + 1"] if owned < partitions else []
+        return [Note("partitions-missing", partitions - shown)]
+    return [Note("partitions-counted")] if owned < partitions else []
 
 # %% ../../nbs/45_snapshot_assemble.ipynb #db215e44
 def completeness_words(partitions: int, members: int, state: StateRow | None, records: Sequence[tuple[MemberRow, int]],
@@ -188,9 +188,9 @@ class Assembler:
         words = [subscriptions] if ids and columns.size else []
         records = [(record, named) for record, named in zip(self.records[members], self.named[members]) if record]
         noticed = facts.noticed.get(group, "")
-        words += self._member_words(members) + count_words(columns.size, known, owned)
+        words += self._member_words(members) + count_notes(columns.size, known, owned)
         words += completeness_words(columns.size, len(ids), state, records, noticed)
-        words += reset_words(self.reset, without_commit)
+        words += reset_notes(self.reset, without_commit)
         state = state or StateRow("", "", "", 0, -1, "")
         shown_type = max([state.type, *(record.type for record, _ in records)])
         kind, type_words = infer_type(shown_type, state.state, state.strategy, ids)
@@ -201,4 +201,5 @@ class Assembler:
             Offsets(*(column[places] for column in self.offsets[:3]), self.reset) if rows else None,
             known={"host": hosts, "client_id": clients, "instance_id": self.instances[members]},
             name=moment.group, type=kind, state=state.state or noticed, strategy=state.strategy,
-            generation=state.generation, cluster=self.cluster, time=moment.time, inferred="; ".join(words + type_words))
+            generation=state.generation, cluster=self.cluster, time=moment.time, 
+            notes=[one if isinstance(one, Note) else remark(one) for one in words + type_words if one])

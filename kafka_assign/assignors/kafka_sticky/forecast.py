@@ -5,7 +5,7 @@
 # %% auto #0
 __all__ = ['PYTHON_VERSION', 'RAISED', 'CONSEQUENCES', 'MOST_FAULTS_SHOWN', 'MOST_REBALANCES', 'eager_answer',
            'withheld_from_quotas', 'withheld_from_balancing', 'RoundAnswer', 'cooperative_answer', 'cooperative_rounds',
-           'eager_member', 'cooperative_member', 'group_in_java', 'check_assigned', 'owner_column',
+           'eager_member', 'cooperative_member', 'group_in_java', 'check_assigned', 'owner_column', 'depends_on_ids',
            'kafka_sticky_assign', 'kafka_cooperative_sticky_assign']
 
 # %% ../../../nbs/39_kafka_sticky.ipynb #2d0895ff
@@ -17,9 +17,11 @@ from typing import NamedTuple
 
 import numpy as np
 
+from ...assignment import Assignment
 from ...group import Group
 from ...members import Member, TopicPartition
 from ...names import first_of, shown
+from ...notes import MEMBER_IDS_TO_COME, Note
 from ...registry import ForecastError, strategy
 from ...wire import Claims, decode_sticky
 from .differing import assign_balanced
@@ -174,6 +176,15 @@ def owner_column(group: Group, assigned: dict[str, list[TopicPartition]]) -> np.
             owner[start[group.index[topic]] + number] = place
     return owner
 
+# %% ../../../nbs/39_kafka_sticky.ipynb #de9e0002
+def depends_on_ids(assignment: Assignment) -> list[Note]:
+    "What a forecast leaves open if ids of members are not known yet; or nothing."
+    if MEMBER_IDS_TO_COME not in assignment.group.notes:
+        return []
+    columns = assignment.group.columns
+    alike = np.isin(columns.subscriber_counts, [0, columns.member_count]).all()
+    return [Note("owners-depend-on-ids" if alike else "all-depends-on-ids")]
+
 # %% ../../../nbs/39_kafka_sticky.ipynb #bef20111
 def _forecast(group, as_read, compute):
     "`compute` for the group that the assignor sees; errors name their consequence."
@@ -185,7 +196,7 @@ def _forecast(group, as_read, compute):
 
 
 @strategy("kafka-sticky", kafka="StickyAssignor", claims="sticky", usual=False,
-          without=["odd-inputs", "any-order"])
+          without=["odd-inputs", "any-order"], remarks=depends_on_ids)
 def kafka_sticky_assign(group: Group) -> np.ndarray:
     """What Kafka's `StickyAssignor` answers (Java 3.8 to 4.4), mistakes included.
 
@@ -206,7 +217,7 @@ MOST_REBALANCES = 8
 
 @strategy("kafka-cooperative-sticky", kafka="CooperativeStickyAssignor",
           protocol="cooperative", claims="cooperative", usual=False,
-          without=["odd-inputs", "any-order"])
+          without=["odd-inputs", "any-order"], remarks=depends_on_ids)
 def kafka_cooperative_sticky_assign(group: Group) -> tuple[np.ndarray, np.ndarray]:
     """What Kafka's `CooperativeStickyAssignor` answers (Java 3.8 to 4.4).
 

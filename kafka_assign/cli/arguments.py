@@ -253,7 +253,7 @@ def compared_groups(groups: Iterable, strategies: Sequence | None, after: Callab
 
 # %% ../../nbs/71_cli_arguments.ipynb #ed028db3
 def remark_on_rows(rejects: Iterable[tuple[str, int, str]], ignored: Mapping[str, int], what: str) -> None:
-    "Write rejected rows (source, line or 0, reason), more `what` of which there may be, and the counts of what was ignored."
+    "Write rejected rows (source, line or 0, reason) and how many more `what` there are; what was ignored, counted by kind."
     write_remarks([f"{_place(source, line)}: {reason}" for source, line, reason in rejects], what)
     kinds = [f"{count:,} {kind}" for kind, count in ignored.items() if kind != "header"]
     if kinds:
@@ -288,9 +288,9 @@ def write_once(pairs: Iterable[tuple[str, str]]) -> None:
 def remark_on_groups(groups: Iterable, form: str) -> None:
     "Write the remarks about groups that a table does not show."
     from kafka_assign.attention import BROKER_ASSIGNS
-    write_once((words, group.name) for group in groups for words in [
-        *[f"inferred: {group.inferred}"] * bool(group.notes and form != "table"),
-        *[BROKER_ASSIGNS] * (group.type == "consumer")])
+    said = [(group, [group.notes and form != "table" and f"inferred: {group.inferred}",
+                     group.type == "consumer" and BROKER_ASSIGNS]) for group in groups]
+    write_once((words, group.name) for group, texts in said for words in filter(None, texts))
 
 # %% ../../nbs/71_cli_arguments.ipynb #e0a5be32
 def remark_on_missing(groups: Iterable, ranking: Iterable[Mapping]) -> None:

@@ -57,11 +57,11 @@ FIXED = {
     "fleet.session": {"OLDEST_JAVA"},
     "group": {"SHOWN_MEMBERS"},
     "hash_order": {"LAST_32_BITS", "INITIAL_CAPACITY", "LOAD_FACTOR", "TREEIFY_THRESHOLD", "MIN_TREEIFY_CAPACITY"},
-    "live": {"_MOST_ROUNDS", "_MOST_NAMED"},
+    "live": {"_MOST_NAMED"},
     "moves": {"SHOWN_CLAIMANTS", "SHOWN_MOVES"},
     "ownership": {"SEVERAL", "UNDATED", "MOST_CLAIMED"},
     "pictures.draw": {"PIXELS"},
-    "rebalance": {"_LAST_EPOCH"},
+    "rebalance": {"_LAST_EPOCH", "_MOST_ROUNDS"},
     "pictures.layout": {
         "WITHHELD",
         "WIDTH",

@@ -42,8 +42,8 @@ class Group:
 
     `topics` maps names to numbers of partitions, `members` ids to topics (or is an
     iterable of `Member`), `owned` ids to claimed partitions. `lag` (records), or the
-    offsets `committed`, `begin` and `end` from which it follows by `reset` (KAFKA-5337),
-    map topics to arrays, or (topic, partition) to numbers; `partition_racks` to racks.
+    offsets `committed`, `begin` and `end`, from which lag follows by `reset`
+    (KAFKA-5337), map topics to arrays, or (topic, partition) to numbers.
     """
 
     columns: Columns  # the group as numbers

@@ -106,7 +106,7 @@ def raises_always(group):
     raise KeyError("nothing")
 
 
-@pytest.mark.parametrize("promise", set(conformance.PROMISES) - {"odd-inputs", "any-hash-seed"})
+@pytest.mark.parametrize("promise", sorted({*conformance.PROMISES} - {"odd-inputs", "any-hash-seed"}))
 def test_a_promise_is_not_kept_by_raising(promise):
     report = conformance.check_strategy(raises_always, [promise])
     assert report.found == {promise: "not checked: it raised on every group"} and report.broken == []

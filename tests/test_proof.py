@@ -15,7 +15,7 @@ from kafka_assign.comparison import Comparison
 from kafka_assign.certificate import CertificateError
 from kafka_assign.certificate.words import SHOWN_LINES, proof_of, shortage_words
 from kafka_assign.cli.arguments import demo_group
-from kafka_assign.cli.output import print_proof, proof_rows
+from kafka_assign.cli.output import proof_block, proof_rows, show_blocks
 
 tiny = groups(max_topics=3, max_members=4, max_partitions=3)
 
@@ -217,7 +217,7 @@ def test_a_proof_fits_the_terminal(columns, monkeypatch):
     monkeypatch.setenv("TERM", "xterm")
     monkeypatch.setenv("NO_COLOR", "1")
     with redirect_stdout(Screen()) as file:
-        print_proof(proof_of(assign(demo_group(), "sticky")))
+        show_blocks(proof_block(proof_of(assign(demo_group(), "sticky"))))
     text = re.sub(r"\x1b\[\d*m", "", file.getvalue())  # bold
     assert max(map(len, text.splitlines())) <= min(columns, 120)
     words = " ".join(text.split())

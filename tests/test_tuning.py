@@ -53,15 +53,15 @@ FIXED = {
     "cli.arguments": {"MOST_REMARKS"},
     "cli.changes": {"MOST_JOIN", "NAMED_CANDIDATES"},
     "cli.conditions": {"NAMED_CONDITIONS"},
-    "cli.output": {"READABLE", "SHOWN_NEEDS", "LEAST_NAME", "LEAST_TEXT", "GROUPS_WITHOUT_LIST"},
+    "cli.output": {"READABLE", "SHOWN_NEEDS", "GROUPS_WITHOUT_LIST"},
     "fleet.session": {"OLDEST_JAVA"},
     "group": {"SHOWN_MEMBERS"},
     "hash_order": {"LAST_32_BITS", "INITIAL_CAPACITY", "LOAD_FACTOR", "TREEIFY_THRESHOLD", "MIN_TREEIFY_CAPACITY"},
-    "live": {"MOST_ROUNDS", "MOST_NAMED"},
+    "live": {"_MOST_NAMED"},
     "moves": {"SHOWN_CLAIMANTS", "SHOWN_MOVES"},
     "ownership": {"SEVERAL", "UNDATED", "MOST_CLAIMED"},
     "pictures.draw": {"PIXELS"},
-    "rebalance": {"LAST_EPOCH"},
+    "rebalance": {"_LAST_EPOCH", "_MOST_ROUNDS"},
     "pictures.layout": {
         "WITHHELD",
         "WIDTH",
@@ -86,7 +86,7 @@ FIXED = {
     "pictures.words": {"MOST_NAMED", "MOST_MEMBERS"},
     "snapshot.formats": {"LEAST_TOO_HIGH"},
     "snapshot.parse": {"HASH_FACTOR"},
-    "tables": {"GAP"},
+    "tables": {"_GAP", "_LEAST"},
     "wire": {"LONGEST_TEXT", "NEWEST"},
 }
 

@@ -1,5 +1,9 @@
 """A group's life under each strategy, step by step: what must hold at every moment, whatever happens to it."""
 
+import sys
+from itertools import pairwise
+from threading import Barrier, Thread
+
 import numpy as np
 import pytest
 from hypothesis import settings
@@ -191,10 +195,8 @@ class Fragile:
         self.live = LiveGroup(own, {"t": 4, "u": 3}, {name: ["t", "u"] for name in "ABCEF"})
 
     def everything(self):
-        """All that the group knows, in a form that later events leave alone."""
-        live = self.live
-        parts = live.topics, live.generation, live.leader, list(live._members.items()), live._evicted
-        return [*map(repr, parts), *map(id, live.history)]
+        """All that the group knows."""
+        return self.live.state, *map(id, self.live.history)
 
     def fails(self, event, *arguments, rounds=0):
         before, self.rounds_left = self.everything(), rounds
@@ -315,3 +317,41 @@ def test_state_that_does_not_survive():
         assert live.reset_generation().survived == () and live.generation == 1
         assert len(live.change_leader().survived) == 4
         assert live.delete_topic("t").survived == ()
+
+
+@pytest.fixture
+def hasty_threads():
+    """Threads take turns as often as the interpreter lets them."""
+    usual = sys.getswitchinterval()
+    sys.setswitchinterval(1e-6)
+    yield
+    sys.setswitchinterval(usual)
+
+
+def test_threads_share_a_group(hasty_threads):
+    """Each of eight threads lets its own members join and leave: no event is lost, and none happens by halves."""
+    threads, turns = 8, 10
+    live, start, errors = LiveGroup("sticky", {"t": 12}, {"first": ["t"]}, keep=1000), Barrier(threads), []
+
+    def work(number):
+        try:
+            start.wait()
+            for turn in range(turns):
+                live.join({f"{number}-{turn}": ["t"], f"{number}-extra": ["t"]})
+                live.crash(f"{number}-extra")
+                assert len(live.history) > 2 * turn and f"{number}-{turn}" in live and live.group
+                if turn:
+                    live.leave(f"{number}-{turn - 1}")
+        except BaseException as error:
+            errors.append(repr(error))
+
+    running = [Thread(target=work, args=[number]) for number in range(threads)]
+    for thread in running:
+        thread.start()
+    for thread in running:
+        thread.join()
+    assert errors == []
+    assert set(live) == {"first", *(f"{number}-{turns - 1}" for number in range(threads))}
+    assert [one.generation for one in live.history] == [*range(1, 1 + threads * (3 * turns - 1) + 1)]
+    assert all(one.phases[-1].consuming == other.phases[0].consuming for one, other in pairwise(live.history))
+    assert sum(len(live[name]) for name in live) == 12

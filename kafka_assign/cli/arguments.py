@@ -63,9 +63,9 @@ def _option(kind, names, metavar, words, **more):
 
 
 def _input(metavar, words="", kind=list[str]):
-    return Annotated[kind, typer.Argument(metavar=metavar, show_default=False, help=(
-        "Output of kafka-consumer-groups.sh (--describe, --members --verbose, --state; one group or --all-groups), "
-        "or groups as JSON: files, folders, or - for standard input. The format is detected from the content.") + words)]
+    text = ("Output of kafka-consumer-groups.sh (--describe, --members --verbose, --state; one group or --all-groups), "
+            "or groups as JSON: files, folders, or - for standard input. The format is detected from the content.")
+    return Annotated[kind, typer.Argument(metavar=metavar, show_default=False, help=text + words)]
 
 
 _Form, _Several = Literal["table", "json", "csv"], list[str] | None

@@ -303,6 +303,11 @@ def test_nothing_is_left_to_do():
     assert not [name for name, text in texts() if marks.search(text) and name != "LICENSE"]
 
 
+def test_every_test_file_is_in_the_map():
+    named = re.findall(r"`(test_\w+\.py)`", (ROOT / "tests/README.md").read_text(encoding="utf-8"))
+    assert sorted(named) == sorted(path.name for path in (ROOT / "tests").glob("test_*.py"))
+
+
 def test_lines_are_at_most_120_wide():
     wide = []
     for name, text in texts():

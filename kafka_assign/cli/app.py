@@ -18,11 +18,10 @@ import typer
 from typer.core import TyperGroup
 
 from .. import __version__
-from kafka_assign.cli.arguments import (
+from .arguments import (
     NAME, InOrder, Options, changed, check_usable, compared_groups, demo_group, form_to_write,
-    group_label, groups_of, line_of_error, picked_groups, remark_on_answer, remark_on_groups,
-    remark_on_missing, remark_on_rows, resolved, sources_of, typed_changes, typed_joins,
-    write_remark)
+    group_label, groups_of, line_of_error, picked_groups, remark_on_answer, remark_on_missing,
+    remark_on_rows, resolved, sources_of, typed_changes, typed_joins, write_remark)
 from .changes import usage_errors
 
 # %% ../../nbs/74_cli.ipynb #8c992877
@@ -158,8 +157,7 @@ def _compare(ctx, given):
     show_comparisons(
         comparisons, given.form, given.moves, made, given.prove, given.wide)
     failed += false_proofs(comparisons) if given.prove else []
-    remark_on_groups(picked, given.form)
-    unusable = remark_on_answer(groups, picked, given.at, failed)
+    unusable = remark_on_answer(groups, picked, given.at, given.form, failed)
     labels = [one.label for one in chosen or ()]
     holds, judged = judge_conditions(comparisons, conditions, labels)
     raise typer.Exit(_code(unusable or not judged, holds))
@@ -196,8 +194,7 @@ def assign_command(
     with (open(output, "w", encoding="utf-8", newline="") if output
           else nullcontext(sys.stdout)) as target, redirect_stdout(target):
         show_assignment(answer, form, made)
-    remark_on_groups([one], form)
-    raise typer.Exit(_code(remark_on_answer(groups, [one], at)))
+    raise typer.Exit(_code(remark_on_answer(groups, [one], at, form)))
 
 # %% ../../nbs/74_cli.ipynb #7a0c0406
 @program.command("rank", cls=InOrder)
@@ -232,7 +229,8 @@ def rank_command(
     ranking = rank(groups, chosen or None, pairs, everything, on_failure=fail)
     show_ranking(ranking, form, len(groups))
     remark_on_missing(groups.values(), ranking)
-    raise typer.Exit(_code(remark_on_answer(groups, groups.values(), at, failed)))
+    missing = remark_on_answer(groups, groups.values(), at, failed=failed)
+    raise typer.Exit(_code(missing))
 
 # %% ../../nbs/74_cli.ipynb #50014bb6
 @program.command("strategies", cls=InOrder)

@@ -32,10 +32,10 @@ def _breakable(text):
     return text if " " in text else text.replace(",", f",{_BREAK}").replace(";", f";{_BREAK}")
 
 
-def lines_of(console, thing: object) -> list[str]:
-    "The lines in which a Rich console shows a thing, without the blanks at their ends."
+def lines_of(console, thing: object, width: int | None = None) -> list[str]:
+    "The lines in which a Rich console shows a thing, at most `width` wide, without the blanks at their ends."
     with console.capture() as captured:
-        console.print(thing, crop=False)
+        console.print(thing, width=width, crop=False)
     return [line.rstrip() for line in captured.get().replace(_BREAK, "").splitlines()]
 
 # %% ../nbs/03_tables.ipynb #fac12072

@@ -25,9 +25,9 @@ from .merge import Facts
 from .sources import Account
 
 # %% ../../nbs/45_snapshot_assemble.ipynb #43a1f0c7
-SHARED_SUBSCRIPTION = "subscriptions: every topic of which a member owns a partition"
-ALL_TOPICS = "subscriptions: all topics of the group"                       # if nobody owns anything
-OWN_SUBSCRIPTIONS = "subscriptions: topics a member owns"
+SHARED_SUBSCRIPTION = Note("subscriptions-guessed", subjects=("every topic of which a member owns a partition",))
+ALL_TOPICS = Note("subscriptions-guessed", subjects=("all topics of the group",))     # if no member owns a partition
+OWN_SUBSCRIPTIONS = Note("subscriptions-guessed", subjects=("topics a member owns",))
 
 
 def infer_subscriptions(topic_offsets: np.ndarray, member_offsets: np.ndarray, partitions: np.ndarray,
@@ -49,8 +49,8 @@ def infer_subscriptions(topic_offsets: np.ndarray, member_offsets: np.ndarray, p
     return shared, subscriber_offsets, subscribers
 
 # %% ../../nbs/45_snapshot_assemble.ipynb #43a1e0a1
-INSTANCE_IDS = "instance ids: by the member ids"
-DYNAMIC_MEMBERS = "members: taken to be dynamic"
+INSTANCE_IDS = Note("instance-ids-guessed")
+DYNAMIC_MEMBERS = Note("members-assumed-dynamic")
 MADE_BY_BROKER = re.compile(r"(.+)-[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}", re.S)
 
 

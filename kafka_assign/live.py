@@ -23,9 +23,9 @@ from .rebalance import (
 
 # %% ../nbs/48_live.ipynb #c0de4805
 class Event(NamedTuple):
-    "What happens to a live group: one of the events in the table above."
-    kind: str  # as in `leave`
-    arguments: tuple = ()  # member ids, as in `("C1", "C2")`; for `join`, `Member`s
+    "What happens to a live group: a method of `LiveGroup`, and its arguments."
+    kind: str  # name of the method, as in `leave`
+    arguments: tuple = ()  # as in `("C1", "C2")`; for `join`, the `Member`s that join
 
 # %% ../nbs/48_live.ipynb #c0de4810
 _MOST_NAMED = 3               # members in a title
@@ -33,14 +33,6 @@ _MOST_NAMED = 3               # members in a title
 
 def _singular(verb):
     return verb + ("es" if verb.endswith("sh") else "s")
-
-
-def _title(names, verb):
-    "What members do, as in `C1, C2 leave`; `GroupError` if none is named."
-    if not names:
-        raise GroupError(f"a member that {_singular(verb)} must be named (got none)")
-    verb = _singular(verb) if len(names) == 1 else verb
-    return f"{first_of(list(map(shown, names)), _MOST_NAMED)} {verb}"
 
 
 def _named(state, names, verb):
@@ -55,6 +47,14 @@ def _named(state, names, verb):
         if name in found:
             raise GroupError(f"{what} must not be frozen (got {quoted(name)})")
     return found
+
+
+def _title(names, verb):
+    "What members do, as in `C1, C2 leave`; `GroupError` if none is named."
+    if not names:
+        raise GroupError(f"a member that {_singular(verb)} must be named (got none)")
+    verb = _singular(verb) if len(names) == 1 else verb
+    return f"{first_of(list(map(shown, names)), _MOST_NAMED)} {verb}"
 
 # %% ../nbs/48_live.ipynb #c0de4813
 def _check_newcomers(added, present):
@@ -137,7 +137,7 @@ def _resubscribe(state, name, topics):
     return _edited(state, named, topics=topics), _title(named, "resubscribe")
 
 
-def _add_partitions(state, topic, count):
+def _add_partitions(state, topic, count=1):
     checked_name(topic, "a topic that gets partitions")
     checked_number(count, "the number of added partitions", least=0)
     topics = dict(state.topics)
@@ -154,7 +154,7 @@ def _delete_topic(state, topic):
     return replace(state, topics=topics, members=members), f"{shown(topic)} is deleted"
 
 
-def _change_leader(state, name):
+def _change_leader(state, name=None):
     if name is not None:
         _named(state, [name], "lead")
     elif names := [one.id for one in state.members if not one.frozen]:
@@ -236,15 +236,15 @@ class LiveGroup:
 
     @property
     def history(self) -> tuple[Rebalance, ...]:
-        "Its last rebalances, at most `keep`; in its very first one the group starts."
+        "The last `keep` rebalances; in the very first one, the group starts."
         with self._lock:
             return tuple(self._history)
 
-    state = property(lambda self: self._state, doc="All that it knows now.")
-    strategy = property(lambda self: self._state.strategy, doc="Its strategy.")
+    state = property(lambda self: self._state, doc="What it knows now, immutable.")
+    strategy = property(lambda self: self._state.strategy, doc="What its members run.")
     topics = property(lambda self: dict(self._state.topics), doc="Partitions by topic.")
-    generation = property(lambda self: self._state.generation, doc="Its generation.")
-    leader = property(lambda self: self._state.leader, doc="Its leader's id.")
+    generation = property(lambda self: self._state.generation, doc="The last one.")
+    leader = property(lambda self: self._state.leader, doc="Member id, or None.")
     group = property(lambda self: self._state.group, doc="As a snapshot would show it.")
 
     @property

@@ -50,7 +50,10 @@ def spark():
         # small data: with Spark's 200 partitions after each shuffle, the module takes twice as long
         session = open_session("local[2,4]", {"spark.driver.memory": "1g", "spark.sql.shuffle.partitions": "3"})
         yield session
+        java = session.sparkContext._gateway.proc
         session.stop()
+        java.stdin.close()                      # it ends; awaited, so that its CPU time counts
+        java.wait(60)
 
 
 def run_of(*arguments, **options):

@@ -327,7 +327,7 @@ def copy_project(root, copy):
 
 
 def check(root):
-    """Renew a copy; whatever that changes, adds or no longer makes is out of date here. `test_site.py` has README.md."""
+    """Renew a copy; whatever that changes, adds or no longer makes is out of date. README.md: see `test_site.py`."""
     print("checking that `make notebooks` would change nothing")
     with tempfile.TemporaryDirectory() as scratch:
         copy, before = copy_project(root, Path(scratch) / "copy"), source_files(root)

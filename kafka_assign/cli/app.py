@@ -20,9 +20,8 @@ from typer.core import TyperGroup
 from .. import __version__
 from .arguments import (
     NAME, InOrder, Options, changed, check_usable, compared_groups, demo_group, form_to_write,
-    group_label, line_of_error, picked_groups, remark_on_groups, remark_on_input,
-    remark_on_missing, remark_on_moments, remark_on_rows, resolved, sources_of, typed_changes,
-    typed_joins, write_remark, write_remarks)
+    group_label, groups_of, line_of_error, picked_groups, remark_on_answer, remark_on_missing,
+    remark_on_rows, resolved, sources_of, typed_changes, typed_joins, write_remark)
 from .changes import usage_errors
 
 # %% ../../nbs/74_cli.ipynb #8c992877
@@ -99,19 +98,20 @@ def compare_command(
         moves: Options.moves = False, prove: Options.prove = False,
         wide: Options.wide = False, form: Options.form = "table",
         cluster: Options.cluster = None, time: Options.time = "",
-        at: Options.at = "latest", reset: Options.reset = None, demo: Options.demo = False):
+        at: Options.at = "latest", reset: Options.reset = None,
+        demo: Options.demo = False):
     """What a group looks like now, and under each strategy.
 
     The row `current` is the group as it is; each other row is the group under a
     strategy, after the changes if there are any. The strategy that the group runs now
-    has a row, too, if it is known. Loads are partitions per member. The balance score is
-    the sum of the differences of loads over all pairs of members; 0 is perfect. Kept,
-    moved and placed count the partitions that keep their owner, change it, or had none
-    (or one that left). Withheld are those that a cooperative strategy assigns in a second
-    rebalance, after the member that may still consume them has revoked them. Lag is
-    records per member. With --wide: topic spread adds up the squares of partitions per
-    topic and member, topic gap is the largest difference between two subscribers of a
-    topic, and split numbers are the partition numbers that several members share: the
+    has a row, too, if it is known. Loads are partitions per member. The balance score
+    is the sum of the differences of loads over all pairs of members; 0 is perfect.
+    Kept, moved and placed count the partitions that keep their owner, change it, or had
+    none (or one that left). Withheld are those that a cooperative strategy assigns in a
+    second rebalance, after the member that may still consume them has revoked them. Lag
+    is records per member. With --wide: topic spread adds up the squares of partitions
+    per topic and member, topic gap is the largest difference between two subscribers of
+    a topic, and split numbers are the partition numbers that several members share: the
     lower, the better. `-` = does not apply or is not known.
 
     \b
@@ -131,21 +131,6 @@ def _code(unusable: bool, holds: bool = False) -> int:
     "The exit code of a command."
     return _UNUSABLE if unusable else _HOLDS if holds else _DONE
 
-
-def _groups(given):
-    "The groups that a command reads; `given`: its options."
-    from kafka_assign.snapshot import read_groups
-    return read_groups(sources_of(given.files), given.cluster, given.time,
-                       reset=given.reset, at=given.at)
-
-
-def _remarks(groups, picked, given, failed=()):
-    "Write the remarks that follow an answer; True if some input or group was not usable."
-    remark_on_moments(groups, picked, given.at)
-    remark_on_groups(picked, given.form)
-    write_remarks(failed, "groups without an answer")
-    return remark_on_input(groups) or bool(failed)
-
 # %% ../../nbs/74_cli.ipynb #2a1fa6fe
 def _compare(ctx, given):
     "Compare; the what-ifs are in `ctx`, in the order in which they were typed."
@@ -160,7 +145,7 @@ def _compare(ctx, given):
             raise ValueError("CSV is one table: give --moves or --prove")
     changes, conditions, made = typed_changes(ctx), parsed_conditions(given.fail_if), []
     chosen = resolved(given.strategy) if given.strategy else None
-    groups = Groups({"demo": demo_group()}) if given.demo else _groups(given)
+    groups = Groups({"demo": demo_group()}) if given.demo else groups_of(given)
     picked = picked_groups(groups, given.group, one=bool(changes))
     if not chosen:
         check_judgeable(picked, conditions)
@@ -169,9 +154,10 @@ def _compare(ctx, given):
         group, made[:] = changed(one, changes, given.like)
         return group
     comparisons, failed = compared_groups(picked, chosen, after)
-    show_comparisons(comparisons, given.form, given.moves, made, given.prove, given.wide)
+    show_comparisons(
+        comparisons, given.form, given.moves, made, given.prove, given.wide)
     failed += false_proofs(comparisons) if given.prove else []
-    unusable = _remarks(groups, picked, given, failed)
+    unusable = remark_on_answer(groups, picked, given.at, given.form, failed)
     labels = [one.label for one in chosen or ()]
     holds, judged = judge_conditions(comparisons, conditions, labels)
     raise typer.Exit(_code(unusable or not judged, holds))
@@ -201,15 +187,14 @@ def assign_command(
     """
     from kafka_assign.cli.output import show_assignment
     [chosen], changes = resolved([strategy]), typed_changes(ctx)
-    given = SimpleNamespace(**ctx.params | {"form": form_to_write(form, output)})
-    groups = _groups(given)
+    form, groups = form_to_write(form, output), groups_of(SimpleNamespace(**ctx.params))
     [one] = picked_groups(groups, group and [group], one=True)
     after, made = changed(one, changes, like)
     answer = chosen.run(after)
     with (open(output, "w", encoding="utf-8", newline="") if output
           else nullcontext(sys.stdout)) as target, redirect_stdout(target):
-        show_assignment(answer, given.form, made)
-    raise typer.Exit(_code(_remarks(groups, [one], given)))
+        show_assignment(answer, form, made)
+    raise typer.Exit(_code(remark_on_answer(groups, [one], at, form)))
 
 # %% ../../nbs/74_cli.ipynb #7a0c0406
 @program.command("rank", cls=InOrder)
@@ -217,7 +202,8 @@ def rank_command(
         ctx: typer.Context, files: Options.files, strategy: Options.strategies = None,
         joins: Options.joins = None, everything: Options.everything = False,
         form: Options.form = "table", cluster: Options.cluster = None,
-        time: Options.time = "", at: Options.at = "latest", reset: Options.reset = None):
+        time: Options.time = "", at: Options.at = "latest",
+        reset: Options.reset = None):
     """Which groups need attention, and what strategies would do for them.
 
     Every group is compared under every strategy, and under the one that it runs now.
@@ -233,7 +219,7 @@ def rank_command(
     from kafka_assign.joins import checked_joins
     from kafka_assign.ranking import rank
     chosen, pairs, failed = strategy and resolved(strategy), typed_joins(joins), []
-    groups = _groups(SimpleNamespace(**ctx.params))
+    groups = groups_of(SimpleNamespace(**ctx.params))
     with usage_errors("--joins"):
         checked_joins(pairs, {topic for one in groups.values() for topic in one.topics})
 
@@ -242,10 +228,9 @@ def rank_command(
     check_usable(groups)
     ranking = rank(groups, chosen or None, pairs, everything, on_failure=fail)
     show_ranking(ranking, form, len(groups))
-    remark_on_moments(groups, groups.values(), at)
     remark_on_missing(groups.values(), ranking)
-    write_remarks(failed, "groups without an answer")
-    raise typer.Exit(_code(remark_on_input(groups) or failed))
+    missing = remark_on_answer(groups, groups.values(), at, failed=failed)
+    raise typer.Exit(_code(missing))
 
 # %% ../../nbs/74_cli.ipynb #50014bb6
 @program.command("strategies", cls=InOrder)

@@ -4,9 +4,9 @@
 
 # %% auto #0
 __all__ = ['NAME', 'TYPED', 'write_remark', 'write_remarks', 'Options', 'InOrder', 'typed_changes', 'typed_joins',
-           'line_of_error', 'form_to_write', 'resolved', 'sources_of', 'demo_group', 'picked_groups', 'group_label',
-           'changed', 'compared_groups', 'remark_on_rows', 'remark_on_input', 'write_once', 'remark_on_groups',
-           'remark_on_missing', 'check_usable', 'remark_on_moments']
+           'line_of_error', 'form_to_write', 'resolved', 'sources_of', 'groups_of', 'demo_group', 'picked_groups',
+           'group_label', 'changed', 'compared_groups', 'remark_on_rows', 'remark_on_input', 'write_once',
+           'remark_on_missing', 'check_usable', 'remark_on_answer']
 
 # %% ../../nbs/71_cli_arguments.ipynb #2a1356b1
 import sys
@@ -195,6 +195,12 @@ def sources_of(files: Sequence[str]) -> list:
     "Files as sources to read: `-` is standard input; an address such as `hdfs://` stays as it is."
     return [sys.stdin if name == "-" else name if "://" in name else Path(name) for name in files]
 
+# %% ../../nbs/71_cli_arguments.ipynb #9179db66
+def groups_of(given) -> Mapping:
+    "The groups that a command reads; `given`: its options."
+    from kafka_assign.snapshot import read_groups
+    return read_groups(sources_of(given.files), given.cluster, given.time, reset=given.reset, at=given.at)
+
 # %% ../../nbs/71_cli_arguments.ipynb #993b7d9a
 def demo_group():
     "A small group to start with: of twelve partitions, one member owns five and another one."
@@ -253,7 +259,7 @@ def compared_groups(groups: Iterable, strategies: Sequence | None, after: Callab
 
 # %% ../../nbs/71_cli_arguments.ipynb #ed028db3
 def remark_on_rows(rejects: Iterable[tuple[str, int, str]], ignored: Mapping[str, int], what: str) -> None:
-    "Write rejected rows (source, line or 0, reason) and how many more `what` there are; what was ignored, counted by kind."
+    "Write rejected rows (source, line or 0, reason), how many more `what` there are, and what was ignored, by kind."
     write_remarks([f"{_place(source, line)}: {reason}" for source, line, reason in rejects], what)
     kinds = [f"{count:,} {kind}" for kind, count in ignored.items() if kind != "header"]
     if kinds:
@@ -285,7 +291,7 @@ def write_once(pairs: Iterable[tuple[str, str]]) -> None:
     write_remarks([f"{first_of(names, 3)}: {words}" for words, names in found.items()], "remarks")
 
 # %% ../../nbs/71_cli_arguments.ipynb #f16dcd08
-def remark_on_groups(groups: Iterable, form: str) -> None:
+def _remark_on_groups(groups, form):
     "Write the remarks about groups that a table does not show."
     from kafka_assign.attention import BROKER_ASSIGNS
     said = [(group, [group.notes and form != "table" and f"inferred: {group.inferred}",
@@ -307,11 +313,15 @@ def check_usable(groups) -> None:
         raise ValueError("no group can be judged, the input shows no topics: use --describe")
 
 # %% ../../nbs/71_cli_arguments.ipynb #7a0c0105
-def remark_on_moments(groups, picked: Iterable, at: str) -> None:
-    "Write of which of the `picked` groups the input holds several moments."
+def remark_on_answer(groups, picked: Iterable, at: str, form: str | None = None, failed: Sequence[str] = ()) -> bool:
+    """Write which groups there are several moments of, what a table of them does not show, what failed, and what was
+    not used; True if an answer or some input is missing."""
     used = {"latest": "the latest is used", "all": "all are used"}
     words = used.get(at, f"the last one up to {shown(at)} is used")
     wanted = {(group.cluster, group.name) for group in picked}
     counts = {(groups[key].cluster, groups[key].name): count for key, count in groups.moments.items() if count > 1}
     write_once((f"{count:,} moments in the input, {words}; --at latest, all or TIME chooses", key[1])
                for key, count in counts.items() if key in wanted)
+    _remark_on_groups(picked if form else (), form)
+    write_remarks(failed, "groups without an answer")
+    return remark_on_input(groups) or bool(failed)

@@ -1374,7 +1374,7 @@ d = { 'settings': {'branch': 'main', 'doc_baseurl': '', 'doc_host': '', 'git_url
                                     'kafka_assign.moves.why_placed': ('moves.html#why_placed', 'kafka_assign/moves.py')},
             'kafka_assign.names': { 'kafka_assign.names.brief': ('names.html#brief', 'kafka_assign/names.py'),
                                     'kafka_assign.names.checked_kind': ('names.html#checked_kind', 'kafka_assign/names.py'),
-                                    'kafka_assign.names.counted': ('names.html#counted', 'kafka_assign/names.py'),
+                                    'kafka_assign.names.count_of': ('names.html#count_of', 'kafka_assign/names.py'),
                                     'kafka_assign.names.crash_place': ('names.html#crash_place', 'kafka_assign/names.py'),
                                     'kafka_assign.names.did_you_mean': ('names.html#did_you_mean', 'kafka_assign/names.py'),
                                     'kafka_assign.names.first_of': ('names.html#first_of', 'kafka_assign/names.py'),

@@ -10,7 +10,7 @@ __all__ = ['NOTE_TEXTS', 'CUT_KINDS', 'LAG_KINDS', 'MEMBER_IDS_TO_COME', 'UNCERT
 from collections.abc import Iterable
 from dataclasses import asdict, dataclass
 
-from .names import counted
+from .names import count_of
 
 # %% ../nbs/08_notes.ipynb #0c7cb479
 NOTE_TEXTS = {
@@ -56,7 +56,7 @@ class Note:
     def text(self) -> str:
         "The note in words; not part of the API."
         return NOTE_TEXTS.get(self.kind, "{subjects}").format(
-            count=self.count, partitions=counted(self.count or 0, "partition"),
+            count=self.count, partitions=count_of(self.count or 0, "partition"),
             them="it" if self.count == 1 else "them", subjects=", ".join(self.subjects))
 
     def __str__(self) -> str:

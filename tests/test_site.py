@@ -124,7 +124,9 @@ def test_links_of_pages_lead_somewhere(path):
     assert not problems, problems
 
 
-@pytest.mark.parametrize("name", ["README.md", "CONTRIBUTING.md", "CHANGELOG.md", "samples/README.md", "tests/README.md"])
+@pytest.mark.parametrize(
+    "name", ["README.md", "CONTRIBUTING.md", "CHANGELOG.md", "samples/README.md", "tests/README.md"]
+)
 def test_links_from_the_repository_lead_somewhere(name):
     page = ROOT / name
     problems = [problem for link in links(page.read_text(encoding="utf-8")) if (problem := broken(link, page, ROOT))]

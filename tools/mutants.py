@@ -53,7 +53,7 @@ def misplaced(chosen, root):
 
 def run_tests(folder, tests, *options):
     """Pytest's exit code for these tests in a copy, and what it printed. A skip for lack of Spark is a failure."""
-    env = {**os.environ, "PYTHONPATH": str(folder), "PYTHONDONTWRITEBYTECODE": "1", "LONG": "",
+    env = {**os.environ, "PYTHONPATH": str(folder), "LONG": "",
            "REQUIRE": "spark,java"}
     command = [sys.executable, "-m", "pytest", "-x", "-q", "-p", "no:cacheprovider", "-p", "no:randomly", *options]
     try:

@@ -17,7 +17,7 @@ from .group import Group
 from kafka_assign.members import (
     Member, TopicPartition, checked_name, checked_number, known_name, listed_members,
     ordered_members)
-from .names import counted, first_of, quoted, shown
+from .names import count_of, first_of, quoted, shown
 from .rebalance import (
     Consumer, LiveState, Phase, Rebalance, client_strategy, run_rounds)
 
@@ -142,7 +142,7 @@ def _add_partitions(state, topic, count=1):
     checked_number(count, "the number of added partitions", least=0)
     topics = dict(state.topics)
     topics = Group(topics | {topic: topics.get(topic, 0) + count}, {}).topic_counts
-    title = f"{shown(topic)} gets {counted(count, 'more partition')}"
+    title = f"{shown(topic)} gets {count_of(count, 'more partition')}"
     return replace(state, topics=tuple(topics.items())), title
 
 

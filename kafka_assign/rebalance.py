@@ -14,7 +14,7 @@ from typing import NamedTuple
 from .assignment import Assignment
 from .group import SHOWN_MEMBERS, Group
 from .members import Member, TopicPartition
-from .names import counted, quoted
+from .names import count_of, quoted
 from .registry import Strategy, StrategyError, resolve
 from .tables import Table
 from .wire import (
@@ -235,7 +235,7 @@ class Rebalance:
 
     def _table(self):
         "A line of figures, and how many partitions each member consumes in each phase."
-        caption = f"{self.event}: {self.strategy}, {counted(self.rounds, 'round')}"
+        caption = f"{self.event}: {self.strategy}, {count_of(self.rounds, 'round')}"
         for key in ("moved", "revoked", "survived", "shared"):
             if (count := len(getattr(self, key))) or key != "shared":
                 caption += f", {key} {count:,}"

@@ -35,9 +35,6 @@ TUNING = {  # module.name, or module.class.name -> the least and the greatest va
     "ranking.GROUPS_AT_ONCE": (1, HUGE),
     "ranking.PARTITIONS_AT_ONCE": (1, HUGE),
     "snapshot.sources.BLOCK_BYTES": (1, 1 << 28),
-    "snapshot.sources.FEWEST_LINES": (1, HUGE),
-    "snapshot.sources.LONGEST_NAMES": (1, 1 << 12),
-    "snapshot.sources.MOST_COLUMNS": (1, 64),
 }
 # Numbers that are part of a result: limits of what is possible, versions, exit codes, how much of a list is shown.
 FIXED = {
@@ -84,8 +81,7 @@ FIXED = {
     },
     "pictures.timeline": {"PANEL_HEAD", "LINE", "BAR_HEIGHT", "MARKER"},
     "pictures.words": {"MOST_NAMED", "MOST_MEMBERS"},
-    "snapshot.formats": {"LEAST_TOO_HIGH"},
-    "snapshot.parse": {"HASH_FACTOR"},
+    "snapshot.parse": {"LEAST_TOO_HIGH"},
     "tables": {"_GAP", "_LEAST"},
     "wire": {"LONGEST_TEXT", "NEWEST"},
 }

@@ -21,7 +21,7 @@ from ..group import Group
 from ..inputs import per_partition
 from ..members import is_number
 from ..metrics import lag_per_member, partition_lag
-from ..names import brief, counted
+from ..names import brief, count_of
 from ..ragged import (
     argsort_rows, row_lengths, row_of, row_offsets, row_ranges, row_sums, take_rows)
 from ..registry import Strategy, StrategyError, checked_group, strategy
@@ -196,13 +196,13 @@ def _remarks(assignment, scope="topic", max_skew=1, min_gain=0, max_moves=None,
     if columns.lag is None or (columns.lag < 0).all():
         return [f"no {what} is known, so the partitions are only counted"]
     largest = int(lag_per_member(columns, assignment.target).max())
-    found = f"{largest:,}" if what == "weight" else counted(largest, "record")
+    found = f"{largest:,}" if what == "weight" else count_of(largest, "record")
     bound = lag_bound(columns)[0]
     least = "" if largest == bound else f" than {bound:,}"
     remarks = [f"the largest {what} of a member is {found}; "
                f"no assignment has less{least}"]
     if unknown := np.count_nonzero(columns.lag < 0):
-        of_all = f"{unknown:,} of {counted(columns.size, 'partition')}"
+        of_all = f"{unknown:,} of {count_of(columns.size, 'partition')}"
         remarks.append(f"the {what} of {of_all} is unknown and counts as 0")
     return remarks
 

@@ -22,7 +22,7 @@ from ..group import Group
 from ..joins import parsed_joins
 from ..metrics import loads
 from ..names import (
-    brief, counted, did_you_mean, quoted, runs_in_words, shown)
+    brief, count_of, did_you_mean, quoted, runs_in_words, shown)
 from ..ragged import (
     argsort_rows, fill_in_order, rank_in_run, row_lengths, row_minima, row_of, row_offsets,
     row_sums, stable_order)
@@ -243,7 +243,7 @@ def unjoined(assignment: Assignment,
             lacking, beyond = np.split(free, [np.searchsorted(free, counts[smallest])])
             owners = ("owner of this number does" if len(lacking) == 1 else
                       "owners of these numbers do")
-            few = counted(counts[smallest], "partition")
+            few = count_of(counts[smallest], "partition")
             why = {f"the {owners} not subscribe to {shown(topic)}": lacking,
                    f"{shown(smallest)} has only {few}": beyond}
             found += [Unjoined(topic, numbers.tolist(), reason)
@@ -269,7 +269,7 @@ def _remarks(assignment, joins=None):
                      f"{are} unassigned, because {reason}")
     if more := sum(len(one.numbers) for one in found[SHOWN_REASONS:]):
         words.append("unassigned for such reasons, too: "
-                     f"{counted(more, 'more partition')}")
+                     f"{count_of(more, 'more partition')}")
     return words
 
 # %% ../../nbs/49_stream_join.ipynb #ca311bc9

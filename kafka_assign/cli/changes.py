@@ -17,7 +17,7 @@ from uuid import NAMESPACE_URL, uuid5
 
 import typer
 
-from ..names import counted, did_you_mean, first_of, quoted, shown
+from ..names import count_of, did_you_mean, first_of, quoted, shown
 
 # %% ../../nbs/70_cli_changes.ipynb #7a0c001a
 @contextmanager
@@ -48,7 +48,7 @@ class Change(NamedTuple):
     def __str__(self) -> str:
         subscribes = f"subscribes to {', '.join(self.topics) or 'nothing'}"
         words = {"leave": "leaves", "join": f"joins and {subscribes}", "subscribe": subscribes,
-                 "partitions": f"has {counted(self.count, 'partition')}"}
+                 "partitions": f"has {count_of(self.count, 'partition')}"}
         return f"{self.name} {words[self.kind]}"
 
     def document(self) -> dict:

@@ -18,7 +18,7 @@ from .arguments import NAME, group_label, write_remark, write_remarks
 from .changes import lost_topics, usage_errors
 from ..comparison import Comparison
 from ..group import Group
-from ..names import counted, did_you_mean, first_of, quoted
+from ..names import count_of, did_you_mean, first_of, quoted
 from ..registry import running_strategy
 from ..tables import cell
 
@@ -108,7 +108,7 @@ def _why_unknown(comparison, rows, rule):
         return ""
     if not rule.is_bound(unknown[0]) or unknown[0][rule.key] is None:
         return f"{rule.key} is not known"
-    partitions = counted(unknown[0]["lag_unknown"], "partition")
+    partitions = count_of(unknown[0]["lag_unknown"], "partition")
     return f"{rule.key} is at least {cell(unknown[0][rule.key])}, the lag of {partitions} is not known"
 
 

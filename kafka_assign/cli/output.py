@@ -25,7 +25,7 @@ from .arguments import group_label, write_once
 from .changes import Change, order_line
 from ..group import Group
 from ..metrics import lag_per_member, loads
-from ..names import counted, shown
+from ..names import count_of, shown
 from ..notes import note_documents
 from ..tables import Table, lines_of
 
@@ -359,7 +359,7 @@ def show_ranking(ranking: Sequence[Mapping], form: str, groups: int) -> None:
     "Write a ranking of so many groups as `table`, `json` or `csv`."
     if form != "table":
         return show_rows(_RANKING, ranking, form)
-    listed = f"{counted(groups, 'group')}, {len({row['rank'] for row in ranking}):,} need attention"
+    listed = f"{count_of(groups, 'group')}, {len({row['rank'] for row in ranking}):,} need attention"
     show_blocks(_ranking_block(ranking, "with --format csv or json"), [listed] * bool(ranking))
 
 # %% ../../nbs/73_cli_output.ipynb #7c996935

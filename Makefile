@@ -4,6 +4,8 @@ VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check
 SETTLED := settings.ini setup.py constraints.txt
+# Two processes, each with whole files, whose tests share fixtures, in their order: the longest one is an early one.
+PYTEST := python -m pytest -n 2 --dist loadfile --no-loadscope-reorder --durations=10
 export PATH := $(CURDIR)/$(BIN):$(PATH)
 
 .NOTPARALLEL:
@@ -18,16 +20,15 @@ run: spark java  ## rank the sample groups: which of them need attention, and wh
 	@kafka-assign fleet compare samples/ -o runs --joins clicks+impressions
 
 test: spark java dev pages  ## run every notebook, then everything in tests/
-	@echo "pytest tests"
-	@$(BIN)/python -m pytest tests
+	$(PYTEST) tests
 
-test-long: spark java dev pages  ## the same, with the long forms of the tests
-	@echo "LONG=1 pytest tests"
-	@LONG=1 $(BIN)/python -m pytest tests
+test-long: spark java dev pages  ## the long forms of the tests in random order, then every planted fault
+	LONG=1 $(PYTEST) -p randomly tests
+	python tools/mutants.py
 
-check: spark java dev  ## what CI runs: notebooks executed, clean and in sync, docs sound, then `make test`
+check: spark java dev  ## what CI runs: every notebook executed, clean and in sync, then everything in tests/
 	@$(BIN)/python tools/notebooks.py check
-	@$(MAKE) --no-print-directory test
+	$(PYTEST) tests
 
 notebooks: spark java dev  ## export, execute and clean every notebook, and write README.md
 	@$(BIN)/python tools/notebooks.py write

@@ -1,8 +1,8 @@
 """Reading a large output of `--describe --all-groups`: rows per CPU second beside `csv.reader`, and peak memory.
 
 Two files of 2,000,000 rows, as the tool prints them (a header per group, columns as wide as the group needs, rows
-shuffled): 200 large groups, and 40,000 small ones. `read_groups` parses whole blocks; to show what that is worth, it
-also reads each file line by line. Each reader runs in a process of its own. Argument: another number of rows.
+shuffled): 200 large groups, and 40,000 small ones. Each reader runs in a process of its own. Argument: another
+number of rows.
 """
 import csv
 import multiprocessing
@@ -14,7 +14,7 @@ from pathlib import Path
 
 import numpy as np
 
-from kafka_assign.snapshot import Groups, parse, read_groups
+from kafka_assign.snapshot import Groups, read_groups
 
 COLUMNS = "GROUP TOPIC PARTITION CURRENT-OFFSET LOG-END-OFFSET LAG CONSUMER-ID HOST CLIENT-ID".split()
 LEAST = [0, 0, 10, 15, 15, 15, 0, 0, 0]               # the tool pads numbers to these widths, names to the longest
@@ -49,17 +49,6 @@ def with_csv(path: Path) -> int:
     "Read every row with the fastest parser that Python has, and keep nothing."
     with path.open(encoding="utf-8", newline="") as file:
         return sum(1 for row in csv.reader(file, delimiter=" ", skipinitialspace=True) if len(row) == 9)
-
-
-def by_block(path: Path) -> Groups:
-    "Read the groups as usual."
-    return read_groups(path)
-
-
-def by_line(path: Path) -> Groups:
-    "Read the groups with the parser of single lines alone."
-    parse.FEWEST_LINES = sys.maxsize
-    return read_groups(path)
 
 
 def held(groups: Groups) -> int:
@@ -98,12 +87,11 @@ def main(rows: int = 2_000_000) -> None:
             write(path, groups, *shape)
             print(f"{groups:,} groups x {shape[0] * shape[1]:,} rows, {path.stat().st_size / 1e6:,.0f} MB")
             seconds = {}
-            for name, read in ("csv.reader", with_csv), ("line by line", by_line), ("read_groups", by_block):
+            for name, read in ("csv.reader", with_csv), ("read_groups", read_groups):
                 seconds[name], beyond, kept = alone(read, path)
                 print(f"  {name:12} {seconds[name]:6.2f} CPU s  {rows / seconds[name] / 1e6:5.2f} M rows per CPU s  "
                       f"{beyond:6.0f} MB at the peak beyond the {kept:.0f} MB of the result")
-            print(f"  speed of read_groups: {seconds['csv.reader'] / seconds['read_groups']:.2f} x csv.reader, "
-                  f"{seconds['line by line'] / seconds['read_groups']:.1f} x line by line")
+            print(f"  speed of read_groups: {seconds['csv.reader'] / seconds['read_groups']:.2f} x csv.reader")
 
 
 if __name__ == "__main__":

@@ -28,8 +28,11 @@ _HOMES = {
     "proof_of": "certificate.words",
     "check_strategy": "conformance",
     "read_groups": "snapshot",
+    "Event": "live",
     "LiveGroup": "live",
+    "step": "live",
     "Rebalance": "rebalance",
+    "lead": "rebalance",
 }
 
 if TYPE_CHECKING:  # the same table for editors, which do not run `__getattr__`
@@ -40,20 +43,20 @@ if TYPE_CHECKING:  # the same table for editors, which do not run `__getattr__`
     from .conformance import check_strategy
     from .group import Group
     from .joins import co_partitioned
-    from .live import LiveGroup
+    from .live import Event, LiveGroup, step
     from .members import Member, TopicPartition
     from .moves import explain
     from .pictures import plot
     from .pictures.words import describe
     from .ranking import rank
-    from .rebalance import Rebalance
+    from .rebalance import Rebalance, lead
     from .registry import StrategyError, assign, assign_many, strategies, strategy
     from .snapshot import read_groups
 
-__all__ = ["Assignment", "AssignmentError", "Comparison", "Group", "GroupError", "LiveGroup", "Member",
+__all__ = ["Assignment", "AssignmentError", "Comparison", "Event", "Group", "GroupError", "LiveGroup", "Member",
            "Rebalance", "StrategyError", "TopicPartition", "assign", "assign_many", "check_strategy",
-           "co_partitioned", "compare", "describe", "explain", "plot", "proof_of", "rank", "read_groups",
-           "strategies", "strategy"]
+           "co_partitioned", "compare", "describe", "explain", "lead", "plot", "proof_of", "rank", "read_groups",
+           "step", "strategies", "strategy"]
 
 
 def __getattr__(name):

@@ -22,7 +22,7 @@ from .group import SHOWN_MEMBERS, Group
 from .notes import UNCERTAIN_ANSWERS, Note, note_text, remark
 from .inputs import owners_by_name, take_by_topic
 from .members import TopicPartition, known_name
-from .names import checked_kind, counted, first_of, foreign_code, quoted, shown
+from .names import checked_kind, count_of, first_of, foreign_code, quoted, shown
 from .tables import Table
 
 if TYPE_CHECKING:
@@ -291,8 +291,8 @@ class Assignment(Mapping):
                    "moved": s["moved"], "withheld": s["withheld"] or None,
                    "unassigned": s["unassigned"]}
         caption = (
-            f"{s['strategy'] or 'assignment'}: {counted(s['members'], 'member')}, "
-            f"{counted(s['partitions'], 'partition')}")
+            f"{s['strategy'] or 'assignment'}: {count_of(s['members'], 'member')}, "
+            f"{count_of(s['partitions'], 'partition')}")
         for key, value in figures.items():
             caption += "" if value is None else f", {key} {value}"
         columns = {"member": self.group.members, "partitions": self._lines(~withheld)}

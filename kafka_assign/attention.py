@@ -16,7 +16,7 @@ from .columns import Columns
 from .context import REBALANCING, WITHOUT_MEMBERS, cut_short, rebalancing
 from .metrics import (
     lag_per_member, loads, measure, measure_current, split_numbers)
-from .names import counted, shown
+from .names import count_of, shown
 from .ragged import row_lengths, row_maxima, row_of, row_sums
 
 # %% ../nbs/51_attention.ipynb #15ca0259
@@ -140,7 +140,7 @@ LEAST_HOT_LAG = 1000          # records; a smaller lag of one partition is not r
 
 def _known_lag(current, group, figure):
     "A lag in words: at least so many records if some lag is unknown."
-    records = counted(int(current.figures[figure][group]), "record")
+    records = count_of(int(current.figures[figure][group]), "record")
     return f"at least {records}" if current.figures["lag_unknown"][group] else records
 
 
@@ -162,8 +162,8 @@ def _too_many_members(current, results):
     idle *= (current.figures["partitions"] > 0) & (least != UNATTAINABLE)
     for group in np.flatnonzero(idle > 0).tolist():
         count, members = int(idle[group]), int(current.figures["members"][group])
-        idle_of = f"{count:,} of {counted(members, 'member')} idle"
-        fewer = f"{counted(count, 'member')} fewer"
+        idle_of = f"{count:,} of {count_of(members, 'member')} idle"
+        fewer = f"{count_of(count, 'member')} fewer"
         yield Need(group, 7, count,
                    f"{idle_of}: more members than partitions they could take", "",
                    f"no strategy helps: {fewer}, or more partitions")
@@ -238,13 +238,13 @@ def _remedy(group, cured, results, clients, running=None):
     idle, moves, placed, withheld = able[best]
     origin = RUNS_NOW if best == running else clients[best]
     words = f"{shown(best)} ({origin}): " if origin else f"{shown(best)}: "
-    words += "moves unknown" if moves < 0 else counted(moves, "move")
+    words += "moves unknown" if moves < 0 else count_of(moves, "move")
     if placed > 0:
         words += f", {placed:,} placed"
     if withheld:
         words += f", {withheld:,} withheld until a second rebalance"
     if idle:
-        words += f"; leaves {counted(idle, 'idle member')} that could take partitions"
+        words += f"; leaves {count_of(idle, 'idle member')} that could take partitions"
     return best, words
 
 # %% ../nbs/51_attention.ipynb #476c4ce3
@@ -272,7 +272,7 @@ def _curable(columns, current, results, clients, everything, cut, running):
     for kind, short in shortfalls(columns, current, results, everything).items():
         word, words = _REASONS[kind]
         for group in np.flatnonzero(judged & (short.affected > 0)).tolist():
-            now = counted(int(short.now[group]), word)
+            now = count_of(int(short.now[group]), word)
             if kind == 4:
                 now = _known_lag(current, group, "lag_max")
             reason = words.format(now, int(short.possible[group]))

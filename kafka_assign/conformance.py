@@ -24,7 +24,8 @@ from .group import Group
 from .members import Member
 from .metrics import could_take, loads, topic_owner_pairs
 from .names import brief, did_you_mean, quoted, shown
-from .registry import Strategy, StrategyError, assign_many, resolve, strategies
+from .registry import (
+    Strategy, StrategyError, assign_many, importable_place, resolve, strategies)
 
 # %% ../nbs/34_conformance.ipynb #5e324ef1
 def _random_group(rng: random.Random) -> Group:
@@ -271,11 +272,12 @@ NOT_CHECKED = "not checked: no other process could import the strategy"
 
 @_promise("any-hash-seed", "Python's hash seed does not matter")
 def _depends_on_hash_seed(strategy):
-    if strategy.place is None:
+    place = importable_place(strategy)
+    if place is None:
         return NOT_CHECKED
     path, found = list(map(os.path.abspath, sys.path)), []      # "" is the current folder
     code = (f"import sys; sys.path[:] = {path!r}; from kafka_assign.conformance import fingerprint; "
-            f"print(fingerprint({strategy.place!r}, {strategy.many!r}))")
+            f"print(fingerprint({place!r}, {strategy.many!r}))")
     for seed in "12":
         environment = os.environ | {"PYTHONHASHSEED": seed}
         run = subprocess.run([sys.executable, "-c", code],

@@ -23,7 +23,7 @@ from kafka_assign.members import (
     Dropped, Member, TopicPartition, checked_mapping, checked_name, decoded_members,
     dropped_claims, known_name, listed_members, members_from_columns, ordered_members,
     without_newly_valid)
-from .names import counted, quoted
+from .names import count_of, quoted
 from .notes import MEMBER_IDS_TO_COME, Note, note_text, with_note
 from .tables import Table
 from .ragged import row_of
@@ -271,7 +271,7 @@ class Group:
         sizes = [(len(self.members), "member"), (len(self.topics), "topic"),
                  (self.columns.size, "partition")]
         sizes += [(len(self.dropped), "dropped claim")] if self.dropped else []
-        return f"<Group{name}: {', '.join(counted(*size) for size in sizes)}>"
+        return f"<Group{name}: {', '.join(count_of(*size) for size in sizes)}>"
 
     def _repr_html_(self):
         owned = np.bincount(self.previous + 1, minlength=len(self.members) + 1)[1:]

@@ -19,7 +19,7 @@ from .columns import Columns, Racks
 from kafka_assign.members import (
     Member, as_mapping, checked_claims, checked_mapping, checked_name, is_number, known_name,
     ordered_names)
-from .names import brief, counted, did_you_mean, java_sorted, quoted, shown
+from .names import brief, count_of, did_you_mean, java_sorted, quoted, shown
 from .ragged import row_of, row_offsets, take_rows
 from .wire import TopicPartitions
 
@@ -152,7 +152,7 @@ def _whole_numbers(values, what, count=None, unknown=""):
     if array.ndim > 1:
         raise GroupError(f"{what} must be one row of numbers (got {array.ndim} dimensions)")
     if count not in (None, array.size):
-        raise GroupError(f"{what} must have an entry for each of {counted(count, 'partition')} "
+        raise GroupError(f"{what} must have an entry for each of {count_of(count, 'partition')} "
                          f"(got {array.size if array.ndim else f'the number {array}'})")
     return np.atleast_1d(array.astype(np.int64))
 
@@ -166,7 +166,7 @@ def _in_order(values, what, count):
     if not isinstance(numbered, Mapping):
         return values
     if numbered.keys() != set(range(count)):
-        raise GroupError(f"{what} must have an entry for each of {counted(count, 'partition')}, "
+        raise GroupError(f"{what} must have an entry for each of {count_of(count, 'partition')}, "
                          f"by its number (got {brief(list(numbered))})")
     return [numbered[number] for number in range(count)]
 
@@ -364,8 +364,8 @@ def _rows_of_matrix(subscriptions, members, topics):
     if len(members) == matrix.size == 0:
         matrix = matrix.reshape(0, len(topics))
     if matrix.shape != (len(members), len(topics)):
-        raise GroupError(f"subscriptions must be a matrix, {counted(len(members), 'member')} x "
-                         f"{counted(len(topics), 'topic')} (got {shape})")
+        raise GroupError(f"subscriptions must be a matrix, {count_of(len(members), 'member')} x "
+                         f"{count_of(len(topics), 'topic')} (got {shape})")
     matrix = _as_mask(matrix)
     by_topic = np.ascontiguousarray(matrix[np.argsort(members)][:, np.argsort(topics)].T)
     counts = np.count_nonzero(by_topic, axis=1)
@@ -377,7 +377,7 @@ def _rows_of_matrix(subscriptions, members, topics):
 def _coded_owners(previous, rank):
     "Previous owners as ranks of the members."
     if previous.size and not -1 <= previous.min() <= previous.max() < len(rank):
-        members = counted(len(rank), "member")
+        members = count_of(len(rank), "member")
         raise GroupError(f"previous must be -1 or the place of one of {members} "
                          f"(got {previous.min()} to {previous.max()})")
     if (rank[1:] > rank[:-1]).all():

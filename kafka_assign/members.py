@@ -20,7 +20,7 @@ import numpy as np
 from .build import GroupError
 from .columns import Columns, positions_by_number
 from .names import (
-    brief, counted, did_you_mean, java_key, java_order, java_sorted, quoted, shown)
+    brief, count_of, did_you_mean, java_key, java_order, java_sorted, quoted, shown)
 from .ragged import row_of
 from .ownership import claims_by_member
 from .wire import Claims, Subscription, TopicPartitions
@@ -299,7 +299,7 @@ def _why_dropped(member, topic, number, counts, claimants):
     if topic not in counts:
         return f"topic {quoted(topic)} is not known"
     if not 0 <= number < counts[topic]:
-        return f"topic {quoted(topic)} has {counted(counts[topic], 'partition')}"
+        return f"topic {quoted(topic)} has {count_of(counts[topic], 'partition')}"
     if topic not in member.topics:
         return f"the member does not subscribe to {quoted(topic)}"
     generation, other = max(pair for pair in claimants if pair[1] != member.id)

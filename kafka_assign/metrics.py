@@ -13,7 +13,6 @@ from typing import NamedTuple
 import numpy as np
 
 from .columns import Columns
-from .names import counted
 from .ragged import row_lengths, row_maxima, row_minima, row_of, row_offsets, row_sums
 
 # %% ../nbs/04_metrics.ipynb #28388dc1

@@ -4,7 +4,7 @@
 
 # %% auto #0
 __all__ = ['java_key', 'java_order', 'java_sorted', 'shown', 'quoted', 'brief', 'checked_kind', 'crash_place', 'foreign_code',
-           'first_of', 'counted', 'runs_in_words', 'did_you_mean']
+           'first_of', 'count_of', 'runs_in_words', 'did_you_mean']
 
 # %% ../nbs/00_names.ipynb #ae397a01
 from collections.abc import Iterable, Iterator, Sequence
@@ -97,7 +97,7 @@ def first_of(texts: Sequence[str], most: int, between: str = ", ") -> str:
     return between.join(texts[:most]) + more
 
 # %% ../nbs/00_names.ipynb #3c14a6a6
-def counted(number: int, word: str) -> str:
+def count_of(number: int, word: str) -> str:
     "A number with its noun: `1 topic`, `2,000 topics`."
     return f"{number:,} {word}{'' if number == 1 else 's'}"
 

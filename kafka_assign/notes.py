@@ -10,7 +10,7 @@ __all__ = ['NOTE_TEXTS', 'CUT_KINDS', 'LAG_KINDS', 'MEMBER_IDS_TO_COME', 'UNCERT
 from collections.abc import Iterable
 from dataclasses import asdict, dataclass
 
-from .names import counted
+from .names import count_of
 
 # %% ../nbs/08_notes.ipynb #0c7cb479
 NOTE_TEXTS = {
@@ -19,10 +19,12 @@ NOTE_TEXTS = {
     "members-assumed-dynamic": "members: taken to be dynamic",
     "member-ids-not-shown": "members: by client id and host, their ids are not shown",
     "members-missing": "members: {count} not shown",
+    "members-not-counted": "members: {count} more than the state counts",
     "members-not-shown": "members: none shown",
     "idle-members-not-shown": "members: only those that own partitions",
     "topics-not-shown": "topics: none shown",
     "owners-missing": "owned: {partitions} not named",
+    "outputs-apart": "moments: neither a time nor a name tells to which moment {subjects} in the folder belong",
     "partitions-missing": "partitions: {count} not in the input, counted up to the highest number seen",
     "partitions-counted": "partitions: highest number seen + 1",
     "lag-from-end": "{partitions} without a commit: counted as lag 0, as auto.offset.reset={subjects} does",
@@ -54,7 +56,7 @@ class Note:
     def text(self) -> str:
         "The note in words; not part of the API."
         return NOTE_TEXTS.get(self.kind, "{subjects}").format(
-            count=self.count, partitions=counted(self.count or 0, "partition"),
+            count=self.count, partitions=count_of(self.count or 0, "partition"),
             them="it" if self.count == 1 else "them", subjects=", ".join(self.subjects))
 
     def __str__(self) -> str:

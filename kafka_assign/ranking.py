@@ -167,7 +167,7 @@ def strategies_for_joins(joins: Sequence[Sequence[str]]) -> list[Strategy]:
 # %% ../nbs/56_ranking.ipynb #b2c374a6
 def origin(strategy: Strategy) -> str:
     "Where a strategy comes from, in words; empty if it was registered by others."
-    if strategy.ships_with_kafka:
+    if strategy.protocol_name:
         return "ships with Kafka"
     module = getattr(strategy.function, "__module__", None) or ""
     return "of this package" if module.startswith("kafka_assign.") else ""

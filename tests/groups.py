@@ -2,6 +2,7 @@
 
 import struct
 from dataclasses import replace
+from functools import cache
 
 import numpy as np
 from hypothesis import strategies as st
@@ -14,31 +15,66 @@ from kafka_assign.wire import Claims, encode_cooperative, encode_sticky, encode_
 NAMES = ["a", "B", "c1", "c10", "c2", "t.x", "t_x", "é", "\U0001F600", "\uff41", "-"]
 
 
+# Building a strategy takes longer than drawing from it, so each is built once.
+GENERATIONS = st.integers(-1, 2)
+RACKS = st.none() | st.sampled_from(["r1", "r2"])
+EPOCHS = st.integers(-1, 3)
+NUMBERS = st.integers(-1, 7)
+LAGS = st.integers(-1, 2**57)
+REPLICAS = st.lists(st.sampled_from(["r1", "r2", "r3"]), max_size=2)
+
+
+@cache
+def lists(of, least, most):
+    return st.lists(of, min_size=least, max_size=most)
+
+
+@cache
+def topic_counts(max_topics, max_partitions):
+    return st.dictionaries(st.sampled_from(NAMES), st.integers(0, max_partitions), max_size=max_topics)
+
+
+@cache
+def member_ids(max_members):
+    return st.lists(st.sampled_from(NAMES), unique=True, max_size=max_members)
+
+
+@cache
+def subscriptions(topics):
+    """What a member may subscribe to: some of the topics, in any order, repeated ones included."""
+    return st.lists(st.sampled_from(topics), max_size=len(topics) + 1)
+
+
+@cache
+def claims_on(topics, max_partitions, most=8):
+    """What a member may claim of the topics."""
+    return st.lists(st.tuples(st.sampled_from(topics), st.integers(-1, max_partitions)), max_size=most)
+
+
+@cache
+def instance_ids(member):
+    return st.none() | st.sampled_from(NAMES).map(lambda name: name + member)
+
+
 @st.composite
 def groups(draw, max_topics=5, max_members=6, max_partitions=7):
     """A group of any shape: no members, no topics, no partitions, missing metadata, static members, void claims."""
-    topics = draw(st.dictionaries(st.sampled_from(NAMES), st.integers(0, max_partitions), max_size=max_topics))
-    asked = sorted(topics) + ["missing"]
-    ids = draw(st.lists(st.sampled_from(NAMES), unique=True, max_size=max_members))
-    claim = st.tuples(st.sampled_from(asked), st.integers(-1, max_partitions))
+    topics = draw(topic_counts(max_topics, max_partitions))
+    asked = (*sorted(topics), "missing")
     members = [Member(
-        name, draw(st.lists(st.sampled_from(asked), max_size=len(asked) + 1)),
-        owned=draw(st.lists(claim, max_size=8)), generation=draw(st.integers(-1, 2)),
-        instance_id=draw(st.none() | st.sampled_from(NAMES).map(lambda i, name=name: i + name)),
-        rack=draw(st.none() | st.sampled_from(["r1", "r2"]))) for name in ids]
-    lag = draw(st.none() | st.fixed_dictionaries(
-        {name: st.lists(st.integers(-1, 2**57), min_size=count, max_size=count) for name, count in topics.items()}))
-    racks = draw(st.none() | st.fixed_dictionaries(
-        {name: st.lists(st.lists(st.sampled_from(["r1", "r2", "r3"]), max_size=2), min_size=count, max_size=count)
-         for name, count in topics.items()}))
+        name, draw(subscriptions(asked)), owned=draw(claims_on(asked, max_partitions)), generation=draw(GENERATIONS),
+        instance_id=draw(instance_ids(name)), rack=draw(RACKS)) for name in draw(member_ids(max_members))]
+    lag, racks = (
+        draw(st.none() | st.fixed_dictionaries({name: lists(of, count, count) for name, count in topics.items()}))
+        for of in (LAGS, REPLICAS))
     return Group(topics, draw(st.permutations(members)), lag=lag, partition_racks=racks)
 
 
 @st.composite
 def sent_claims(draw, rule, member, topics):
     """User data, and what its member claims by a rule: pairs and their generation; None = bytes without a meaning."""
-    pairs = draw(st.lists(st.tuples(st.sampled_from(topics), st.integers(-1, 7)), max_size=6))
-    numbers, generation = draw(st.lists(st.integers(-1, 7), max_size=3)), draw(st.integers(-1, 3))
+    pairs = draw(claims_on(topics, 7, most=6))
+    numbers, generation = draw(lists(NUMBERS, 0, 3)), draw(EPOCHS)
     said = {"sticky": [(encode_sticky(Claims(pairs, generation)), (pairs, generation)),
                        (encode_sticky(Claims(pairs), version=0), (pairs, -1))],
             "cooperative": [(encode_sticky(Claims(pairs, generation)), (pairs, generation)),
@@ -60,7 +96,7 @@ def sending_groups(draw, rule):
     group = draw(groups())
     sent, told, lost, numbers = [], [], set(), {}
     for member in (group.details[at] for at in group.listed):
-        data, claims = draw(sent_claims(rule, member, [*group.topics, "missing"]))
+        data, claims = draw(sent_claims(rule, member, (*group.topics, "missing")))
         if data and claims:
             numbers[member.id] = claims[1], struct.unpack(f">{len(data) // 4}i", data[:len(data) // 4 * 4])[1:-1]
         owned, generation = claims or ((), -1)

@@ -75,7 +75,8 @@ def test_demo_says_what_python_says():
     assert group["rows"] == [expected.current.summary(), *expected.rows]
     assert [row["strategy"] for row in group["rows"]] == ["current", *usual_strategies()]
     assert {"group", "cluster", "time", "moment", "type", "state", "strategy", "generation", "members", "topics",
-            "partitions", "lag_known", "inferred", "changes", "running", "notes", "rows"} == group.keys()
+            "partitions", "lag_known", "inferred", "inferred_notes", "changes", "running", "notes",
+            "rows"} == group.keys()
     assert (group["running"], group["notes"]) == ("range", [])
 
 

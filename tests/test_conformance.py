@@ -22,7 +22,7 @@ from kafka_assign.document import read_document, write_document
 from kafka_assign.fleet.codec import group_from_row, row_from_group
 from kafka_assign.moves import Moves
 from kafka_assign.ownership import CLAIM_RULES
-from kafka_assign.registry import Strategy, resolve
+from kafka_assign.registry import Strategy, importable_place, resolve
 
 HERE = Path(__file__).parent
 
@@ -95,11 +95,11 @@ def test_a_decorated_strategy_of_the_current_folder_is_tested_with_other_hash_se
 
 
 def test_what_cannot_be_imported_has_no_place():
-    assert resolve("range").place == "kafka_assign.assignors.baselines:range_assign"
-    assert resolve("broken:swapped", which=2).place == "broken:swapped:which=2"
-    assert Strategy("other name", right).place == "broken:right"
-    assert Strategy("local", lambda group: right(group)).place is None
-    assert Strategy("hides", resolve).place == "kafka_assign.registry:resolve"
+    assert importable_place(resolve("range")) == "kafka_assign.assignors.baselines:range_assign"
+    assert importable_place(resolve("broken:swapped", which=2)) == "broken:swapped:which=2"
+    assert importable_place(Strategy("other name", right)) == "broken:right"
+    assert importable_place(Strategy("local", lambda group: right(group))) is None
+    assert importable_place(Strategy("hides", resolve)) == "kafka_assign.registry:resolve"
 
 
 def raises_always(group):

@@ -14,6 +14,7 @@ import pyarrow as pa
 import pyarrow.compute
 import pyarrow.parquet as pq
 import pytest
+from conftest import LONG
 
 from kafka_assign import Group, compare, rank, read_groups
 from kafka_assign.document import write_document
@@ -46,9 +47,13 @@ def spark():
     from kafka_assign.fleet.session import open_session
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("PYTHONPATH", os.pathsep.join([str(ROOT), str(ROOT / "tests")]))
-        session = open_session("local[2,4]", {"spark.driver.memory": "1g"})
+        # small data: with Spark's 200 partitions after each shuffle, the module takes twice as long
+        session = open_session("local[2,4]", {"spark.driver.memory": "1g", "spark.sql.shuffle.partitions": "3"})
         yield session
+        java = session.sparkContext._gateway.proc
         session.stop()
+        java.stdin.close()                      # it ends; awaited, so that its CPU time counts
+        java.wait(60)
 
 
 def run_of(*arguments, **options):
@@ -299,6 +304,18 @@ def test_rows_that_repeat_a_moment_are_rejects(spark, tmp_path):
                                   f"(got it in file:{tmp_path}/a.parquet, row 3, too)")
 
 
+def test_rows_of_a_moment_may_arrive_in_any_order(spark):
+    """The first by file and row is used, not the one that a plan happens to deliver first."""
+    from kafka_assign.fleet.sources import pick_moments
+    places = [("file:/b", 1), ("file:/a", 9), ("file:/a", 3), ("file:/a", 7)]
+    rows = [{"cluster": "c", "group": "g", "time": "2026-11-20", "moment": 0, "source": source, "position": position}
+            for source, position in places]
+    frame, repeated = pick_moments(spark.createDataFrame(pa.Table.from_pylist(rows)).coalesce(1))
+    used = frame.where("NOT other AND NOT repeated").select("source", "position").collect()
+    assert list(map(tuple, used)) == [("file:/a", 3)]
+    assert sorted(map(tuple, repeated.select("source", "position").collect())) == sorted({*places} - {("file:/a", 3)})
+
+
 def test_folders_behind_an_address(spark, tmp_path):
     """Folders in folders, and folders named as Hive names them, are read as those below a path."""
     for at, folder in enumerate(["cluster=x/time=2026-01-01", "deep/er", "_hidden"]):
@@ -390,7 +407,8 @@ def test_settings_of_the_user_change_no_result(spark, tmp_path):
             "spark.sql.caseSensitive": "true", "spark.sql.execution.arrow.maxRecordsPerBatch": "7",
             "spark.sql.parquet.compression.codec": "gzip",
             "spark.sql.files.maxRecordsPerFile": "3", "spark.sql.files.ignoreCorruptFiles": "true",
-            "mapreduce.fileoutputcommitter.algorithm.version": "2", "spark.sql.shuffle.partitions": "3",
+            "mapreduce.fileoutputcommitter.algorithm.version": "2",
+            "spark.sql.shuffle.partitions": "200" if LONG else "7",
             "mapreduce.fileoutputcommitter.marksuccessfuljobs": "false"}.items():
         other.conf.set(name, value)
     path = parquet_of(tmp_path / "fleet.parquet", a_fleet() + at_times(*TIMES))
@@ -398,8 +416,9 @@ def test_settings_of_the_user_change_no_result(spark, tmp_path):
     assert hashes(theirs) == hashes(ours) and theirs.counts == ours.counts
     assert theirs.ranking() == ours.ranking()
     for run, codec in ((theirs, "GZIP"), (ours, "ZSTD")):
-        file = next((run.path / "results").glob("*.parquet"))
-        assert pq.read_metadata(file).row_group(0).column(0).compression == codec
+        files = map(pq.read_metadata, (run.path / "results").glob("*.parquet"))
+        filled = [file for file in files if file.num_rows]              # Spark may add a file without rows
+        assert {file.row_group(0).column(0).compression for file in filled} == {codec}
 
 
 SHOW_SETTINGS = """

@@ -1,15 +1,24 @@
 """A group's life under each strategy, step by step: what must hold at every moment, whatever happens to it."""
 
+import pickle
+import sys
+from itertools import pairwise
+from threading import Barrier, Thread
+from unittest import mock
+
 import numpy as np
 import pytest
-from hypothesis import settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import (
     RuleBasedStateMachine, initialize, invariant, precondition, rule, run_state_machine_as_test)
 
-from kafka_assign import GroupError, LiveGroup, Member, StrategyError, assign, co_partitioned
+from kafka_assign import (
+    Event, Group, GroupError, LiveGroup, Member, StrategyError, assign, co_partitioned, lead, step, strategies)
 from kafka_assign.certificate import check
-from kafka_assign.registry import Strategy
+from kafka_assign.registry import Strategy, resolve
+from kafka_assign.wire import (
+    Claims, Subscription, decode_assignment, encode_sticky, encode_stream_join, encode_subscription)
 
 EXACT = "sticky", "cooperative-sticky"
 TOPICS, NAMES = ["t0", "t1", "t2", "é"], ["C0", "C1", "C2", "C3", "ö"]
@@ -157,6 +166,32 @@ def test_life(name):
     run_state_machine_as_test(type("Life", (Life,), {"name": name}), settings=settings(stateful_step_count=25))
 
 
+def pure_step(state, event):
+    """A step, and the same step of copies: it changes neither state nor event, and leads to the same state again."""
+    copies = pickle.loads(pickle.dumps((state, event)))
+    try:
+        found = step(state, event)
+    finally:
+        assert (state, event) == copies
+    assert step(*copies) == found and pickle.loads(pickle.dumps(found)) == found
+    return found
+
+
+@pytest.mark.parametrize("name", ["stream-join-sticky", "cooperative-sticky"])
+def test_a_step_is_pure(name):
+    with mock.patch("kafka_assign.live.step", pure_step):
+        run_state_machine_as_test(type("Life", (Life,), {"name": name}), settings=settings(max_examples=15))
+
+
+@pytest.mark.parametrize("name", [name for name in strategies() if resolve(name).protocol != "broker"])
+def test_the_state_of_every_strategy_is_plain_data(name):
+    live = LiveGroup(name, {"t": 3}, {"C0": ["t"]})
+    state = live.state
+    assert pickle.loads(pickle.dumps(state)) == state
+    after, rebalance = step(state, Event("join", (Member("C1", ["t"]),)))
+    assert live.state is state and live.join("C1", ["t"]) == rebalance and live.state == after != state
+
+
 def test_a_cooperative_strategy_that_withholds_nothing_shares_partitions():
     hasty = Strategy("hasty", lambda group: assign(group, "sticky").owner, protocol="cooperative", claims="cooperative")
     live = LiveGroup(hasty, {"t": 4}, {"C0": ["t"]})
@@ -191,10 +226,8 @@ class Fragile:
         self.live = LiveGroup(own, {"t": 4, "u": 3}, {name: ["t", "u"] for name in "ABCEF"})
 
     def everything(self):
-        """All that the group knows, in a form that later events leave alone."""
-        live = self.live
-        parts = live.topics, live.generation, live.leader, list(live._members.items()), live._evicted
-        return [*map(repr, parts), *map(id, live.history)]
+        """All that the group knows."""
+        return self.live.state, *map(id, self.live.history)
 
     def fails(self, event, *arguments, rounds=0):
         before, self.rounds_left = self.everything(), rounds
@@ -234,6 +267,17 @@ def test_members_are_named_once_in_an_event():
     with pytest.raises(GroupError, match="a member that joins must be named .got none"):
         live.join({})
     assert live.members == ("C0",) and len(live.history) == 2
+
+
+def test_the_history_is_bounded():
+    live = LiveGroup("range", {"t": 1}, {})
+    for _ in range(120):
+        live.change_leader()
+    assert [one.generation for one in live.history] == list(range(22, 122))
+    none = LiveGroup("range", {"t": 1}, {"C0": ["t"]}, keep=0)
+    assert none.leave("C0").event == "C0 leaves" and none.history == ()
+    with pytest.raises(GroupError, match="the number of rebalances to keep must be a whole number .* .got -1"):
+        LiveGroup("range", {"t": 1}, {}, keep=-1)
 
 
 def test_the_history_cannot_be_changed():
@@ -284,8 +328,10 @@ def test_a_rebalance_of_many_members_shows_the_first_of_them():
 
 
 def test_a_strategy_of_the_broker_has_no_live_group():
-    with pytest.raises(StrategyError, match="strategy of its members .got 'served', which the broker runs"):
-        LiveGroup(Strategy("served", lambda group: group.previous, protocol="broker"), {}, {})
+    served = Strategy("served", lambda group: group.previous, protocol="broker")
+    for start in (LiveGroup, lead):
+        with pytest.raises(StrategyError, match="strategy of its members .got 'served', which the broker runs"):
+            start(served, {}, {})
 
 
 def test_stopped_counts_every_partition_in_every_round_without_a_consumer():
@@ -315,3 +361,84 @@ def test_state_that_does_not_survive():
         assert live.reset_generation().survived == () and live.generation == 1
         assert len(live.change_leader().survived) == 4
         assert live.delete_topic("t").survived == ()
+
+
+@pytest.fixture
+def hasty_threads():
+    """Threads take turns as often as the interpreter lets them."""
+    usual = sys.getswitchinterval()
+    sys.setswitchinterval(1e-6)
+    yield
+    sys.setswitchinterval(usual)
+
+
+def test_threads_share_a_group(hasty_threads):
+    """Each of eight threads lets its own members join and leave: no event is lost, and none happens by halves."""
+    threads, turns = 8, 10
+    live, start, errors = LiveGroup("sticky", {"t": 12}, {"first": ["t"]}, keep=1000), Barrier(threads), []
+
+    def work(number):
+        try:
+            start.wait()
+            for turn in range(turns):
+                live.join({f"{number}-{turn}": ["t"], f"{number}-extra": ["t"]})
+                live.crash(f"{number}-extra")
+                assert len(live.history) > 2 * turn and f"{number}-{turn}" in live and live.group
+                if turn:
+                    live.leave(f"{number}-{turn - 1}")
+        except BaseException as error:
+            errors.append(repr(error))
+
+    running = [Thread(target=work, args=[number]) for number in range(threads)]
+    for thread in running:
+        thread.start()
+    for thread in running:
+        thread.join()
+    assert errors == []
+    assert set(live) == {"first", *(f"{number}-{turns - 1}" for number in range(threads))}
+    assert [one.generation for one in live.history] == [*range(1, 1 + threads * (3 * turns - 1) + 1)]
+    assert all(one.phases[-1].consuming == other.phases[0].consuming for one, other in pairwise(live.history))
+    assert sum(len(live[name]) for name in live) == 12
+
+
+# --- what a leader makes of bytes --------------------------------------------------------------------------------
+
+@st.composite
+def hostile_subscriptions(draw):
+    """Topics that can be read, and behind them any bytes, or those of a claim of which some are changed or missing."""
+    topics, pairs = draw(subscriptions), st.tuples(st.sampled_from(TOPICS), st.integers(-2, 5))
+    head = encode_subscription(Subscription(topics), version=0)[2:-4]
+    claims = Claims(draw(st.lists(pairs, max_size=4)), draw(st.integers(-2, 3)))
+    user_data = draw(st.sampled_from([encode_sticky(claims), encode_stream_join([0, 2, 9], 7), b"", None]))
+    valid = encode_subscription(Subscription(topics, user_data, *claims))[2 + len(head):]
+    tail = bytearray(draw(st.binary(max_size=60) | st.just(valid)))
+    for place in draw(st.lists(st.integers(0, 60), max_size=2)):
+        tail[place:place + 1] = draw(st.binary(max_size=1))
+    return topics, draw(st.integers(0, 5)).to_bytes(2, "big") + head + bytes(tail)
+
+
+@pytest.mark.parametrize("name", ["range", "lag", "stream-join-sticky", *EXACT])
+@settings(max_examples=60)
+@given(sent=st.lists(hostile_subscriptions(), max_size=4), counts=st.dictionaries(
+    st.sampled_from(TOPICS), st.integers(0, 4)))
+def test_no_bytes_of_a_member_keep_the_leader_from_answering_all(name, sent, counts):
+    members = {f"C{i}": (None, data) for i, (_, data) in enumerate(sent)}
+    answers = lead(name, members, counts)
+    assert answers.keys() == members.keys()
+    owned = {member: list(decode_assignment(data).assigned) for member, data in answers.items()}
+    pairs = [pair for own in owned.values() for pair in own]
+    assert len(pairs) == len(set(pairs))
+    assert all(topic in topics and number < counts[topic]
+               for (topics, _), own in zip(sent, owned.values()) for topic, number in own)
+
+
+def test_a_leader_knows_racks_lag_and_instance_ids():
+    topics, lag = {"t": 3}, {"t": [5, 70, 600]}
+    racks = {"t": [["b"], ["a"], ["a"]]}
+    known = [Member("C0", ["t"], rack="a", instance_id="z"), Member("C1", ["t"], rack="b", instance_id="y")]
+    sent = {one.id: (one.instance_id, encode_subscription(Subscription(one.topics, rack=one.rack))) for one in known}
+    for name in ("range", "sticky", "lag"):
+        group = Group(topics, known, lag=lag, partition_racks=racks)
+        answers = lead(name, sent, topics, partition_racks=racks, lag=lag)
+        assert {one: list(decode_assignment(data).assigned) for one, data in answers.items()} == assign(group, name)
+        assert assign(group, name) != assign(Group(topics, {"C0": ["t"], "C1": ["t"]}), name)

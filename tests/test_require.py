@@ -28,17 +28,19 @@ def test_known_failure(): assert False
 WHOLE_FILE = "import pytest\npytest.importorskip('java_bindings', reason='java is not there')\n"
 
 
+@pytest.mark.parametrize("processes", [0, 2])
 @pytest.mark.parametrize("require, outcome", [
     ("", "5 skipped, 1 xfailed"),
     ("java,browser", "1 failed, 2 skipped, 1 xfailed, 2 errors"),
 ])
-def test_require(tmp_path, require, outcome):
+def test_require(tmp_path, require, outcome, processes):
     (tmp_path / "tests").mkdir()
     (tmp_path / "tests/test_cases.py").write_text(CASES)
     (tmp_path / "tests/test_whole.py").write_text(WHOLE_FILE)
     shutil.copy(ROOT / "tests/conftest.py", tmp_path / "tests")
     shutil.copy(ROOT / "pyproject.toml", tmp_path)
     env = {**os.environ, "REQUIRE": require, "LONG": ""}
-    command = [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", "--continue-on-collection-errors", "tests"]
+    command = [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", "--continue-on-collection-errors",
+               "-n", str(processes), "--dist", "loadfile", "tests"]
     done = subprocess.run(command, cwd=tmp_path, env=env, capture_output=True, text=True)
     assert f" {outcome} in " in done.stdout, done.stdout

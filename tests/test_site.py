@@ -1,12 +1,11 @@
 """What the site and the README show: code that is explained, useful signatures, links that lead somewhere."""
 import json
 import re
-import shutil
 from functools import cache
 from urllib.parse import urlsplit
 
 import pytest
-from notebooks import appendix_pages, process, sidebar_pages, source_files
+from notebooks import appendix_pages, copy_project, process, sidebar_pages, source_files, write_readme
 from test_pages import EXPORTS, MODULE_PAGES, NBS, NOTEBOOKS, ROOT, cells, named
 
 LINK = re.compile(
@@ -18,16 +17,28 @@ every_notebook = pytest.mark.parametrize("path", NOTEBOOKS, ids=named)
 
 
 @pytest.fixture(scope="module")
-def site(tmp_path_factory):
-    """The pages as nbdev hands them to Quarto, made in a copy of the project."""
-    copy = tmp_path_factory.mktemp("site") / "copy"
-    for name in source_files(ROOT):
-        (copy / name).parent.mkdir(parents=True, exist_ok=True)
-        shutil.copy2(ROOT / name, copy / name, follow_symlinks=False)
-    process(copy)
+def copy(tmp_path_factory):
+    """A copy of the project, in which nbdev has made the pages for Quarto."""
+    folder = copy_project(ROOT, tmp_path_factory.mktemp("site") / "copy")
+    process(folder)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def site(copy):
+    """The cells of the pages as nbdev hands them to Quarto."""
     return {
         page: json.loads((copy / "_proc" / page).read_text(encoding="utf-8"))["cells"] for page in sidebar_pages(ROOT)
     }
+
+
+def test_the_readme_is_made_of_the_index(copy):
+    before = [name for name in source_files(ROOT) if name == "README.md" or name.startswith("index_files/")]
+    write_readme(copy)
+    pictures = [path.relative_to(copy).as_posix() for path in copy.glob("index_files/*")]
+    assert sorted(before) == sorted(["README.md", *pictures])
+    for name in before:
+        assert (copy / name).read_bytes() == (ROOT / name).read_bytes(), f"`make notebooks` writes another {name}"
 
 
 def shown(cell):
@@ -113,7 +124,9 @@ def test_links_of_pages_lead_somewhere(path):
     assert not problems, problems
 
 
-@pytest.mark.parametrize("name", ["README.md", "CONTRIBUTING.md", "CHANGELOG.md", "samples/README.md"])
+@pytest.mark.parametrize(
+    "name", ["README.md", "CONTRIBUTING.md", "CHANGELOG.md", "samples/README.md", "tests/README.md"]
+)
 def test_links_from_the_repository_lead_somewhere(name):
     page = ROOT / name
     problems = [problem for link in links(page.read_text(encoding="utf-8")) if (problem := broken(link, page, ROOT))]

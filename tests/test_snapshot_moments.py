@@ -6,8 +6,8 @@ from itertools import permutations
 import pytest
 
 from kafka_assign.document import write_document
+from kafka_assign.notes import Note
 from kafka_assign.snapshot import SnapshotError, read_groups
-from kafka_assign.snapshot.parse import BY_FORM
 from outputs import SAMPLES, table
 
 OFFSETS = "GROUP TOPIC PARTITION CURRENT-OFFSET LOG-END-OFFSET LAG CONSUMER-ID HOST CLIENT-ID".split()
@@ -213,17 +213,6 @@ def test_the_captures_are_one_moment_each():
     assert set(groups.moments.values()) == {1}
 
 
-def test_rows_without_a_header_are_read_where_their_form_is_clear():
-    rows = "\n".join(line for line in describe().splitlines() if line.startswith("shop"))
-    for text in rows, f"$ kafka-consumer-groups.sh --describe --all-groups | grep shop\n{rows}\n":
-        groups = read_groups(text + "\n")
-        assert groups["shop"].members == ("web-1",) and BY_FORM in groups["shop"].inferred
-        assert (groups.read, groups.used) == (2, 2)
-    for text in rows.replace("web\n", "web ui\n") + "\n", rows + "\nshop\n", rows + "\na b c d e f g h\n":
-        with pytest.raises(SnapshotError, match="no group here .text."):
-            read_groups(text)
-
-
 # --- notices name the state of a group ----------------------------------------------------------------------------
 
 REBALANCING = "\nWarning: Consumer group 'shop' is rebalancing.\n"
@@ -260,7 +249,7 @@ def test_standard_error_in_a_file_of_its_own(tmp_path):
 @pytest.mark.parametrize("before, said", [("", True), (EMPTY, False), (REBALANCING, True)])
 def test_a_group_without_members_of_an_unknown_state_says_so(before, said):
     [group] = read_groups(before + describe("-")).values()
-    assert ("members: none shown" in group.inferred) is said
+    assert (Note("members-not-shown") in group.notes) is said
 
 
 # --- partitions that are not in the input ---------------------------------------------------------------------------

@@ -7,7 +7,7 @@ import pytest
 
 from kafka_assign.document import write_document
 from kafka_assign.snapshot import SnapshotError, read_groups, sources
-from kafka_assign.snapshot.formats import FOREIGN_TEXTS
+from kafka_assign.snapshot.parse import FOREIGN_TEXTS
 from outputs import POSTED, SAMPLES
 
 KAFKA = SAMPLES / "kafka-4.3.1"
@@ -16,7 +16,6 @@ DESCRIBE, MEMBERS, STATE = ((KAFKA / f"orders-billing.{what}.txt").read_text(enc
 WHOLE = write_document(read_groups(DESCRIBE + MEMBERS + STATE)["orders-billing"])
 RPK = (POSTED / "rpk-describe.txt").read_text(encoding="utf-8")
 RPK_JSON = (POSTED / "rpk-describe.json").read_text(encoding="utf-8")
-BURROW = (POSTED / "burrow-lag.json").read_text(encoding="utf-8")
 
 
 @pytest.mark.parametrize("prefix", [
@@ -86,25 +85,20 @@ def test_a_truncated_row_of_rpk_costs_itself_only(length):
     assert groups.rejected == (0 if whole else 1)
 
 
-def test_burrow():
-    groups = read_groups(BURROW)
-    group = groups["billing"]
-    assert (groups.rejects, groups.read) == ([], 4)
-    assert group.offsets.committed.tolist() == [3004, 1796, -1, 7]
-    assert group.lag.tolist() == [8, 4, -1, 0]                       # without a commit Burrow knows no end
-    assert [len(member.owned) for member in group.details] == [1, 2]
-    assert "members: by client id and host, their ids are not shown" in group.inferred
-    part = json.loads(BURROW)
-    del part["status"]["partitions"][0]
-    with pytest.raises(SnapshotError, match="partitions must be all 4 of the group, as Burrow's"):
-        read_groups(json.dumps(part) + "\n")
+def test_the_answer_of_burrow_is_no_group():
+    """Its JSON has no member ids and no end offsets."""
+    partition = {"topic": "t", "partition": 0, "owner": "/h", "client_id": "c", "end": {"offset": 10}, "current_lag": 5}
+    text = json.dumps({"status": {"group": "g", "partitions": [partition]}}) + "\n"
+    with pytest.raises(SnapshotError, match="line 1: no group here .json.: JSON without topics and members of a group"):
+        read_groups(text)
+    groups = read_groups([io.StringIO(text), DESCRIBE])
+    assert [(entry.kind, entry.lines) for entry in groups.ignored if entry.kind == "json"] == [("json", 1)]
 
 
 ODD = [None, -2, 2.5, 10**20, "x", [], {}, [7], True]
 
 
-@pytest.mark.parametrize("text", [RPK_JSON, BURROW], ids=["rpk", "burrow"])
-def test_odd_values_are_one_complaint(text):
+def test_odd_values_are_one_complaint():
     """Any value of the JSON replaced by another: groups whose account adds up, or one line that says what is wrong."""
     def replaced(value, path, odd):
         if not path:
@@ -119,7 +113,7 @@ def test_odd_values_are_one_complaint(text):
             yield (*path, key)
             yield from paths(part, (*path, key))
 
-    document = json.loads(text)
+    document = json.loads(RPK_JSON)
     for path in paths(document):
         for odd in ODD:
             try:
@@ -156,36 +150,45 @@ def test_prefixed_streams():
 # --- rows from grep, text after tables -----------------------------------------------------------------------------
 
 ROWS = DESCRIBE.split("\n", 2)[2].splitlines()
+PREFIXES = [lambda at, row: f"{at + 13}:{row}", lambda at, row: f"orders.describe.txt:{row}",
+            lambda at, row: f"./captures/a.log:{at + 3}:{row}"]
 
 
-@pytest.mark.parametrize("prefixed", [
-    lambda at, row: f"{at + 13}:{row}", lambda at, row: f"orders.describe.txt:{row}",
-    lambda at, row: f"./captures/a.log:{at + 3}:{row}"])
-def test_what_grep_adds_to_rows_is_removed(prefixed):
-    bare, [group] = read_groups("\n".join(ROWS) + "\n"), read_groups(
-        "\n".join(prefixed(at, row) for at, row in enumerate(ROWS)) + "\n").values()
-    assert "that grep adds" in group.inferred and group.name == "orders-billing"
-    assert group.replace(inferred="") == bare["orders-billing"].replace(inferred="")
-    assert "that grep adds" not in bare["orders-billing"].inferred
+@pytest.mark.parametrize("prefixed", PREFIXES)
+def test_what_grep_adds_to_a_table_is_removed(prefixed):
     table = DESCRIBE.strip("\n").splitlines()
     [group] = read_groups("".join(prefixed(at, row) + "\n" for at, row in enumerate(table))).values()
     assert group == read_groups(DESCRIBE)["orders-billing"]
 
 
-def test_a_prefix_that_not_all_rows_have_is_part_of_the_group():
-    rows = [f"13:{ROWS[0]}", *ROWS[1:3]]
-    assert set(read_groups("\n".join(rows) + "\n")) == {"13:orders-billing", "orders-billing"}
+@pytest.mark.parametrize("prefixed", [lambda at, row: row, *PREFIXES])
+def test_rows_without_their_header_are_no_table(prefixed):
+    """Nothing tells what their cells mean; each line is counted."""
+    text = "".join(prefixed(at, row) + "\n" for at, row in enumerate(ROWS))
+    with pytest.raises(SnapshotError, match="line 1: no group here .text.: no output of kafka-consumer-groups.sh: no h"):
+        read_groups(text)
+    groups = read_groups([io.StringIO(text), DESCRIBE])
+    assert [(entry.kind, entry.lines) for entry in groups.ignored if entry.source == "<stream>"] == [("text", 18)]
+
+
+@pytest.mark.parametrize("fence", ["```\n", "~~~\n", "```text\n"])
+def test_fences_are_ignored(fence):
+    groups = read_groups(fence + DESCRIBE + fence)
+    assert groups.rejects == [] and groups.read == 18
+    assert [entry.lines for entry in groups.ignored if entry.kind == "text"] == [2]
+    assert groups["orders-billing"] == read_groups(DESCRIBE)["orders-billing"]
 
 
 @pytest.mark.parametrize("after", [
-    "```\n", "\nI restarted broker 2 at 10:30, then it was fine.\n", "\n--\nJane Doe, team 7\n", "Thanks, Jane\n",
+    "\nI restarted broker 2 at 10:30, then it was fine.\n", "\n--\nJane Doe, team 7\n", "Thanks, Jane\n",
     "\nWe have 12 partitions - see TICKET-4711 for the other 3 topics, and what was done in the end.\n"])
-def test_text_after_a_table_is_no_row(after):
-    for before in "", "```\n", "We see this:\n\n":
-        groups = read_groups(before + DESCRIBE + after)
-        assert groups.rejects == [] and groups.read == 18
-        assert "text" in {entry.kind for entry in groups.ignored}
-        assert groups["orders-billing"] == read_groups(DESCRIBE)["orders-billing"]
+def test_text_around_a_table(after):
+    """Above the first header it is ignored; below, it may be a damaged row, so it is a reject."""
+    groups = read_groups("We see this:\n\n" + DESCRIBE + after)
+    lines = sum(bool(line.strip()) for line in after.splitlines())
+    assert len(groups.rejects) == lines and groups.read == 18 + lines and groups.used == 18
+    assert [entry.lines for entry in groups.ignored if entry.kind == "text"] == [1]
+    assert groups["orders-billing"] == read_groups(DESCRIBE)["orders-billing"]
 
 
 @pytest.mark.parametrize("damaged", [

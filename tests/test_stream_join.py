@@ -126,12 +126,11 @@ def test_names_of_the_strategy():
 def test_epochs_travel_in_user_data():
     live = LiveGroup("stream-join-sticky", {"x": 4, "y": 4}, {"A": ["x", "y"], "B": ["x", "y"]})
     for epoch in range(4):
-        consumer = live._members["A"]
-        sent = decode_subscription(consumer.join(live.strategy))
+        sent = decode_subscription(live.state.members[0].subscription(live.strategy))
         assert decode_stream_join(sent.user_data) == ([0, 2], epoch)
         live.change_leader()
     live.reset_generation()
-    assert (live.generation, live._members["A"].epoch) == (1, 5)
+    assert (live.generation, live.state.members[0].epoch) == (1, 5)
     assert decode_epoch(None) == -1
 
 

@@ -4,18 +4,16 @@
 
 # %% auto #0
 __all__ = ['SMALL_ROUND', 'known_lag', 'lag_by_rule', 'rounds_with_lag', 'assign_round', 'assign_rounds_of_topic',
-           'assign_rounds', 'remaining_partitions', 'assign_by_rounds', 'with_weight', 'lag_bound', 'lag_remarks',
-           'check_options', 'lag_assign', 'partition_lag']
+           'assign_rounds', 'remaining_partitions', 'assign_by_rounds', 'with_weight', 'lag_bound', 'lag_assign',
+           'partition_lag']
 
 # %% ../../nbs/24_lag.ipynb #88723dac
 from collections.abc import Mapping
 from dataclasses import replace
-from functools import partial
 from itertools import pairwise
 
 import numpy as np
 
-from ..assignment import Assignment
 from .lag_search import assign_and_search, largest_total_bound
 from ..build import GroupError, overflowing_groups
 from ..columns import Columns
@@ -23,10 +21,10 @@ from ..group import Group
 from ..inputs import per_partition
 from ..members import is_number
 from ..metrics import lag_per_member, partition_lag
-from ..names import brief, counted
+from ..names import brief, count_of
 from ..ragged import (
     argsort_rows, row_lengths, row_of, row_offsets, row_ranges, row_sums, take_rows)
-from ..registry import StrategyError, checked_group, strategy
+from ..registry import Strategy, StrategyError, checked_group, strategy
 
 # %% ../../nbs/24_lag.ipynb #9a3a15d0
 _all_ = ["partition_lag"]
@@ -186,29 +184,32 @@ def lag_bound(group: Group | Columns,
     return bound if isinstance(group, Columns) else int(bound[0])
 
 # %% ../../nbs/24_lag.ipynb #41144b5a
-def lag_remarks(assignment: Assignment, weighed: Columns | None = None) -> list[str]:
-    "The largest lag beside the bound; `weighed`: columns with a weight for lag."
-    columns = assignment.group.columns if weighed is None else weighed
-    what = "lag" if weighed is None else "weight"
-    if (assignment.target < 0).all():               # there is nothing to say
+def _remarks(assignment, scope="topic", max_skew=1, min_gain=0, max_moves=None,
+             weight=None):
+    "The largest lag, or weight, beside the bound, in words; none without options."
+    usual = (scope, max_skew, min_gain, max_moves) == ("topic", 1, 0, None)
+    if usual and weight is None or (assignment.target < 0).all():
         return []
+    columns, what = assignment.group.columns, "lag"
+    if weight is not None:
+        columns, what = with_weight(assignment.group, weight), "weight"
     if columns.lag is None or (columns.lag < 0).all():
         return [f"no {what} is known, so the partitions are only counted"]
     largest = int(lag_per_member(columns, assignment.target).max())
-    found = counted(largest, "record") if weighed is None else f"{largest:,}"
+    found = f"{largest:,}" if what == "weight" else count_of(largest, "record")
     bound = lag_bound(columns)[0]
     least = "" if largest == bound else f" than {bound:,}"
     remarks = [f"the largest {what} of a member is {found}; "
                f"no assignment has less{least}"]
     if unknown := np.count_nonzero(columns.lag < 0):
-        of_all = f"{unknown:,} of {counted(columns.size, 'partition')}"
+        of_all = f"{unknown:,} of {count_of(columns.size, 'partition')}"
         remarks.append(f"the {what} of {of_all} is unknown and counts as 0")
     return remarks
 
 # %% ../../nbs/24_lag.ipynb #58c00544
-def check_options(scope: str = "topic", max_skew: int = 1, min_gain: int = 0,
-                  max_moves: int | None = None, weight: Mapping | None = None) -> None:
-    "Raise `StrategyError` for a value that an option of `lag` cannot have."
+def _variant(lag: Strategy, scope="topic", max_skew=1, min_gain=0, max_moves=None,
+             weight=None) -> Strategy:
+    "`lag` with these options; raises `StrategyError` for a value that cannot be."
     what = "option {} of strategy 'lag' must be {} (got {})"
     if weight is not None and not isinstance(weight, Mapping):
         must = "a mapping of topics or partitions to numbers, which cannot be typed"
@@ -221,20 +222,16 @@ def check_options(scope: str = "topic", max_skew: int = 1, min_gain: int = 0,
         if not is_number(value) or value < least:
             must = f"a whole number, {least} or more"
             raise StrategyError(what.format(name, must, brief(value)))
+    sticky = min_gain > 0 or max_moves is not None
+    return replace(lag, claims="sticky" if sticky else None,
+                   many=max_moves is None and weight is None)
 
 # %% ../../nbs/24_lag.ipynb #53304008
-_bound = {"remarks": lag_remarks}
-_sticky = _bound | {"claims": "sticky"}
-
-
 @strategy("lag", kafka="LagBasedAssignor", many=True, without=["nobody-idle"],
-          altered_by={
-              "scope": _bound, "max_skew": _bound, "weight": {"many": False},
-              "min_gain": _sticky, "max_moves": _sticky | {"many": False}},
-          check=check_options)
+          remarks=_remarks, variant=_variant)
 def lag_assign(given: Columns | Group, scope: str = "topic", max_skew: int = 1,
                min_gain: int = 0, max_moves: int | None = None,
-               weight: Mapping | None = None) -> np.ndarray | Assignment:
+               weight: Mapping | None = None) -> np.ndarray:
     """Even numbers of each topic's partitions, and lag as even as these allow.
 
     KAFKA-5337, the `LagBasedAssignor` of its author. Unknown lag counts as 0. Topics
@@ -248,10 +245,6 @@ def lag_assign(given: Columns | Group, scope: str = "topic", max_skew: int = 1,
     if weight is not None:
         columns = with_weight(given, weight)
     if (scope, max_skew, sticky) == ("topic", 1, False):
-        owner = assign_by_rounds(columns)
-    else:
-        owner = assign_and_search(columns, known_lag(columns), scope, max_skew,
-                                  min_gain, max_moves, sticky)
-    if weight is None:
-        return owner
-    return Assignment(given, owner, remarks=partial(lag_remarks, weighed=columns))
+        return assign_by_rounds(columns)
+    return assign_and_search(columns, known_lag(columns), scope, max_skew,
+                             min_gain, max_moves, sticky)

@@ -5,13 +5,12 @@
 # %% auto #0
 __all__ = ['SHOWN_RUNS', 'SHOWN_REASONS', 'eligible_count', 'previous_assignment', 'select', 'draft', 'stream_join_by_rule',
            'Draft', 'OwnNumbers', 'own_numbers', 'selections', 'draft_columns', 'JoinedNumbers', 'joined_numbers',
-           'sole_owners', 'members_of_joins', 'join_owners', 'owners_around', 'Unjoined', 'unjoined', 'check_joins',
+           'sole_owners', 'members_of_joins', 'join_owners', 'owners_around', 'Unjoined', 'unjoined',
            'stream_join_assign']
 
 # %% ../../nbs/49_stream_join.ipynb #0f6b2085
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
-from functools import partial
 from typing import NamedTuple
 
 import numpy as np
@@ -23,11 +22,11 @@ from ..group import Group
 from ..joins import parsed_joins
 from ..metrics import loads
 from ..names import (
-    brief, counted, did_you_mean, quoted, runs_in_words, shown)
+    brief, count_of, did_you_mean, quoted, runs_in_words, shown)
 from ..ragged import (
     argsort_rows, fill_in_order, rank_in_run, row_lengths, row_minima, row_of, row_offsets,
     row_sums, stable_order)
-from ..registry import StrategyError, strategy
+from ..registry import Strategy, StrategyError, strategy
 
 # %% ../../nbs/49_stream_join.ipynb #cf4ff8b4
 def eligible_count(topics: Mapping[str, int],
@@ -244,7 +243,7 @@ def unjoined(assignment: Assignment,
             lacking, beyond = np.split(free, [np.searchsorted(free, counts[smallest])])
             owners = ("owner of this number does" if len(lacking) == 1 else
                       "owners of these numbers do")
-            few = counted(counts[smallest], "partition")
+            few = count_of(counts[smallest], "partition")
             why = {f"the {owners} not subscribe to {shown(topic)}": lacking,
                    f"{shown(smallest)} has only {few}": beyond}
             found += [Unjoined(topic, numbers.tolist(), reason)
@@ -259,8 +258,9 @@ SHOWN_REASONS = 10  # why partitions of a topic are unassigned
 def _remarks(assignment, joins=None):
     "Joined topics that have no subscriber, and what is unassigned, in words."
     group, found = assignment.group, unjoined(assignment, joins)
+    named = [] if joins is None else parsed_joins(joins)
     subscribed = [one for one in group.topics if len(group.subscribers(one))]
-    absent = [one for join in joins or [] for one in join if one not in subscribed]
+    absent = [one for join in named for one in join if one not in subscribed]
     words = [f"no member subscribes to the joined topic {quoted(one)}"
              f"{did_you_mean(one, subscribed)}" for one in absent[:SHOWN_REASONS]]
     for topic, numbers, reason in found[:SHOWN_REASONS]:
@@ -269,26 +269,27 @@ def _remarks(assignment, joins=None):
                      f"{are} unassigned, because {reason}")
     if more := sum(len(one.numbers) for one in found[SHOWN_REASONS:]):
         words.append("unassigned for such reasons, too: "
-                     f"{counted(more, 'more partition')}")
+                     f"{count_of(more, 'more partition')}")
     return words
 
 # %% ../../nbs/49_stream_join.ipynb #ca311bc9
-def check_joins(joins: str | Iterable[Iterable[str]] | None = None) -> None:
-    "Raise `StrategyError` for a value that the option `joins` cannot have."
+def _variant(stream_join: Strategy, joins=None) -> Strategy:
+    "The strategy with these `joins`; raises `StrategyError` if they are not joins."
+    if joins is None:
+        return stream_join
     try:
-        if joins is not None and not parsed_joins(joins):
+        if not parsed_joins(joins):
             raise ValueError(f"joins must name topics (got {brief(joins)})")
     except ValueError as error:
         what = "option joins of strategy 'stream-join-sticky'"
         raise StrategyError(f"{what}: {error}") from None
+    return replace(stream_join, many=False, claims="sticky")
 
 # %% ../../nbs/49_stream_join.ipynb #dddcd7d7
 @strategy("stream-join-sticky", kafka="StickyStreamJoinAssignor", many=True,
           claims="stream-join", without=["each-partition-once", "nobody-idle"],
-          usual=False, remarks=_remarks,
-          altered_by={"joins": {"many": False, "claims": "sticky"}}, check=check_joins)
-def stream_join_assign(group: Columns | Group,
-                       joins=None) -> np.ndarray | Assignment:
+          usual=False, remarks=_remarks, variant=_variant)
+def stream_join_assign(group: Columns | Group, joins=None) -> np.ndarray:
     """Each partition number of joined topics on one member; the fewest numbers move.
 
     KIP-315. `joins` are lists of topics, or text such as `clicks+impressions|a+b` (None
@@ -299,12 +300,10 @@ def stream_join_assign(group: Columns | Group,
     if joins is None:
         everything = np.ones(group.topic_count, bool)
         return join_owners(group, everything, np.zeros(group.member_count, np.int64))
-    joins = parsed_joins(joins)
     columns, rest = group.columns, np.ones(group.columns.topic_count, bool)
     owner = np.full(columns.size, -1, np.int32)
-    for join in joins:
+    for join in parsed_joins(joins):
         joined = np.array([topic in join for topic in group.topics], bool)
         found = join_owners(columns, joined, loads(columns, owner))
         owner, rest = np.maximum(owner, found), rest & ~joined
-    return Assignment(group, owners_around(columns, owner, rest),
-                      remarks=partial(_remarks, joins=joins))
+    return owners_around(columns, owner, rest)

@@ -19,7 +19,7 @@ from ..assignment import Assignment, AssignmentError
 from . import Certificate, check
 from ..columns import Columns
 from ..group import Group
-from ..names import checked_kind, counted, shown
+from ..names import checked_kind, count_of, shown
 from ..ragged import row_minima
 from ..tables import Table
 
@@ -124,7 +124,7 @@ def some(names: Sequence[str], noun: str, last: str = "and") -> str:
     "A few names as `A, B and C`; if there are many, how many."
     many = len(names) > NAMED or sum(map(len, names)) > LETTERS
     if not names or many and len(names) > 1:
-        return counted(len(names), noun)
+        return count_of(len(names), noun)
     *most, final = map(shown, names)
     return f"{', '.join(most)} {last} {final}" if most else final
 
@@ -141,7 +141,7 @@ def member_words(group: Group, members: np.ndarray, last: str = "and",
 # %% ../../nbs/18_certificate_words.ipynb #be248f1a
 def shortage_words(group: Group, short: Shortage, price: np.ndarray) -> str:
     "How many partitions had to move, of which, and why."
-    many = counted(len(short.places), "partition")
+    many = count_of(len(short.places), "partition")
     many = f"{short.must_move:,} of {many}" if short.room else many
     still = ", but to nobody cheaper" if len(short.takers) < len(short.cheaper) else ""
     if short.from_above:
@@ -202,14 +202,14 @@ class Proof(NamedTuple):
         "Why it is balanced."
         left = int(self.assignment.unassigned.sum())
         words = " Left without an owner, since nobody subscribes: "
-        return BALANCE + (f"{words}{counted(left, 'partition')}." if left else "")
+        return BALANCE + (f"{words}{count_of(left, 'partition')}." if left else "")
 
     @property
     def level_table(self) -> Table:
         "A row for each of the first levels, and how many more there are."
         rows = [one.row(self.assignment.group) for one in self.levels[:SHOWN_LINES]]
         more = len(self.levels) - SHOWN_LINES
-        rows += [[f"and {counted(more, 'more level')}"]] if more > 0 else []
+        rows += [[f"and {count_of(more, 'more level')}"]] if more > 0 else []
         return Table(LEVEL, rows)
 
     @property
@@ -222,7 +222,7 @@ class Proof(NamedTuple):
         words = PRICE if self.shortages else ""
         words += OPEN if self.shortages and len(self.levels) > 1 else ""
         return (
-            f"Moves: {self.moved:,} of {counted(had, 'partition')} that had a valid "
+            f"Moves: {self.moved:,} of {count_of(had, 'partition')} that had a valid "
             f"owner changed it, and every assignment as flat changes {self.least:,} or "
             f"more.{words} What had to move:")
 
@@ -234,12 +234,12 @@ class Proof(NamedTuple):
             topics = "its topic" if len(high) == 1 else "their topic"
             names = ["-".join(map(shown, group.at(at))) for at in high[:NAMED].tolist()]
             few = f" ({', '.join(names)})" if len(high) <= NAMED else ""
-            many = counted(len(high), "partition")
+            many = count_of(len(high), "partition")
             lines = [f"{many} that lay above the lowest level of {topics}{few}"]
         lines += [shortage_words(group, short, self.certificate.price)
                   for short in self.shortages[:SHOWN_LINES]]
         more = [short.must_move for short in self.shortages[SHOWN_LINES:]]
-        words = f"{sum(more):,} more, for {counted(len(more), 'reason')} of this kind"
+        words = f"{sum(more):,} more, for {count_of(len(more), 'reason')} of this kind"
         return lines + ([words] if more else [])
 
     def document(self) -> dict:

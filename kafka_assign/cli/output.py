@@ -8,13 +8,13 @@ __all__ = ['READABLE', 'GROUPS_WITHOUT_LIST', 'SHOWN_NEEDS', 'show_blocks', 'fal
 
 # %% ../../nbs/73_cli_output.ipynb #a9a13f46
 import csv
-import io
 import json
 import os
 import shutil
 import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from itertools import chain
+from itertools import chain, groupby
+from types import SimpleNamespace
 
 import numpy as np
 
@@ -25,7 +25,7 @@ from .arguments import group_label, write_once
 from .changes import Change, order_line
 from ..group import Group
 from ..metrics import lag_per_member, loads
-from ..names import counted, shown
+from ..names import count_of, shown
 from ..notes import note_documents
 from ..tables import Table, lines_of
 
@@ -43,14 +43,13 @@ def _json_list(objects):
 def _csv_lines(keys, rows):
     "The lines of a CSV table: `keys`, then the values of each row."
     end = "\r\n"                        # the writer quotes a cell that holds one of these
+    write = csv.writer(SimpleNamespace(write=str), lineterminator=end).writerow         # returns the line
     for values in chain([keys], (map(row.get, keys) for row in rows)):
-        line = io.StringIO()
-        csv.writer(line, lineterminator=end).writerow(
-            str(value).lower() if isinstance(value, bool) else value for value in values)
-        yield line.getvalue().removesuffix(end)
+        line = write(str(value).lower() if isinstance(value, bool) else value for value in values)
+        yield line.removesuffix(end)
 
 # %% ../../nbs/73_cli_output.ipynb #73bd59c1
-READABLE = 100          # columns of a paragraph, however wide the terminal is
+READABLE = 100          # columns of what has no heads, however wide the terminal is
 
 
 def _send(lines):
@@ -64,18 +63,17 @@ def show_blocks(*blocks: Sequence[Table | str]) -> None:
     "Write blocks of tables and paragraphs for people; empty blocks are left out."
     from rich.console import Console
     from rich.text import Text
-    sized = sys.stdout.isatty() or "COLUMNS" in os.environ
-    columns, lines = shutil.get_terminal_size().columns if sized else 80, []
-    wide, narrow = (Console(file=sys.stdout, width=width, force_jupyter=False)
-                    for width in (columns, min(columns, READABLE)))
+    sized, lines = sys.stdout.isatty() or "COLUMNS" in os.environ, []
+    console = Console(file=sys.stdout, width=shutil.get_terminal_size().columns if sized else 80, force_jupyter=False)
     for block in filter(None, blocks):
         lines += [""] * bool(lines)
         for thing in block:
             if isinstance(thing, str):
-                lines += lines_of(narrow, Text(shown(thing), overflow="fold"))
+                lines += lines_of(console, Text(shown(thing), overflow="fold"), READABLE)
             else:
-                parts = [lines_of(wide, part) for part in thing.rich(columns)]
-                lines += [line for part in parts for line in ["", *part]][1:]
+                width = console.width if any(thing.head) else min(console.width, READABLE)
+                lines += chain(*([""] * (part > 0) + lines_of(console, table, width)
+                                 for part, table in enumerate(thing.rich(width))))
     sys.stdout.writelines(f"{line}\n" for line in lines)
     sys.stdout.flush()
 
@@ -94,17 +92,13 @@ def _fact_table(about, changed=()):
 # %% ../../nbs/73_cli_output.ipynb #57547644
 def _facts(group):
     "What is known of a group; None = not known. `lag_known`: for how many partitions."
-    known = 0 if group.lag is None else int((group.lag >= 0).sum())
-    size = group.columns.size
-    if group.counted is not None and not size:        # how many each member has is all that is known
-        size = int(group.counted.sum())
+    counted_only = group.counted is not None and not group.columns.size     # only how many each member has is known
     names = ("cluster", "time", "moment", "type", "state", "strategy")
-    about = {"group": group.name, **{name: getattr(group, name) or None for name in names}}
-    return about | {"generation": None if group.generation < 0 else group.generation,
-                    "members": len(group.members), "topics": len(group.topics),
-                    "partitions": size, "lag_known": known, "inferred": group.inferred or None,
-                    "inferred_notes": [note | {"text": text} for note, text in zip(
-                        note_documents(group.notes), map(str, group.notes))]}
+    return {"group": group.name, **{name: getattr(group, name) or None for name in names},
+            "generation": None if group.generation < 0 else group.generation,
+            "members": len(group.members), "topics": len(group.topics),
+            "partitions": int(group.counted.sum()) if counted_only else group.columns.size,
+            "lag_known": 0 if group.lag is None else int((group.lag >= 0).sum()), "inferred": group.inferred or None}
 
 # %% ../../nbs/73_cli_output.ipynb #e9fff4f9
 _OWNER_CHANGE = ("strategy", "topic", "partition", "from", "to")
@@ -128,15 +122,12 @@ def _owner_changes(assignment):
         yield change | {"withheld": bool(assignment.withheld[at])} if withholds else change
 
 # %% ../../nbs/73_cli_output.ipynb #7a0c0308
-_BY_ORDER = {"range", "roundrobin"}
-
-
 def _order_notes(group, labels, changed):
     "What strategies that go by the order of members depend on; `changed`: the what-ifs before."
-    if _BY_ORDER.isdisjoint(label.partition(":")[0] for label in labels):
+    if {"range", "roundrobin"}.isdisjoint(label.partition(":")[0] for label in labels):
         return []
-    static = "the answers of range and round robin depend on which members are static"
     unsure = any(note.kind == "members-assumed-dynamic" for note in group.notes)
+    static = "the answers of range and round robin depend on which members are static"
     return [*filter(None, [order_line(group, changed)]), *[static] * unsure]
 
 
@@ -147,7 +138,13 @@ def _comparison_notes(comparison, changed=()):
 
 def _note_block(group, lines):
     "Notes, and what was inferred about the group, below a table."
-    return [*[f"inferred: {group.inferred}"] * bool(group.inferred), *lines]
+    return [*[f"inferred: {group.inferred}"] * bool(group.notes), *lines]
+
+
+def _documents(group, lines, changed):
+    "What the JSON objects of a comparison and of an assignment have in common."
+    kinds = [document | {"text": str(note)} for document, note in zip(note_documents(group.notes), group.notes)]
+    return {"changes": [change.document() for change in changed], "notes": lines, "inferred_notes": kinds}
 
 # %% ../../nbs/73_cli_output.ipynb #480c3506
 def _proofs(comparison):
@@ -170,8 +167,9 @@ def false_proofs(comparisons: Iterable[Comparison]) -> list[str]:
 # %% ../../nbs/73_cli_output.ipynb #0abee2e3
 def proof_block(proof: Proof) -> list[Table | str]:
     "A proof for people."
-    reasons = [f"- {reason}" for reason in proof.reasons]
-    return [proof.head, proof.balance, *[proof.level_table] * bool(proof.levels), proof.moves, *reasons, CHECKED]
+    reasons = Table(["", ""], [["-", reason] for reason in proof.reasons])
+    return [proof.head, proof.balance, *[proof.level_table] * bool(proof.levels), proof.moves,
+            *[reasons] * bool(reasons.rows), CHECKED]
 
 
 def _proof_blocks(comparison):
@@ -207,12 +205,10 @@ def _change_keys(comparisons):
 
 def _comparison_blocks(comparison, moves=False, changed=(), prove=False, wide=False):
     "A comparison for people; `changed`: the what-ifs that led to the compared group."
-    moved = list(_all_owner_changes(comparison)) if moves else []
-    return [[_fact_table(_facts(comparison.before), changed)],
-            [comparison.figure_table(_figures(comparison), wide)],
-            _note_block(comparison.before, _comparison_notes(comparison, changed)),
-            [Table(_change_keys([comparison]), moved)] * bool(moved),
-            *(_proof_blocks(comparison) if prove else [])]
+    before, moved = comparison.before, list(_all_owner_changes(comparison)) if moves else []
+    return [[_fact_table(_facts(before), changed)], [comparison.figure_table(_figures(comparison), wide)],
+            _note_block(before, _comparison_notes(comparison, changed)),
+            [Table(_change_keys([comparison]), moved)] * bool(moved), *(_proof_blocks(comparison) if prove else [])]
 
 # %% ../../nbs/73_cli_output.ipynb #7a0c030c
 GROUPS_WITHOUT_LIST = 3
@@ -238,11 +234,9 @@ def _comparison_document(comparison, moves=False, changed=(), prove=False):
             row["moves"] = listed if comparison.group.counted is None else None
         if prove:
             proof = found.get(name)
-            row["proof"] = ({"holds": False, "reason": proof} if isinstance(proof, str)
-                            else proof and proof.document())
-    return _facts(comparison.before) | {
-        "changes": [change.document() for change in changed], "running": comparison.running,
-        "notes": _comparison_notes(comparison, changed), "rows": rows}
+            row["proof"] = {"holds": False, "reason": proof} if isinstance(proof, str) else proof and proof.document()
+    return _facts(comparison.before) | {"running": comparison.running, "rows": rows} | _documents(
+        comparison.before, _comparison_notes(comparison, changed), changed)
 
 # %% ../../nbs/73_cli_output.ipynb #e66ceb59
 _GROUP_KEYS = ("cluster", "group", "time", "moment")
@@ -263,8 +257,7 @@ def show_comparisons(comparisons: Sequence[Comparison], form: str, moves: bool =
                          (_PROOF_KEYS, proof_rows) if prove else (SUMMARY_KEYS, _figures))
         rows = (_key_of(one.group) | row for one in comparisons for row in rows_of(one))
         _send(_csv_lines((*_GROUP_KEYS, *keys), rows))
-        write_once((line, group_label(one.group)) for one in comparisons
-                   for line in _comparison_notes(one, changed))
+        write_once((line, group_label(one.group)) for one in comparisons for line in _comparison_notes(one, changed))
     else:
         listed = len(comparisons) > GROUPS_WITHOUT_LIST
         show_blocks([_group_table(comparisons)] * listed)
@@ -292,20 +285,17 @@ def _unassigned(assignment):
 
 def _by_topic(partitions):
     "Partitions in the form `orders:0,1;payments:2`."
-    numbers = {}
-    for topic, number in partitions:
-        numbers.setdefault(topic, []).append(str(number))
-    return ";".join(f"{topic}:{','.join(own)}" for topic, own in numbers.items())
+    runs = groupby(partitions, lambda partition: partition[0])
+    return ";".join(f"{topic}:{','.join(str(number) for _, number in own)}" for topic, own in runs)
 
 # %% ../../nbs/73_cli_output.ipynb #a8ece197
 def _member_rows(assignment):
     """A row for each member, and some for None: partitions that are withheld for a `target`, and
     those without an owner."""
     group, owner = assignment.group, np.where(assignment.withheld, assignment.target, -1)
-    later = zip(Assignment(group, owner).items(), _lags(assignment, owner))
-    left = _unassigned(assignment)
-    found = [*((member.id, member.instance_id, None, assignment[member.id], lag) for member, lag
-               in zip(group.details, _lags(assignment, assignment.owner))),
+    left, later = _unassigned(assignment), zip(Assignment(group, owner).items(), _lags(assignment, owner))
+    lags = zip(group.details, _lags(assignment, assignment.owner))
+    found = [*((member.id, member.instance_id, None, assignment[member.id], lag) for member, lag in lags),
              *((None, None, member, own, lag) for (member, own), lag in later if own),
              *[(None, None, None, left, None)] * bool(left)]
     return [{"member": member, "instance_id": instance_id, "target": target, "partitions": len(own),
@@ -326,12 +316,10 @@ def show_assignment(assignment: Assignment, form: str, changed: Sequence[Change]
     group, withholds = assignment.group, assignment.withheld.any()
     lines = [note.text for note in assignment.notes] + _order_notes(group, [assignment.strategy], changed)
     if form == "json":
-        document = {key: value or None for key, value in _key_of(group).items()} | {
-            "group": group.name, "changes": [change.document() for change in changed],
-            "notes": lines, "summary": assignment.summary(), "assignment": dict(assignment),
-            "unassigned": _unassigned(assignment)}
         target = {"target": dict(Assignment(group, assignment.target))} if withholds else {}
-        _send([_as_json(document | target)])
+        key = {name: value or None for name, value in _key_of(group).items()} | {"group": group.name}
+        _send([_as_json(key | _documents(group, lines, changed) | target | {
+            "summary": assignment.summary(), "assignment": dict(assignment), "unassigned": _unassigned(assignment)})])
     elif form == "csv":
         _send(_csv_lines((*_PARTITION_KEYS, *["target"] * bool(withholds)), _partition_rows(assignment)))
         write_once((line, group_label(group)) for line in lines)
@@ -373,7 +361,7 @@ def show_ranking(ranking: Sequence[Mapping], form: str, groups: int) -> None:
     "Write a ranking of so many groups as `table`, `json` or `csv`."
     if form != "table":
         return show_rows(_RANKING, ranking, form)
-    listed = f"{counted(groups, 'group')}, {len({row['rank'] for row in ranking}):,} need attention"
+    listed = f"{count_of(groups, 'group')}, {len({row['rank'] for row in ranking}):,} need attention"
     show_blocks(_ranking_block(ranking, "with --format csv or json"), [listed] * bool(ranking))
 
 # %% ../../nbs/73_cli_output.ipynb #7c996935

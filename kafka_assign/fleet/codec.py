@@ -26,7 +26,7 @@ from .schemas import COMPARED_SCHEMA, FIGURE_FIELDS, OWNER_FIELDS, RESULT_FIELDS
 from ..group import Group
 from ..context import ABOUT, TYPES
 from ..inputs import column_by_topic
-from ..names import counted, java_order, shown
+from ..names import count_of, java_order, shown
 from ..notes import CUT_KINDS, note_documents
 from ..ownership import claims_by_member
 from ..ragged import row_lengths, row_of, row_offsets, row_ranges, take_rows
@@ -365,7 +365,7 @@ def _decoded_claims(sent, found):
 def _warn_of_undecodable(rows, members, errors):
     "Log one warning for all members whose user data cannot be decoded: `errors` by their place."
     groups, first = members.row[list(errors)], min(errors)
-    whose = f"{counted(len(errors), 'member')} of {counted(len(set(groups.tolist())), 'group')}"
+    whose = f"{count_of(len(errors), 'member')} of {count_of(len(set(groups.tolist())), 'group')}"
     member = shown(members.field("id")[first].as_py())
     group = shown(rows["group"][int(members.row[first])].as_py())
     _log.warning("the user data of %s cannot be decoded; the first is member %s of group %s: %s",

@@ -33,7 +33,7 @@ from .schemas import (
     COMPARE_TABLES, COMPARED_SCHEMA, GROUP_SCHEMA, KEY_FIELDS, NARROW_GROUP_SCHEMA, FleetError, spark_schema)
 from .session import check_master, error_line, interruptible, settings_in_force, spark_session
 from .sources import Inputs, as_list, file_address, input_frame, open_inputs, pick_moments
-from ..names import counted, did_you_mean, quoted, shown
+from ..names import count_of, did_you_mean, quoted, shown
 from ..joins import checked_joins
 from ..ranking import strategies_for_joins
 
@@ -308,7 +308,7 @@ def _compare(spark, inputs, strategies, joins, everything, folder, report):
     if inputs.several:
         used = {"latest": "the latest is used", "all": "all are used"}
         words = used.get(inputs.at, f"the last one up to {shown(inputs.at)} is used")
-        report(f"{counted(inputs.several, 'group')} with several moments in the input, {words}")
+        report(f"{count_of(inputs.several, 'group')} with several moments in the input, {words}")
     report(f"comparing {', '.join(strategies)} on {inputs.count}")
     check_master(settings["master"])
     try:

@@ -21,7 +21,7 @@ from ..names import shown
 from ..ragged import row_sums
 from ..joins import checked_joins
 from ..ranking import GroupBatch, Judgment, batch_slices, judge
-from ..registry import BUILT_IN, Strategy, StrategyError, resolve
+from ..registry import BUILT_IN, Strategy, StrategyError, importable_place, resolve
 
 # %% ../../nbs/62_fleet_kernel.ipynb #acb4034a
 def need_lists(found: Iterable[Need], groups: int) -> pa.ListArray:
@@ -103,8 +103,8 @@ def importable_name(name: str) -> str:
     strategy = resolve(name)
     if strategy.name in BUILT_IN:
         return strategy.label
-    function, options = strategy.function, strategy.label[len(strategy.name):]
-    if function.__module__ == "__main__" or not function.__qualname__.isidentifier():
+    place = importable_place(strategy)
+    if place is None:
         raise StrategyError(f"strategy {shown(strategy.name)} must be in a module that workers can "
                             "import (got one defined here)")
-    return f"{function.__module__}:{function.__qualname__}{options}"
+    return place

@@ -20,7 +20,7 @@ import pyarrow.parquet as pq
 from .codec import row_from_group
 from .schemas import NARROW_GROUP_SCHEMA, ORIGIN_FIELDS, FleetError, spark_schema
 from ..group import Group
-from ..names import counted, shown
+from ..names import count_of, shown
 from ..snapshot import Groups, Ignored, Reject, SnapshotError, read_groups
 from ..snapshot.moments import Found, by_moment, chosen, time_order
 from ..snapshot.sources import end_of, instant
@@ -119,9 +119,9 @@ class Inputs(NamedTuple):
         if self.parquet_rows is None:
             return "groups"
         if self.parquet:
-            return counted(self.groups.num_rows + self.parquet_rows, "row") + " of groups"
+            return count_of(self.groups.num_rows + self.parquet_rows, "row") + " of groups"
         shared = self.groups["type"].to_pylist().count("share")
-        return counted(self.groups.num_rows - shared + self.unfit, "group")
+        return count_of(self.groups.num_rows - shared + self.unfit, "group")
 
 # %% ../../nbs/64_fleet_sources.ipynb #1746505d
 def as_list(inputs) -> list:

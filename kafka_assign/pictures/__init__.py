@@ -12,7 +12,7 @@ from operator import itemgetter
 
 from ..assignment import Assignment
 from ..comparison import Comparison
-from ..names import brief, counted
+from ..names import brief, count_of
 from .draw import Drawing, Picture, Scene
 from .timeline import Timeline, draw_timelines, rebalance_words
 from .words import describe
@@ -32,8 +32,8 @@ def plot(*what: Assignment | Comparison | Rebalance | Iterable) -> Picture:
     titles, drawn = zip(*pairs)
     rebalances = sum(isinstance(one, Rebalance) for one in drawn)
     if 0 < rebalances < len(drawn):
-        found = (f"{counted(rebalances, 'rebalance')} and "
-                 f"{counted(len(drawn) - rebalances, 'assignment')}")
+        found = (f"{count_of(rebalances, 'rebalance')} and "
+                 f"{count_of(len(drawn) - rebalances, 'assignment')}")
         raise ValueError(
             f"plot must be given assignments or rebalances, not both (got {found})")
     if rebalances:

@@ -389,7 +389,8 @@ class Drawing:
                  WITHHELD: "withheld until revoked; a second rebalance assigns it"}
         entries = [(Look(TRACK), mark, words[mark]) for mark in words if mark in found]
         if self.row <= 12:                              # too low for marks: what the tones of the bars are
-            tones = "kept" if len(found) > 1 else "load", "moved", "placed", f"up to the highest of the {self.scene.each:,} members of a row"
+            highest = f"up to the highest of the {self.scene.each:,} members of a row"
+            tones = "kept" if len(found) > 1 else "load", "moved", "placed", highest
             entries = [(Look(_BAR_TONES[i]), KEPT, tones[i]) for i in (*sorted(found - {WITHHELD}), 3)]
         if len(topics) > NAMED_LOOKS:
             ends = zip((self.looks[0], self.looks[-1]), (f"the first of {len(topics):,} topics", "the last"))

@@ -9,7 +9,7 @@ __all__ = ['rebalance_words', 'Timeline', 'draw_timelines']
 from collections.abc import Sequence
 from itertools import accumulate, groupby
 
-from ..names import counted, first_of, java_key, java_sorted
+from ..names import count_of, first_of, java_key, java_sorted
 from kafka_assign.pictures.draw import (
     EDGE, KEPT, MOST_ROWS, NAMED_LOOKS, PLACED, QUIET, WIDTH, Look, Picture, distinct, legend_spots, looks,
     matplotlib_defaults)
@@ -26,7 +26,7 @@ def rebalance_words(rebalance: Rebalance) -> str:
     before, after = rebalance.phases[0].consumers, rebalance.phases[-1].consumers
     moves = [f"{_named([one])} from {shortened(before[one])} to {shortened(after[one])}"
              for one in rebalance.moved]
-    lines = [f"{rebalance.event}: {rebalance.strategy}, {counted(rebalance.rounds, 'round')}."]
+    lines = [f"{rebalance.event}: {rebalance.strategy}, {count_of(rebalance.rounds, 'round')}."]
     lines.append(f"Moved: {first_of(moves, MOST_NAMED) or 'nothing'}.")
     lines.append(f"Partitions that stopped, added up over the rounds: {rebalance.stopped:,}.")
     survived = len(rebalance.survived)

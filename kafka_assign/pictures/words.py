@@ -11,7 +11,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from ..assignment import Assignment, AssignmentError
-from ..names import checked_kind, counted, shown
+from ..names import checked_kind, count_of, shown
 
 # %% ../../nbs/52_pictures_words.ipynb #107c5675
 def shortened(name: str, most: int = 80) -> str:
@@ -36,20 +36,20 @@ def _partition_words(assignment: Assignment, places: Sequence[int]) -> str:
     if len(topics) <= MOST_NAMED:
         pairs = zip(topics, counts.tolist())
         return ", ".join(f"{count:,} of {shortened(group.topics[topic])}" for topic, count in pairs)
-    return f"{counted(len(places), 'partition')} of {counted(len(topics), 'topic')}"
+    return f"{count_of(len(places), 'partition')} of {count_of(len(topics), 'topic')}"
 
 # %% ../../nbs/52_pictures_words.ipynb #47fd514c
 def _headline(assignment, title):
     count, size, loads = len(assignment), assignment.group.columns.size, assignment.loads
     name = shortened(str(title or assignment.strategy or "assignment"))
     if not count or not size:
-        return f"{name}: {counted(count, 'member')}, {counted(size, 'partition')}."
+        return f"{name}: {count_of(count, 'member')}, {count_of(size, 'partition')}."
     owned = size - int(assignment.unassigned.sum())
-    share = (f"{owned:,} of " if owned < size else "") + counted(size, "partition")
+    share = (f"{owned:,} of " if owned < size else "") + count_of(size, "partition")
     low, high = int(loads.min()), int(loads.max())
     each = f"{low:,} each" if low == high else f"{low:,} to {high:,} each"
     score = f"balance score {assignment.balance_score:,}"
-    return f"{name}: {counted(count, 'member')} with {share}, {each}; {score}."
+    return f"{name}: {count_of(count, 'member')} with {share}, {each}; {score}."
 
 
 def _owner_line(assignment, member):
@@ -97,8 +97,8 @@ def describe(assignment: Assignment, title: str = "") -> str:
     lines += [_owner_line(assignment, member) for member in range(len(assignment))[:_MOST_MEMBERS]]
     others, unassigned = assignment.loads[_MOST_MEMBERS:], np.flatnonzero(assignment.unassigned)
     if len(others):
-        owned = counted(int(others.sum()), "partition")
-        lines.append(f"And {counted(len(others), 'more member')} with {owned}.")
+        owned = count_of(int(others.sum()), "partition")
+        lines.append(f"And {count_of(len(others), 'more member')} with {owned}.")
     if len(unassigned):
         lines.append(f"Unassigned: {_partition_words(assignment, unassigned)}.")
     nothing = len(assignment) and (assignment.group.previous >= 0).any()

@@ -17,17 +17,15 @@ from ..document import group_from_document, is_group_document
 from ..group import Group
 from ..names import first_of, shown
 from ..notes import LAG_KINDS
-from .assemble import Assembler, reset_notes
-from .formats import (
-    MemberRow, OffsetsRow, StateRow, excerpt, rows_in_json)
-from .merge import merge_tables
+from .assemble import Assembler, merge_tables, reset_notes
 from .moments import Found, by_moment, chosen, left_out
 from .parse import (
-    BY_OWNER, NAMED_BY_FILE, ParsedTables, TextParser)
+    NAMED_BY_FILE, MemberRow, OffsetsRow, ParsedTables, StateRow, TextParser,
+    rows_in_json, unquoted, without_prefixes)
 from kafka_assign.snapshot.sources import (
     Account, Ignored, NoText, Origin, Reject, SnapshotError, begins_like_json,
-    clusters_of, group_in_file_name, json_values, origin_place, origins, weightiest,
-    unquoted, without_prefixes)
+    clusters_of, excerpt, group_in_file_name, json_values, origin_place, origins,
+    weightiest)
 
 # %% ../../nbs/46_snapshot_reading.ipynb #63a1f0c5
 _all_ = ["Ignored", "Reject", "SnapshotError"]
@@ -138,13 +136,13 @@ class SnapshotReader:
         if begins_like_json(block):
             self._read_json(json_values(chain(head, blocks)), cluster, tables, place)
             return
-        group, named_by = self.group, ""
+        group, named_by = self.group, None
         if not group and isinstance(origin.content, str):
             group, named_by = group_in_file_name(origin.name), NAMED_BY_FILE
         parser = TextParser(tables, self.account, place, group, named_by)
         for block in unquoted(without_prefixes(chain(head, blocks))):
             parser.block(block)
-        parser.finish()
+        self.account.end_text()
 
     def _read_json(self, values, cluster, tables, place):
         "Read JSON values, each with its line and a complaint if it is damaged."
@@ -174,13 +172,11 @@ class SnapshotReader:
         if not rows:
             self.account.ignore("json", "JSON without partitions of a group")
         kinds = {OffsetsRow: "offsets", MemberRow: "members", StateRow: "state"}
-        by_rpk = "group_name" in (value[0] if isinstance(value, list) else value)
         for kind, part in groupby(rows, key=lambda row: kinds[type(row)]):
             tables.begin(kind, place, self.account.position)
             for row in part:
                 self.account.rows += 1
                 tables.add(row, self.account.position)
-                tables.note(row.group, "" if by_rpk else BY_OWNER)
         return ""
 
     def _keep_document(self, document, cluster, time):

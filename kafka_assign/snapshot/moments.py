@@ -17,9 +17,8 @@ from typing import NamedTuple
 import numpy as np
 
 from ..group import Group
-from .formats import MemberRow, excerpt
-from .parse import OffsetsTable, ParsedTables, TableStart
-from .sources import SnapshotError, end_of, instant
+from .parse import MemberRow, OffsetsTable, ParsedTables, TableStart
+from .sources import SnapshotError, end_of, excerpt, instant
 
 # %% ../../nbs/43_snapshot_moments.ipynb #53a1f0c7
 NOT_SHOWN = (None, "", -1)

@@ -19,9 +19,9 @@ from ..names import first_of, shown
 from ..notes import LAG_KINDS
 from .assemble import Assembler, merge_tables, reset_notes
 from .moments import Found, by_moment, chosen, left_out
-from .parse import (
+from kafka_assign.snapshot.parse import (
     NAMED_BY_FILE, MemberRow, OffsetsRow, ParsedTables, StateRow, TextParser,
-    rows_in_json, unquoted, without_prefixes)
+    rows_in_json)
 from kafka_assign.snapshot.sources import (
     Account, Ignored, NoText, Origin, Reject, SnapshotError, begins_like_json,
     clusters_of, excerpt, group_in_file_name, json_values, origin_place, origins,
@@ -140,7 +140,7 @@ class SnapshotReader:
         if not group and isinstance(origin.content, str):
             group, named_by = group_in_file_name(origin.name), NAMED_BY_FILE
         parser = TextParser(tables, self.account, place, group, named_by)
-        for block in unquoted(without_prefixes(chain(head, blocks))):
+        for block in chain(head, blocks):
             parser.block(block)
         self.account.end_text()
 

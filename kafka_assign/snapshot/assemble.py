@@ -451,7 +451,8 @@ class Assembler:
             *([Note("subscriptions-guessed", None, (subscriptions,))] if ids and columns.size else []),
             *self._member_notes(members), *count_notes(columns.size, known, owned),
             *completeness_notes(columns.size, len(ids), state, records, noticed),
-            *reset_notes(self.reset, without_commit), *facts.notes.get(moment.group, ()), *type_notes]
+            *reset_notes(self.reset, without_commit), *facts.notes.get(moment.group, ()),
+            *moment.notes, *type_notes]
         return Group.from_columns(
             columns if rows else replace(columns, lag=None), [name for _, name in facts.topics[topics]], ids,
             Offsets(*(column[places] for column in self.offsets[:3]), self.reset) if rows else None,

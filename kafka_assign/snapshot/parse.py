@@ -6,11 +6,10 @@
 __all__ = ['TABLE_KINDS', 'PARSED_KINDS', 'WHY_NOT_PARSED', 'FIRST_COLUMNS', 'FILLER', 'JOINED_HOST', 'COLUMN_WORD',
            'COLUMN_NAME', 'WITH_COMMAS', 'LEAST_TOO_HIGH', 'PARTITION_LIST', 'ASSIGNMENT_DIALECTS', 'TopicNumbers',
            'ROW_PARSERS', 'REMARKS', 'NAMED_GROUP', 'NOTICED_STATE', 'FOREIGN_TEXTS', 'SUMMARY_LINE', 'JSON_TYPES',
-           'LINE_PREFIXES', 'POSSIBLE_HEADER', 'HEADER_LINE', 'QUOTED_HEADER', 'QUOTES', 'QUOTED_LINE', 'NAMED_BY_FILE',
-           'NAMED_BY_REMARK', 'WITHOUT_WHOLE_HEADER', 'table_kind', 'TableLayout', 'layout_of', 'parse_assignment',
-           'OffsetsRow', 'MemberRow', 'StateRow', 'parse_row', 'remark_kind', 'group_in_remark', 'state_in_notice',
-           'foreign_text', 'summary_entry', 'summary_row', 'rows_in_json', 'without_prefixes', 'unquoted',
-           'OffsetsTable', 'TableStart', 'StateNotice', 'ParsedTables', 'TextParser']
+           'LINE_PREFIXES', 'NAMED_BY_FILE', 'NAMED_BY_REMARK', 'WITHOUT_WHOLE_HEADER', 'table_kind', 'TableLayout',
+           'layout_of', 'parse_assignment', 'OffsetsRow', 'MemberRow', 'StateRow', 'parse_row', 'remark_kind',
+           'group_in_remark', 'state_in_notice', 'foreign_text', 'summary_entry', 'summary_row', 'rows_in_json',
+           'line_prefix', 'OffsetsTable', 'TableStart', 'StateNotice', 'ParsedTables', 'TextParser']
 
 # %% ../../nbs/42_snapshot_parse.ipynb #03a1f0c4
 import re
@@ -410,74 +409,20 @@ def rows_in_json(value: object) -> list[OffsetsRow | MemberRow | StateRow] | Non
     return [row for one in documents for row in _rpk_rows(one)]
 
 # %% ../../nbs/42_snapshot_parse.ipynb #13a1e0a4
-LINE_PREFIXES = (
-    rb"(?:>[ ]?)++", rb"[\w.-]+ *\|[ ]?", rb"\[pod/[^\]\n]+\][ ]", rb"std(?:out|err) [FP][ ]",
-    rb"\[?\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d[\d.,]*(?:Z|[+-]\d\d:?\d\d)?\]?[ ]",
-    rb"[A-Z][a-z][a-z] [ \d]\d \d\d:\d\d:\d\d [\w.-]+ [\w./-]+(?:\[\d+\])?:[ ]",          # syslog
-    rb"[\w./-]+\.(?:txt|log|out):(?:\d+:)?", rb"\d+:")                                     # grep -H, grep -n
-POSSIBLE_HEADER = re.compile(rb"(?:" + "|".join(FIRST_COLUMNS).encode() + rb")[ ,]")
-HEADER_LINE = re.compile(
-    rb"[ \t]*((?:" + rb"|".join(LINE_PREFIXES) + rb")*)(?:" + POSSIBLE_HEADER.pattern + rb")")
+LINE_PREFIXES = tuple(map(re.compile, (
+    r"(?:>[ ]?)++", r"[\w.-]+ *\|[ ]?", r"\[pod/[^\]\n]+\][ ]", r"std(?:out|err) [FP][ ]",
+    r"\[?\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d[\d.,]*(?:Z|[+-]\d\d:?\d\d)?\]?[ ]",
+    r"[A-Z][a-z][a-z] [ \d]\d \d\d:\d\d:\d\d [\w.-]+ [\w./-]+(?:\[\d+\])?:[ ]",          # syslog
+    r"[\w./-]+\.(?:txt|log|out):(?:\d+:)?", r"\d+:")))                                    # grep -H, grep -n
 
 
-def _first_line(block, part, whole):
-    "Where the first line begins that contains `part` and matches `whole`, and the match; -1 and None without one."
-    end = 0
-    while found := part.search(block, end):
-        start = block.rfind(b"\n", end, found.start()) + 1 or end
-        if match := whole.match(block, start):
-            return start, match
-        end = block.find(b"\n", found.end()) + 1 or len(block)
-    return -1, None
-
-
-def _first_header(block):
-    "Where the line of the first header begins, and what precedes the header; -1 if there is none."
-    start, header = _first_line(block, POSSIBLE_HEADER, HEADER_LINE)
-    return start, header[1] if header else b""
-
-
-def _prefix_pattern(prefix):
-    "A pattern for the beginning of lines with a prefix of the same form."
-    forms, at = [], 0
-    while at < len(prefix):
-        form, found = next((form, found) for form in LINE_PREFIXES if (found := re.compile(form).match(prefix, at)))
-        forms.append(form)
-        at = found.end()
-    return re.compile(rb"^[ \t]*" + rb"".join(forms), re.M)
-
-
-def without_prefixes(blocks: Iterable[bytes]) -> Iterator[bytes]:
-    "The blocks without what precedes the tool's output on each line, if something precedes the first header."
-    blocks = iter(blocks)
-    for block in blocks:
-        start, prefix = _first_header(block)
-        if prefix:
-            pattern = _prefix_pattern(prefix)
-            empty = re.compile(pattern.pattern + rb"[ \t]*\r?$", re.M)          # and other lines may be those of a log
-            yield empty.sub(b"", block[:start]) + pattern.sub(b"", block[start:])
-            blocks = (pattern.sub(b"", rest) for rest in blocks)
-        else:
-            yield block
-        if start >= 0:
-            break
-    yield from blocks
-
-# %% ../../nbs/42_snapshot_parse.ipynb #e7efc320
-QUOTED_HEADER = re.compile(rb">[ ]?(?:" + POSSIBLE_HEADER.pattern + rb")")
-QUOTES = re.compile(rb"^[ \t]*(?:>[ ]?)++", re.M)
-QUOTED_LINE = re.compile(QUOTES.pattern + rb"(?:" + POSSIBLE_HEADER.pattern + rb")", re.M)
-
-
-def unquoted(blocks: Iterable[bytes]) -> Iterator[bytes]:
-    "The blocks without `>` at the beginning of their lines, from the first quoted header on."
-    quoted = False
-    for block in blocks:
-        start = 0
-        if b">" in block and not quoted:
-            start, _ = _first_line(block, QUOTED_HEADER, QUOTED_LINE)
-            quoted = start >= 0
-        yield block[:start] + QUOTES.sub(b"", block[start:]) if quoted and b">" in block else block
+def line_prefix(line: str) -> tuple[int, str]:
+    "Where a line begins behind what a mail, a log or `grep` puts before it, and a pattern of what has this form."
+    forms, end = [r"[ \t]*"], len(line) - len(line.lstrip(" \t"))
+    while found := next(filter(None, (form.match(line, end) for form in LINE_PREFIXES)), None):
+        forms.append(found.re.pattern)
+        end = found.end()
+    return end, "".join(forms)
 
 # %% ../../nbs/42_snapshot_parse.ipynb #23a1f0c8
 class OffsetsTable(NamedTuple):
@@ -578,12 +523,13 @@ class TextParser:
         self.tables, self.account, self.place, self.layout = tables, account, place, None
         self.group, self.named_by = group, named_by if group else None
         self.summary: dict[str, str] = {}
+        self.prefix = None                                                 # pattern of what precedes lines
 
     def block(self, block: bytes) -> None:
         "Parse a block of whole lines."
         for line in block.decode("utf-8", "surrogateescape").removesuffix("\n").split("\n"):
             self.account.position += 1
-            self.line(line)
+            self.line(self.prefix.sub("", line, count=1) if self.prefix else line)
 
     def line(self, line: str) -> None:
         "Parse one line, the one at which `account` is."
@@ -641,10 +587,13 @@ class TextParser:
 
     def _no_row(self, line, error):
         "Handle a line that is no row of the current table."
-        layout, kind = layout_of(line), self.layout.kind if self.layout else "text"
+        (end, prefix), kind = line_prefix(line), self.layout.kind if self.layout else "text"
+        layout = layout_of(line) or layout_of(line[end:])
         if (entry := summary_entry(line)) and (self.summary or entry[0] == "GROUP"):
             self._summarize(*entry)
         elif layout:
+            if not layout_of(line):
+                self.prefix = re.compile("^" + prefix)
             self.header(layout)
         elif (remark := remark_kind(line)) and not (remark == "prompt" and self._is_damaged_row(line)):
             self.account.ignore(remark, excerpt(line, 200))
@@ -659,5 +608,5 @@ class TextParser:
             self.tables.damaged.add(len(self.tables.starts) - 1)
             self.account.reject(
                 self.account.position, error or WITHOUT_WHOLE_HEADER.format(excerpt(line)))
-        else:
+        elif line[end:].strip():
             self.account.ignore(kind, foreign_text(line))

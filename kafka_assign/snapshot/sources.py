@@ -285,8 +285,10 @@ class Account:
         return [(self._starts[-1] + found["error"].position, found["error"].reason)]
 
     def end_text(self) -> None:
-        "The current source ends, a text. Its only header may have no rows."
-        if self.rows == self._before and "header" in self._ignored[-1]:
+        "The current source ends, a text. It may have no lines but empty ones, or a header without rows."
+        if self.rows == self._before and not self._ignored[-1]:
+            self.ignore("empty", "no text")
+        elif self.rows == self._before and "header" in self._ignored[-1]:
             self._ignored[-1]["header"] = self._ignored[-1]["header"]._replace(reason="a header without rows")
 
     @property

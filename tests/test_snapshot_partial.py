@@ -183,4 +183,5 @@ def test_instance_ids_in_the_table_of_rpk(rows):
         RPK, *(["t", i, 1, 0, 2, 1, *members[i % 4]] for i in range(rows)))
     group = read_groups(text)["g"]
     assert {m.id: m.instance_id for m in group.details} == {"m-1": "i-1", f"c-{UUID}": None, "m-3": "i-3"}
-    assert group.previous.tolist() == [1, 0, 2, -1] * (rows // 4) and "members-assumed-dynamic" not in {note.kind for note in group.notes}
+    assert group.previous.tolist() == [1, 0, 2, -1] * (rows // 4)
+    assert "members-assumed-dynamic" not in {note.kind for note in group.notes}

@@ -42,6 +42,16 @@ def lines_of(console, thing: object, width: int | None = None) -> list[str]:
 _GAP, _LEAST = 2, 10      # between columns of a table; to which texts are folded: in columns of a terminal
 
 
+def _packed(widths, room):
+    "Which columns go side by side, with the first one always before them."
+    parts = [[0]]
+    for i in range(1, len(widths)):
+        if parts[-1] != [0] and sum(widths[j] for j in [*parts[-1], i]) - _GAP > room:
+            parts.append([0])
+        parts[-1].append(i)
+    return parts
+
+
 class Table:
     """Rows under a head: as plain text, as HTML, and for Rich.
 
@@ -62,24 +72,28 @@ class Table:
 
     def rich(self, width: int, heads: bool = True) -> list:
         "Tables for a Rich console of `width` columns: one, unless columns are continued below."
-        from rich.cells import cell_len
-        heads, texts = bool(heads and any(self.head)), self.sides.count("left")
-        least, parts, most = [], [[0]], _LEAST if texts > 1 else max(_LEAST, width // 2)
-        for i, (key, side) in enumerate(zip(self.head, self.sides)):
-            words = [*key.split("_") * heads, *(word for row in self.rows for word in row[i].split())]
-            longest = max(map(cell_len, words), default=0)
-            least.append(_GAP + (longest if side == "right" else min(longest, most)))
-        for i in range(1, len(self.head)):
-            if parts[-1] != [0] and sum(least[j] for j in [*parts[-1], i]) - _GAP > width:
-                parts.append([0])
-            parts[-1].append(i)
+        heads, columns = bool(heads and any(self.head)), [[row[i] for row in self.rows] for i in range(len(self.head))]
+        half, one_text = max(_LEAST, width // 2), self.sides.count("left") < 2
+        words = [" ".join(column).split() for column in columns]
+        least = self._widths(words, heads, half if one_text else _LEAST)
+        parts = _packed(least, width)
+        if len(parts) > 1:                              # then no text need be folded much
+            least = self._widths(columns, heads, half)
+            parts = _packed(least, width)
         return [self._part(part, heads, width, sum(least[j] for j in part) - _GAP) for part in parts]
+
+    def _widths(self, pieces, heads, most):
+        "The width of each column and the gap, if its `pieces` are not to be folded; texts are at most so wide."
+        from rich.cells import cell_len
+        longest = [max(map(cell_len, [*key.split("_") * heads, *texts]), default=0)
+                   for key, texts in zip(self.head, pieces)]
+        return [_GAP + (one if side == "right" else min(one, most)) for one, side in zip(longest, self.sides)]
 
     def _part(self, places, heads, width, least):
         "A Rich table of some columns; it is `least` wide even if there is less room."
         from rich.table import Table as RichTable
         from rich.text import Text
-        height = max(key.count("_") for key in self.head)
+        height = max(self.head[i].count("_") for i in places)
         table = RichTable(box=None, pad_edge=False, padding=(0, _GAP, 0, 0), show_header=heads,
                           header_style="bold", width=least if least > width else None)
         for i in places:

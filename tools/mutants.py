@@ -55,7 +55,8 @@ def run_tests(folder, tests, *options):
     """Pytest's exit code for these tests in a copy, and what it printed. A skip for lack of Spark is a failure."""
     env = {**os.environ, "PYTHONPATH": str(folder), "LONG": "",
            "REQUIRE": "spark,java"}
-    command = [sys.executable, "-m", "pytest", "-x", "-q", "-p", "no:cacheprovider", "-p", "no:randomly", *options]
+    command = [sys.executable, "-m", "pytest", "-x", "-q", "-p", "no:cacheprovider", "-p", "no:randomly",
+               "--hypothesis-profile=unshrunk", *options]      # a smaller example is of no use here
     try:
         done = subprocess.run([*command, *tests], cwd=folder, env=env, timeout=LONGEST, text=True,
                               stdout=subprocess.PIPE, stderr=subprocess.STDOUT)

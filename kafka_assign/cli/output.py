@@ -49,7 +49,7 @@ def _csv_lines(keys, rows):
         yield line.removesuffix(end)
 
 # %% ../../nbs/73_cli_output.ipynb #73bd59c1
-READABLE = 100          # columns of a paragraph, however wide the terminal is
+READABLE = 100          # columns of what has no heads, however wide the terminal is
 
 
 def _send(lines):
@@ -71,8 +71,9 @@ def show_blocks(*blocks: Sequence[Table | str]) -> None:
             if isinstance(thing, str):
                 lines += lines_of(console, Text(shown(thing), overflow="fold"), READABLE)
             else:
-                lines += chain(*([""] * (part > 0) + lines_of(console, table)
-                                 for part, table in enumerate(thing.rich(console.width))))
+                width = console.width if any(thing.head) else min(console.width, READABLE)
+                lines += chain(*([""] * (part > 0) + lines_of(console, table, width)
+                                 for part, table in enumerate(thing.rich(width))))
     sys.stdout.writelines(f"{line}\n" for line in lines)
     sys.stdout.flush()
 
@@ -166,8 +167,9 @@ def false_proofs(comparisons: Iterable[Comparison]) -> list[str]:
 # %% ../../nbs/73_cli_output.ipynb #0abee2e3
 def proof_block(proof: Proof) -> list[Table | str]:
     "A proof for people."
+    reasons = Table(["", ""], [["-", reason] for reason in proof.reasons])
     return [proof.head, proof.balance, *[proof.level_table] * bool(proof.levels), proof.moves,
-            *(f"- {reason}" for reason in proof.reasons), CHECKED]
+            *[reasons] * bool(reasons.rows), CHECKED]
 
 
 def _proof_blocks(comparison):

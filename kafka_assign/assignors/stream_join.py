@@ -4,9 +4,7 @@
 
 # %% auto #0
 __all__ = ['SHOWN_RUNS', 'SHOWN_REASONS', 'eligible_count', 'previous_assignment', 'select', 'draft', 'stream_join_by_rule',
-           'Draft', 'OwnNumbers', 'own_numbers', 'selections', 'draft_columns', 'JoinedNumbers', 'joined_numbers',
-           'sole_owners', 'members_of_joins', 'join_owners', 'owners_around', 'Unjoined', 'unjoined',
-           'stream_join_assign']
+           'Unjoined', 'unjoined', 'stream_join_assign']
 
 # %% ../../nbs/49_stream_join.ipynb #0f6b2085
 from collections.abc import Iterable, Mapping, Sequence
@@ -92,7 +90,7 @@ def stream_join_by_rule(topics: Mapping[str, int], members: Mapping[str, Sequenc
             for name in members}
 
 # %% ../../nbs/49_stream_join.ipynb #ce26e20b
-class Draft(NamedTuple):
+class _Draft(NamedTuple):
     "The numbers and the members of the draft of each group, as ragged rows."
     number_offsets: np.ndarray  # where the eligible numbers of each group begin
     member_offsets: np.ndarray  # where the members that take part begin in `members`
@@ -105,15 +103,15 @@ class Draft(NamedTuple):
         return np.divmod(row_lengths(self.number_offsets), members)
 
 # %% ../../nbs/49_stream_join.ipynb #8fb95307
-class OwnNumbers(NamedTuple):
+class _OwnNumbers(NamedTuple):
     "Numbers with a previous owner, by owner, then number."
     number: np.ndarray  # position among the numbers of all groups
-    seat: np.ndarray  # the owner's position in `Draft.members`
+    seat: np.ndarray  # the owner's position in `_Draft.members`
     rank: np.ndarray  # rank among the numbers of its owner
     kept: np.ndarray  # whether the owner keeps it
 
 # %% ../../nbs/49_stream_join.ipynb #2691c055
-def own_numbers(draft: Draft, previous: np.ndarray) -> OwnNumbers:
+def _own_numbers(draft: _Draft, previous: np.ndarray) -> _OwnNumbers:
     "The numbers with a `previous` owner (a seat per number, -1 = none)."
     number = np.flatnonzero(previous >= 0)
     number = number[stable_order(previous[number])]
@@ -122,10 +120,10 @@ def own_numbers(draft: Draft, previous: np.ndarray) -> OwnNumbers:
     group = row_of(draft.member_offsets)[seat]
     kept, last = rank < base[group], np.flatnonzero(rank == base[group])
     kept[last] = rank_in_run(group[last]) < extra[group[last]]
-    return OwnNumbers(number, seat, rank, kept)
+    return _OwnNumbers(number, seat, rank, kept)
 
 # %% ../../nbs/49_stream_join.ipynb #8925364d
-def selections(draft: Draft, own: OwnNumbers) -> np.ndarray:
+def _selections(draft: _Draft, own: _OwnNumbers) -> np.ndarray:
     "The seats that select unowned or stolen numbers, by group, in their order."
     group, (base, extra) = row_of(draft.member_offsets), draft.base_and_extra
     held = np.bincount(own.seat[own.kept], minlength=len(draft.members))
@@ -137,24 +135,24 @@ def selections(draft: Draft, own: OwnNumbers) -> np.ndarray:
     return seat[np.lexsort((seat, turn, group[seat]))]
 
 # %% ../../nbs/49_stream_join.ipynb #427100c2
-def draft_columns(draft: Draft, previous: np.ndarray) -> np.ndarray:
+def _draft_columns(draft: _Draft, previous: np.ndarray) -> np.ndarray:
     "The seat that owns each number after the draft; `previous` has one, or -1."
-    own, group = own_numbers(draft, previous), row_of(draft.number_offsets)
+    own, group = _own_numbers(draft, previous), row_of(draft.number_offsets)
     stolen = np.lexsort((-own.seat[~own.kept], -own.rank[~own.kept]))
     free = np.concatenate([np.flatnonzero(previous < 0), own.number[~own.kept][stolen]])
     free = free[stable_order(group[free])]
     owner = np.where(previous < 0, -1, previous)
-    owner[free] = selections(draft, own)
+    owner[free] = _selections(draft, own)
     return owner
 
 # %% ../../nbs/49_stream_join.ipynb #ecbd5275
-class JoinedNumbers(NamedTuple):
+class _JoinedNumbers(NamedTuple):
     "The eligible numbers of the joined topics, group by group."
     offsets: np.ndarray  # where the numbers of each group begin
     of_partition: np.ndarray  # position of each partition's number; -1 = not eligible
 
 # %% ../../nbs/49_stream_join.ipynb #d3a057c5
-def joined_numbers(columns: Columns, joined: np.ndarray) -> JoinedNumbers:
+def _joined_numbers(columns: Columns, joined: np.ndarray) -> _JoinedNumbers:
     "The numbers that all `joined` topics (a mask) of a group have."
     unlimited = np.iinfo(np.int64).max
     counts = np.where(joined, columns.partitions, unlimited)
@@ -164,10 +162,10 @@ def joined_numbers(columns: Columns, joined: np.ndarray) -> JoinedNumbers:
     group = row_of(columns.topic_offsets)[columns.topic_of]
     takes_part = joined[columns.topic_of] & (columns.number < eligible[group])
     number = np.where(takes_part, offsets[group] + columns.number, -1)
-    return JoinedNumbers(offsets, number)
+    return _JoinedNumbers(offsets, number)
 
 # %% ../../nbs/49_stream_join.ipynb #2d103602
-def sole_owners(numbers: JoinedNumbers, owner: np.ndarray) -> np.ndarray:
+def _sole_owners(numbers: _JoinedNumbers, owner: np.ndarray) -> np.ndarray:
     "The only member that owns partitions of each number; -1 = none, or several."
     owned = (numbers.of_partition >= 0) & (owner >= 0)
     at, owner = numbers.of_partition[owned], owner[owned]
@@ -177,7 +175,7 @@ def sole_owners(numbers: JoinedNumbers, owner: np.ndarray) -> np.ndarray:
     return sole
 
 # %% ../../nbs/49_stream_join.ipynb #f7687610
-def members_of_joins(columns: Columns, joined: np.ndarray,
+def _members_of_joins(columns: Columns, joined: np.ndarray,
                      load: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     "The subscribers of `joined` topics, by load, then id: ragged rows by group."
     takes_part = np.zeros(columns.member_count, bool)
@@ -187,22 +185,22 @@ def members_of_joins(columns: Columns, joined: np.ndarray,
     return offsets, members[argsort_rows(load[members], offsets)]
 
 # %% ../../nbs/49_stream_join.ipynb #f73f62b3
-def join_owners(columns: Columns, joined: np.ndarray, load: np.ndarray) -> np.ndarray:
+def _join_owners(columns: Columns, joined: np.ndarray, load: np.ndarray) -> np.ndarray:
     """The owners of the `joined` topics, int32; -1 where a partition gets none.
 
     Members select in the order of their `load` of other topics, then by id.
     """
     joined = joined & (columns.partitions > 0) & (columns.subscriber_counts > 0)
-    numbers = joined_numbers(columns, joined)
-    draft = Draft(numbers.offsets, *members_of_joins(columns, joined, load))
+    numbers = _joined_numbers(columns, joined)
+    draft = _Draft(numbers.offsets, *_members_of_joins(columns, joined, load))
     seat = np.full(columns.member_count + 1, -1)
     seat[draft.members] = np.arange(len(draft.members))
-    chosen = draft_columns(draft, seat[sole_owners(numbers, columns.previous)])
+    chosen = _draft_columns(draft, seat[_sole_owners(numbers, columns.previous)])
     member = np.append(draft.members[chosen], -1).astype(np.int32)[numbers.of_partition]
     return np.where(columns.owners_subscribed(member), member, np.int32(-1))
 
 # %% ../../nbs/49_stream_join.ipynb #b477d1cb
-def owners_around(columns: Columns, owner: np.ndarray, rest: np.ndarray) -> np.ndarray:
+def _owners_around(columns: Columns, owner: np.ndarray, rest: np.ndarray) -> np.ndarray:
     "`owner` and, around it, the topics in `rest` (a mask) by `sticky`; one group."
     load, free = loads(columns, owner), rest[columns.topic_of]
     bound = np.flatnonzero(load).astype(np.int32)
@@ -299,11 +297,11 @@ def stream_join_assign(group: Columns | Group, joins=None) -> np.ndarray:
     """
     if joins is None:
         everything = np.ones(group.topic_count, bool)
-        return join_owners(group, everything, np.zeros(group.member_count, np.int64))
+        return _join_owners(group, everything, np.zeros(group.member_count, np.int64))
     columns, rest = group.columns, np.ones(group.columns.topic_count, bool)
     owner = np.full(columns.size, -1, np.int32)
     for join in parsed_joins(joins):
         joined = np.array([topic in join for topic in group.topics], bool)
-        found = join_owners(columns, joined, loads(columns, owner))
+        found = _join_owners(columns, joined, loads(columns, owner))
         owner, rest = np.maximum(owner, found), rest & ~joined
-    return owners_around(columns, owner, rest)
+    return _owners_around(columns, owner, rest)

@@ -24,7 +24,7 @@ NOTE_TEXTS = {
     "idle-members-not-shown": "members: only those that own partitions",
     "topics-not-shown": "topics: none shown",
     "owners-missing": "owned: {partitions} not named",
-    "outputs-apart": "moments: neither a time nor a name tells to which moment {subjects} in the folder belong",
+    "outputs-apart": "moments: no time and no name tells whether the output of {subjects} belongs to this one",
     "partitions-missing": "partitions: {count} not in the input, counted up to the highest number seen",
     "partitions-counted": "partitions: highest number seen + 1",
     "lag-from-end": "{partitions} without a commit: counted as lag 0, as auto.offset.reset={subjects} does",

@@ -278,6 +278,14 @@ def test_no_name_is_cut_in_a_narrow_table(monkeypatch):
     assert [line[end:].split() for line in lines[1:] if line[end:].strip()] == [["1", f"t:{i}"] for i in range(3)]
 
 
+@pytest.mark.parametrize("width", [30, 50, 80])
+def test_a_list_of_partitions_is_never_broken_inside_a_number(width, monkeypatch):
+    text = json.dumps({"topics": {"t": 300}, "members": [{"id": "a", "topics": ["t"]}]})
+    monkeypatch.setenv("COLUMNS", str(width))
+    found = run("assign - -s range", text).out.partition("t:")[2].split("\n\n")[0]
+    assert "\x1f" not in found and list(map(int, re.findall("[0-9]+", found))) == list(range(300))
+
+
 def test_interrupted_in_a_line(monkeypatch):
     def interrupted(*_, **__):
         raise KeyboardInterrupt
@@ -421,6 +429,12 @@ def test_what_was_inferred_is_said():
     assert "\ninferred: subscriptions: " in run("compare - -g search", TWO).out
     done = run("compare - -s range --format csv", TWO)
     assert "billing, search: inferred: " in done.err and len(done.err.splitlines()) == 2 and done.code == 0
+    [group] = json.loads(run("compare - -g search -s range --format json", TWO).out)
+    answer = json.loads(run("assign - -g search -s range --format json", TWO).out)
+    assert group["inferred_notes"] == answer["inferred_notes"]
+    assert [note["kind"] for note in group["inferred_notes"]][:2] == [
+        "subscriptions-guessed", "members-assumed-dynamic"]
+    assert "; ".join(note["text"] for note in group["inferred_notes"]) == group["inferred"]
 
 
 def test_groups_of_the_broker_are_marked():

@@ -14,8 +14,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from kafka_assign import Assignment, Group, Member, assign, compare
-from kafka_assign.pictures.draw import HUES, INK, QUIET, TRACK, Drawing, looks
-from kafka_assign.pictures.layout import KEPT, MOVED, PLACED, WITHHELD, Scene, best_layout, marks
+from kafka_assign.pictures.draw import (
+    HUES, INK, KEPT, MOVED, PLACED, QUIET, TRACK, WITHHELD, Drawing, Scene, looks, marks)
 from kafka_assign.pictures.words import MOST_NAMED, describe
 
 matplotlib = pytest.importorskip("matplotlib")
@@ -186,7 +186,7 @@ def test_each_withheld_cell_is_hatched_in_the_row_of_its_target():
     one = joined()
     drawing = Drawing(Scene([one], ["x"]))
     *cells, marker = sorted(hatched(drawing.picture), key=lambda box: box[1])       # the lowest is in the legend
-    top, row = drawing.layout.corner(0)[1], drawing.layout.row
+    top, row = drawing.corner(0)[1], drawing.row
     assert [int((y - top) // row) for _, y, _, _ in cells] == [0] * 3       # "new" comes before "old"
     assert len({x for x, *_ in cells}) == 3 and marker[1] > top + 2 * row
     assert hatched(plot(at_once(one))) == []
@@ -223,7 +223,7 @@ def test_bundles_keep_what_is_withheld_apart():
     one = joined({"t": 600})
     half = Assignment(one.group, np.where(np.arange(600) % 4 == 3, -1, one.target), target=one.target)
     scene = Scene([half], ["x"])
-    cells = best_layout(scene).cells[0]
+    cells, = Drawing(scene).cells
     counted = {(scene.members[row], mark): size for row, mark, size in zip(cells.row, cells.mark, cells.size)}
     expected = {}
     for owner, mark in zip(half.target, marks(half).tolist()):
@@ -234,13 +234,13 @@ def test_bundles_keep_what_is_withheld_apart():
     assert len(widths) == 1 + sum(mark >= WITHHELD for _, mark in counted)
 
 
-def test_tables_of_counts_say_withheld():
-    members = {f"m{i:03}": ["t"] for i in range(60)}
-    group = Group({"t": 240}, members, owned={"m000": [("t", number) for number in range(240)]})
+def test_low_rows_of_many_members_say_what_their_bars_are():
+    members = {f"m{i:03}": ["t"] for i in range(300)}
+    group = Group({"t": 600}, members, owned={"m000": [("t", number) for number in range(600)]})
     one = assign(group, "cooperative-sticky")
     said = texts(quietly(one))
-    assert any(words.startswith("partitions withheld until a second rebalance") for words in said)
-    assert any("withheld 236" in words for words in said) and "kept" in said and "moved" in said
+    assert any("withheld 598" in words for words in said) and "kept" in said and "moved" in said
+    assert "up to the highest of the 3 members of a row" in said
     assert not any("withheld" in words for words in texts(quietly(at_once(one))))
 
 
@@ -408,7 +408,28 @@ def test_six_large_groups_side_by_side():
 @pytest.mark.parametrize("sizes", [(5,), (15,), (60,), (600,), (60, 60), (600, 60, 6)])
 def test_rows_stay_within_their_panel(sizes):
     answers = [assign(Group({"t": size, "u": 3}, {"a": ["t"], "b": ["u"]}), "range") for size in sizes]
-    layout = best_layout(Scene(answers, ["range"] * len(sizes)))
-    assert len(layout.cells) == len(sizes)
-    for cells in layout.cells:
-        assert ((cells.step + cells.size) * layout.unit + 5 * cells.gap <= layout.room + 1e-6).all()
+    drawing = Drawing(Scene(answers, ["range"] * len(sizes)))
+    assert len(drawing.cells) == len(sizes)
+    for cells in drawing.cells:
+        ends = (cells.step + cells.size) * drawing.unit + drawing.gap * cells.gap
+        assert (ends <= drawing.panel - drawing.bars * drawing.bar).all()
+
+
+@pytest.mark.parametrize("size", SIZES, ids=str)
+def test_boxes_of_any_size_add_up_to_the_loads(size):
+    one = shape(*size)
+    [cells] = Drawing(Scene([one], ["one"])).cells
+    each = -(-size[0] // 105) if size[0] > 40 else 1
+    means = np.add.reduceat(one.loads, range(0, size[0], each)) / np.bincount(np.arange(size[0]) // each)
+    assert np.allclose(np.bincount(cells.row, cells.size, len(means)), means)
+    assert len(cells.row) < 20_000
+
+
+@pytest.mark.parametrize("name", ["W" * 249, "m" * 60, "\N{GRINNING FACE}" * 40, "consumer-" + "very-" * 40 + "long"])
+def test_long_names_stay_within_the_picture(name):
+    """Every text lies within the canvas, and no names beside each other overlap."""
+    names = [f"{name}{i}" for i in range(3)]
+    picture = plot({name: assign(Group(dict.fromkeys(names, 2), dict.fromkeys(names, names)), "fair")})
+    ends = [text.get_window_extent() for text in picture.axes.texts]
+    assert all(0 <= end.x0 and end.x1 <= picture.figure.bbox.width for end in ends)
+    assert not any(one.overlaps(other) for i, one in enumerate(ends) for other in ends[:i])

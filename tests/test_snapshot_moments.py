@@ -177,8 +177,21 @@ def test_outputs_that_are_not_the_only_ones_stay_apart(tmp_path):
                                   "state.txt": state()})
     groups = read_groups(folder, at="all")
     assert [group.state for group in groups.values()] == ["", ""]
+    assert all(Note("outputs-apart", None, ("--state",)) in group.notes for group in groups.values())
     assert [reject.reason[:41] for reject in groups.rejects] == ["a state must come with the members it cou"]
     assert groups.read == groups.used + groups.rejected == 5
+
+
+def test_an_output_that_two_moments_share_joins_nothing(tmp_path):
+    """Equal rows of one kind say nothing about the other kinds: the files stay apart, and notes say so."""
+    folder = folder_of(tmp_path, {"a.txt": describe() + state("Stable"), "b.txt": describe() + state("Dead", count=2),
+                                  "c.txt": members()})
+    groups = read_groups(folder, at="all")
+    assert [group.state for group in groups.values()] == ["Stable", "Dead", ""] and groups.rejects == []
+    apart = [[note.subjects for note in group.notes if note.kind == "outputs-apart"] for group in groups.values()]
+    assert apart == [[("--members",)], [("--members",)], [("--describe", "--state")]]
+    groups = read_groups(folder_of(tmp_path / "one", {"a.txt": describe() + state(), "c.txt": members()}))
+    assert "outputs-apart" not in {note.kind for note in groups["shop"].notes}
 
 
 def test_one_output_that_contradicts_itself():

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kafka_assign import Group, LiveGroup, assign
-from kafka_assign.pictures.layout import MOST_ROWS
+from kafka_assign.pictures.draw import MOST_ROWS
 from kafka_assign.pictures.timeline import Timeline, rebalance_words
 
 pytest.importorskip("matplotlib")

@@ -167,8 +167,7 @@ def _meant(change, group, like):
         return [change]
     if change.kind == "join":
         topics = _subscription_of_new(group, like) if change.count else ()
-        return [Change("join", name, topics, generated=True)
-                for name in _new_ids(group, change.count)] or [change]
+        return [Change("join", name, topics, generated=True) for name in _new_ids(group, change.count)] or [change]
     what = "a member that leaves" if change.kind == "leave" else "a member that subscribes"
     found = find_members(group, change.name, what, several=change.kind == "leave")
     return [change._replace(name=name) for name in found]

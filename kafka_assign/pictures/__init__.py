@@ -13,8 +13,7 @@ from operator import itemgetter
 from ..assignment import Assignment
 from ..comparison import Comparison
 from ..names import brief, count_of
-from .draw import Drawing, Picture
-from .layout import Scene
+from .draw import Drawing, Picture, Scene
 from .timeline import Timeline, draw_timelines, rebalance_words
 from .words import describe
 from ..rebalance import Rebalance

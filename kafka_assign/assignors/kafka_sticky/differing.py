@@ -117,7 +117,7 @@ def keep_subscribed(group: JoinedGroup,
                     holdings: Holdings) -> tuple[_BalancingState, bool]:
     "The state after keeping, and whether a member dropped something that it held."
     state = _BalancingState(group, _potential_consumers(group),
-                           {member.id: [] for member in group.members})
+                            {member.id: [] for member in group.members})
     dropped = False
     for member in group.members:
         for partition in holdings.held[member.id]:

@@ -69,7 +69,7 @@ def cooperative_answer(group: JoinedGroup) -> _RoundAnswer:
         assigned = assign_balanced(group, holdings).assigned
         withheld = _withheld_from_balancing(group, assigned)
     return _RoundAnswer({name: [one for one in own if one not in withheld]
-                        for name, own in assigned.items()}, withheld)
+                         for name, own in assigned.items()}, withheld)
 
 # %% ../../../nbs/39_kafka_sticky.ipynb #c5e06dd1
 def cooperative_rounds(group: JoinedGroup) -> Iterator[_RoundAnswer]:
@@ -145,7 +145,7 @@ MOST_FAULTS_SHOWN = 3
 
 
 def _check_assigned(group: JoinedGroup,
-                   assigned: dict[str, list[TopicPartition]]) -> None:
+                    assigned: dict[str, list[TopicPartition]]) -> None:
     "Raise `ForecastError` if a partition has an owner that it must not have, or two."
     owners = defaultdict(set)
     for name, own in assigned.items():

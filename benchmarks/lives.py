@@ -1,10 +1,10 @@
-"""How evenly topics stay spread over the members of a group that lives long, beside Java's sticky assignor.
+"""How evenly each topic stays spread over the members of a long-lived group, beside Java's sticky assignor.
 
-Equal subscriptions; members come and go, and each answer is what is owned before the next. Two figures after every
-step: the gap, the largest difference between two members in partitions of one topic, and the spread, the sum over
-topics and members of partitions squared, beside the least there is. Least would be topics as even as they can be for
-so many members; balance and stickiness, which come first, do not always allow it. Java's answers come from the real
-class. Ids follow the order of joining.
+All members subscribe to all topics. Members join and leave, and each assignment is owned before the next one. There are
+two figures after every step. The gap is the largest difference between two members in partitions of one topic. The
+spread is the sum over topics and members of the squared number of partitions, divided by its minimum: each topic spread
+as evenly as so many members allow. Balance and stickiness come first and do not always allow the minimum. Java's
+answers come from the real class. Member ids follow the order of joining.
 
     python benchmarks/lives.py
 """
@@ -30,22 +30,22 @@ STEPS = 40
 
 
 class Step(NamedTuple):
-    "How a group stands after a step."
+    "The figures of a group after a step."
     gap: int
-    "largest difference of two members in partitions of one topic"
+    "largest difference between two members in partitions of one topic"
     spread: float
-    "sum over topics and members of partitions squared, 1 = the least there is"
+    "sum over topics and members of partitions squared, divided by its minimum"
     whole: bool
-    "whether a member has a whole topic, though another member is there"
+    "whether one of several members owns a whole topic"
 
 
 def up_and_down(random: np.random.Generator) -> Iterator[int]:
-    "Members 1, 2, 4, 2 and so on: how many there are after each step; the newest leave first."
+    "The number of members after each step: 1, 2, 4, 2, and again; the newest leave first."
     yield from [1, 2, 4, 2] * (STEPS // 4)
 
 
 def wandering(random: np.random.Generator, least: int, most: int) -> Iterator[int]:
-    "After each step between `least` and `most`: up to a third of the members join or leave."
+    "The number of members after each step, `least` to `most`: up to a third of them join or leave."
     count = (least + most) // 2
     for _ in range(STEPS):
         yield count
@@ -62,7 +62,7 @@ LIVES = {
 
 
 def changed(members: list[int], count: int, newest_first: bool, random: np.random.Generator, number: int) -> list[int]:
-    "The members after so many joined or left that there are `count`; `number` is the first free one."
+    "The members after enough have joined or left that there are `count`; `number` is the first free one."
     if count >= len(members):
         return members + list(range(number, number + count - len(members)))
     leave = members[count:] if newest_first else random.choice(members, len(members) - count, replace=False)
@@ -70,7 +70,7 @@ def changed(members: list[int], count: int, newest_first: bool, random: np.rando
 
 
 def memberships(counts: Callable, seed: int) -> Iterator[list[int]]:
-    "Who is there after each step, as numbers in the order of joining."
+    "The members after each step, as numbers in the order of joining."
     random, members, number = np.random.default_rng(seed), [], 0
     for count in counts(random):
         members = changed(members, count, counts is up_and_down, random, number)
@@ -79,7 +79,7 @@ def memberships(counts: Callable, seed: int) -> Iterator[list[int]]:
 
 
 def standing(of: Arrays, owner: np.ndarray) -> Step:
-    "Gap, spread and whole topics of an answer."
+    "The figures of an assignment."
     figures, members = measure(of.group().columns, owner), len(of.members)
     topic = np.repeat(np.arange(len(of.topics)), of.partitions)
     counts = np.bincount(topic * members + owner, minlength=len(of.topics) * members).reshape(-1, members)
@@ -90,7 +90,7 @@ def standing(of: Arrays, owner: np.ndarray) -> Step:
 
 
 def life(partitions: list[int], counts: Callable, answer: Callable, seed: int = 0) -> list[Step]:
-    "All steps of a life, each answer owned before the next."
+    "The figures after all steps of a group; each assignment is owned before the next one."
     topics = [f"topic-{i:06}" for i in range(len(partitions))]
     owner, before, steps = np.full(sum(partitions), -1, np.int32), [], []
     for members in memberships(counts, seed):
@@ -109,15 +109,15 @@ def ours(of: Arrays) -> np.ndarray:
 
 
 def line(name: str, steps: list[Step]) -> str:
-    "A life in a line."
+    "The figures of a group as one line."
     gaps, spreads = [step.gap for step in steps], [step.spread for step in steps]
     return (f"  {name:5} gap {mean(gaps):5.2f} on average, {max(gaps):3} at worst, {gaps[-1]:3} in the end   "
-            f"spread {mean(spreads):.3f}, {max(spreads):.3f}, {spreads[-1]:.3f} x the least   "
-            f"a whole topic on a member after {sum(step.whole for step in steps)} of {len(steps)} steps")
+            f"spread {mean(spreads):.3f}, {max(spreads):.3f}, {spreads[-1]:.3f} x the minimum   "
+            f"one member owns a whole topic after {sum(step.whole for step in steps)} of {len(steps)} steps")
 
 
 def main() -> None:
-    "Live every life with both assignors."
+    "Run every group with both assignors."
     assignors = {"ours": ours}
     try:
         java_command()

@@ -7,7 +7,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 from groups import NAMES, groups, owners
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 from outputs import table
 
@@ -189,6 +189,19 @@ def test_side_by_side_and_alone_again(fleet):
             assert (alone[name].dtype, alone[name].tolist()) == (given[name].dtype, given[name].tolist()), name
 
 
+@given(st.lists(groups(), max_size=4), st.data())
+def test_only_members_of_the_same_group_subscribe(fleet, data):
+    union = side_by_side([group.columns for group in fleet])
+    pairs = {(topic, member) for topic in range(union.topic_count) for member in union.subscribers_of(topic)}
+    topic, member = np.indices((union.topic_count, union.member_count + 2)).reshape(2, -1)
+    member -= 1                                 # one before the first, and one after the last
+    wanted = [pair in pairs for pair in zip(topic.tolist(), member.tolist())]
+    assert union.subscribed(topic, member).tolist() == wanted
+    owner = np.array([data.draw(st.integers(-1, union.member_count)) for _ in range(union.size)], np.int32)
+    wanted = [pair in pairs for pair in zip(union.topic_of.tolist(), owner.tolist())]
+    assert union.owners_subscribed(owner).tolist() == wanted
+
+
 # --- the builder, beside plain Python ----------------------------------------------------------------------------
 
 def described(columns, group):
@@ -259,6 +272,7 @@ def test_groups_whose_lag_overflows(groups_of_lags):
     assert overflowing_groups(lag, offsets).tolist() == wanted
 
 
+@example([[0], [MOST_PARTITIONS, 1]])
 @given(st.lists(st.lists(st.sampled_from([0, 1, MOST_PARTITIONS - 1, MOST_PARTITIONS, 2**62]), max_size=3), max_size=4))
 def test_groups_of_too_many_partitions(groups_of_counts):
     counts = np.array([count for part in groups_of_counts for count in part], np.int64)

@@ -125,3 +125,9 @@ def test_awkward_groups_beside_each_other(name):
     fleet = [empty[0], usual, *empty, static, usual, *reversed(empty)]
     assert owners(assign_many(fleet, name)) == owners(assign(group, name) for group in fleet)
     assert assign_many([], name) == [] and assign_many({}, name) == {}
+
+
+def test_fair_tells_rows_of_subscribers_apart():
+    """The subscribers of t2 are, as stored, those of t0 and t1 side by side."""
+    group = Group({"t0": 1, "t1": 1, "t2": 3}, {"a": ["t0", "t2"], "b": ["t1", "t2"], "c": ["t1", "t2"]})
+    assert assign(group, "fair").owner.tolist() == fair_by_rule(group.columns).tolist()

@@ -137,3 +137,9 @@ def test_both_ways_of_counting_pairs_are_the_same(dense, data):
     topic_of = group.columns.topic_of.tolist()
     counted = Counter((topic, member) for topic, member in zip(topic_of, owner.tolist()) if member >= 0)
     assert list(numbers) == [(topic, member, counted[topic, member]) for topic, member in sorted(counted)]
+
+
+def test_a_replica_in_an_unknown_rack_is_near_no_member():
+    members = [Member("a", ["t"]), Member("b", ["t"], rack="r1")]
+    group = Group({"t": 2}, members, partition_racks={"t": [[None], ["r1", None]]})
+    assert metrics.in_rack(group.columns, np.array([0, 1])).tolist() == [1]

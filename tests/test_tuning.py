@@ -45,7 +45,7 @@ FIXED = {
     "attention": {"LEAST_HOT_LAG"},
     "build": {"MOST_PARTITIONS"},
     "certificate": {"LARGEST"},
-    "certificate.words": {"NAMED", "LETTERS", "SHOWN_LINES", "TEXT_WIDTH"},
+    "certificate.words": {"_NAMED", "_LETTERS", "SHOWN_LINES", "_TEXT_WIDTH"},
     "cli.app": {"_DONE", "_HOLDS", "_UNUSABLE", "_INTERRUPTED", "_PIPE_CLOSED"},
     "cli.arguments": {"_MOST_REMARKS"},
     "cli.changes": {"_MOST_JOIN", "NAMED_CANDIDATES"},

@@ -168,7 +168,7 @@ def false_proofs(comparisons: Iterable[Comparison]) -> list[str]:
 def proof_block(proof: Proof) -> list[Table | str]:
     "A proof for people."
     reasons = Table(["", ""], [["-", reason] for reason in proof.reasons])
-    return [proof.head, proof.balance, *[proof.level_table] * bool(proof.levels), proof.moves,
+    return [proof.head, proof.balance, *[proof.level_table] * bool(proof.level_table.rows), proof.moves,
             *[reasons] * bool(reasons.rows), CHECKED]
 
 

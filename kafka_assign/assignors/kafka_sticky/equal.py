@@ -10,8 +10,7 @@ from dataclasses import dataclass, field
 
 from ...members import TopicPartition
 from ...registry import ForecastError
-from .joined import (
-    Holdings, JoinedGroup, settle_claims, without)
+from .joined import Holdings, JoinedGroup, without
 
 # %% ../../../nbs/37_kafka_equal.ipynb #21058133
 @dataclass

@@ -500,8 +500,6 @@ d = { 'settings': {'branch': 'main', 'doc_baseurl': '', 'doc_host': '', 'git_url
                                                                                                    'kafka_assign/assignors/stream_join.py'),
                                                     'kafka_assign.assignors.stream_join._Draft.base_and_extra': ( 'stream_join.html#_draft.base_and_extra',
                                                                                                                   'kafka_assign/assignors/stream_join.py'),
-                                                    'kafka_assign.assignors.stream_join._JoinedNumbers': ( 'stream_join.html#_joinednumbers',
-                                                                                                           'kafka_assign/assignors/stream_join.py'),
                                                     'kafka_assign.assignors.stream_join._OwnNumbers': ( 'stream_join.html#_ownnumbers',
                                                                                                         'kafka_assign/assignors/stream_join.py'),
                                                     'kafka_assign.assignors.stream_join._draft_columns': ( 'stream_join.html#_draft_columns',

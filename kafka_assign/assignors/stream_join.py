@@ -176,7 +176,7 @@ def _sole_owners(numbers: _JoinedNumbers, owner: np.ndarray) -> np.ndarray:
 
 # %% ../../nbs/49_stream_join.ipynb #f7687610
 def _members_of_joins(columns: Columns, joined: np.ndarray,
-                     load: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+                      load: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     "The subscribers of `joined` topics, by load, then id: ragged rows by group."
     takes_part = np.zeros(columns.member_count, bool)
     takes_part[columns.subscribers[joined[row_of(columns.subscriber_offsets)]]] = True

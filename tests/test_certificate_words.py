@@ -105,15 +105,15 @@ def test_what_lay_too_high():
     group = Group({"t": 3, "u": 1}, subscribed, owned={"a": had})
     proof = proof_of(assign(group, "sticky"))
     assert [group.at(place) for place in proof.too_high] == [("u", 0)]
-    assert proof.reasons == ["1 partition with a previous owner above the lowest level of the topic: must move in every "
-                             "assignment as flat"]
+    assert proof.reasons == [
+        "1 partition with a previous owner above the lowest level of the topic: must move in every assignment as flat"]
 
 
 def test_reasons_of_the_demo():
     proof = proof_of(assign(demo_group(), "sticky"))
     assert proof.reasons == [
-        "3 partitions with a previous owner on the lowest level, at a higher price than the new owner: an assignment as "
-        "flat that keeps one of them moves another"]
+        "3 partitions with a previous owner on the lowest level, at a higher price than the new owner: "
+        "an assignment as flat that keeps one of them moves another"]
 
 
 def test_nobody_and_nothing():

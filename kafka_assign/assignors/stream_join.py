@@ -164,10 +164,7 @@ def _joined_numbers(columns: Columns,
 
 # %% ../../nbs/49_stream_join.ipynb #2d103602
 def _sole_owners(number: np.ndarray, count: int, owner: np.ndarray) -> np.ndarray:
-    """The only member that owns partitions of each number; -1 = none, or several.
-
-    `number` is that of each partition, -1 = not eligible; there are `count` of them.
-    """
+    "The only member with partitions of each of `count` numbers; -1 = none, or several."
     owned = (number >= 0) & (owner >= 0)
     at, owner = number[owned], owner[owned]
     sole = np.full(count, -1)

@@ -114,7 +114,7 @@ def _excess_lag(columns, current, results):
 
 # %% ../nbs/51_attention.ipynb #6565a7c1
 def _shortfalls(columns: Columns, current: Outcome, results: Mapping[str, Outcome],
-               everything: bool = False) -> dict[int, _Shortfall]:
+                everything: bool = False) -> dict[int, _Shortfall]:
     "The kinds of need that a strategy cures; `everything` includes what is trifling."
     return {
         1: _shortfall("unowned", current, results, possible=0),
@@ -169,7 +169,7 @@ def _too_many_members(current, results):
 
 
 def _incurable(columns: Columns, current: Outcome,
-              results: Mapping[str, Outcome]) -> Iterator[Need]:
+               results: Mapping[str, Outcome]) -> Iterator[Need]:
     "Kind 7: what no strategy cures."
     yield from _too_many_members(current, results) if results else ()
     hot = _hot_partition(columns, current)
@@ -191,7 +191,7 @@ def interrupted(columns: Columns, states: Sequence[str]) -> Iterator[Need]:
 
 # %% ../nbs/51_attention.ipynb #6996cded
 def _abandoned(columns: Columns, current: Outcome,
-              states: Sequence[str] | None = None) -> Iterator[Need]:
+               states: Sequence[str] | None = None) -> Iterator[Need]:
     "Kind 6: groups without active members while records wait."
     if columns.lag is None:
         return
@@ -248,7 +248,7 @@ def _remedy(group, cured, results, clients, running=None):
 
 # %% ../nbs/51_attention.ipynb #476c4ce3
 def _failing(current: Outcome, results: Mapping[str, Outcome],
-            clients: Mapping[str, str], why: Mapping[int, str]) -> Iterator[Need]:
+             clients: Mapping[str, str], why: Mapping[int, str]) -> Iterator[Need]:
     "Kind 0: groups whose next rebalance fails; `why` has the reason for each of them."
     able = {name: one.figures["could_take"] != _UNATTAINABLE
             for name, one in results.items()}

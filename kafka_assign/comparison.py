@@ -19,7 +19,7 @@ from .tables import Table
 
 # %% ../nbs/21_comparison.ipynb #0468aeb7
 _ONLY_IF_WIDE = ("balanced", "topic_spread", "topic_gap", "split_numbers", "in_rack", "lag_min",
-                "lag_total", "lag_unknown")
+                 "lag_total", "lag_unknown")
 
 
 def _columns_worth_showing(rows: Sequence[Mapping], wide: bool = False) -> list[str]:
@@ -100,11 +100,11 @@ def optimum_beside(assignment: Assignment) -> Assignment | None:
 
 # %% ../nbs/21_comparison.ipynb #0e7ff6fd
 _NO_TOPICS = ("topics and owners are unknown, so no strategy can be computed: add the output of "
-             "--describe, or of --members --verbose")
+              "--describe, or of --members --verbose")
 _NO_OWNERS = ("owners are unknown, so no moves are shown: add the output of --describe, or of "
-             "--members --verbose")
+              "--members --verbose")
 _OF_JAVA = ("{0} forecasts Kafka's own {1} assignor, which the group runs; the strategy {1} of this "
-           "package computes the exact optimum")
+            "package computes the exact optimum")
 
 
 def compare(group: Group, strategies: Iterable[str | Strategy | Callable] | None = None, *,

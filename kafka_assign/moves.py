@@ -160,7 +160,7 @@ SHOWN_CLAIMANTS = 3
 
 
 def _why_placed(group: Group, place: int,
-               claimants: Sequence[int]) -> tuple[str | None, str]:
+                claimants: Sequence[int]) -> tuple[str | None, str]:
     "The previous owner of a placed partition, if known, and why its claim is void."
     names = [shown(group.members[member]) for member in claimants[:SHOWN_CLAIMANTS]]
     if not names:

@@ -21,12 +21,12 @@ import numpy as np
 from .assignment import CURRENT, AssignmentError
 from .attention import Need, Outcome, current_outcome, needs, outcome
 from .build import GroupError
-from .columns import Columns, one_group, side_by_side
+from .columns import Columns, one_group, shifted, side_by_side
 from .group import Group
 from .joins import join_numbers, parsed_joins
 from .names import brief, crash_place, quoted, shown
 from .notes import may_lack_partitions
-from .ragged import row_lengths, row_maxima, take_rows
+from .ragged import row_maxima, take_rows
 from .registry import (
     ForecastError, Strategy, StrategyError, resolve, resolve_all, strategies_in_use)
 
@@ -98,7 +98,7 @@ def _why(strategy, error):
     "Why a strategy has no answer for a group, in one line."
     what, words = f"strategy {quoted(strategy.label)}", shown(error)
     if not isinstance(error, (StrategyError, AssignmentError)):
-        place = crash_place(error, callers=3)          # this page, `run` and `ask`
+        place = crash_place(error, callers=4)          # this page, `run`, `ask`, `_answer`
         return f"{what} must not raise (got {brief(error)}{place})"
     return words if quoted(strategy.label) in words else f"{what}: {words}"
 
@@ -108,7 +108,6 @@ def _answer_one_by_one(batch, strategy, places, retried=False):
     columns = np.full((2, batch.columns.size), -1, np.int32)
     failures, foreseen = {}, {}
     begin = batch.columns.group_offsets.tolist()
-    first = batch.columns.member_offsets.tolist()
     for at in range(batch.columns.groups) if places is None else places:
         try:
             alone = strategy.run(batch.group(at))
@@ -117,9 +116,8 @@ def _answer_one_by_one(batch, strategy, places, retried=False):
             if isinstance(error, ForecastError):
                 foreseen[at] = f"its next rebalance fails: {shown(error)}"
         else:
-            pair = np.stack([alone.owner, alone.target])
-            pair = np.where(pair >= 0, pair + first[at], -1)
-            columns[:, begin[at]:begin[at + 1]] = pair
+            columns[:, begin[at]:begin[at + 1]] = alone.owner, alone.target
+    columns = shifted(columns, batch.columns.first_member)
     return Answer(*columns, failures, retried, places, foreseen)
 
 
@@ -128,12 +126,10 @@ def _run_many(strategy, columns, places):
     if places is None:
         return strategy.run_many(columns)
     parts = side_by_side([one_group(columns, at) for at in places])
-    shift = columns.member_offsets[places] - parts.member_offsets[:-1]
-    shift = shift.repeat(row_lengths(parts.group_offsets))
     _, at = take_rows(columns.group_offsets, np.array(places))
     found = np.full((2, columns.size), -1, np.int32)
-    for column, owner in zip(found, strategy.run_many(parts)):
-        column[at] = np.where(owner >= 0, owner + shift, -1)
+    shift = columns.first_member[at] - parts.first_member
+    found[:, at] = shifted(np.stack(strategy.run_many(parts)), shift)
     return found
 
 
@@ -157,10 +153,11 @@ def answer(batch: GroupBatch, strategy: Strategy, columns: Columns,
 # %% ../nbs/56_ranking.ipynb #8d3e0240
 def strategies_for_joins(joins: Sequence[Sequence[str]]) -> list[Strategy]:
     "`stream-join-sticky` with these joins as text, in a list; empty without joins."
+    if not joins:
+        return []
     with suppress(StrategyError):
-        label = resolve("stream-join-sticky", joins=joins).label
-        chosen = resolve(label)
-        if joins and parsed_joins(chosen.options["joins"]) == joins:
+        chosen = resolve(resolve("stream-join-sticky", joins=joins).label)
+        if parsed_joins(chosen.options["joins"]) == joins:
             return [chosen]
     return []
 

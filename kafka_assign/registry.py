@@ -26,7 +26,7 @@ import numpy as np
 from .assignment import (
     Assignment, AssignmentError, checked_owners, checked_target, owner_and_target)
 from .build import GroupError
-from .columns import Columns, side_by_side
+from .columns import Columns, shifted, side_by_side
 from .group import Group
 from .members import is_number
 from .names import (
@@ -425,10 +425,14 @@ def resolve_all(strategies: Iterable[str | Strategy | Callable] | str | Strategy
 # %% ../nbs/20_registry.ipynb #cf65fd52
 def running_strategy(group: Group) -> Strategy:
     "The strategy that a group runs now; `StrategyError` says why it is unknown or not computed."
-    name = group.strategy
+    return _running(group.strategy, group.type)
+
+
+def _running(name, kind):
+    "The strategy of a group of this type that reports this name."
     if not name:
         raise StrategyError("the strategy that the group runs is unknown (--state shows it)")
-    if group.type == "consumer":
+    if kind == "consumer":
         raise StrategyError(f"the broker assigns the partitions of this group, by {quoted(name)}")
     if name in NOT_COMPUTED:
         raise StrategyError(f"{quoted(name)} {NOT_COMPUTED[name]}")
@@ -447,7 +451,7 @@ def strategies_in_use(names: Sequence[str], types: Sequence[str]) -> list[Strate
     known, pairs = {}, list(zip(names, types))
     for name, kind in set(pairs):
         with suppress(StrategyError):
-            known[name, kind] = running_strategy(Group({}, {}, strategy=name, type=kind))
+            known[name, kind] = _running(name, kind)
     return [known.get(pair) for pair in pairs]
 
 # %% ../nbs/20_registry.ipynb #b5e9963c
@@ -492,14 +496,6 @@ def assign_many(groups: Mapping | Iterable[Group], strategy: str | Strategy | Ca
         return [chosen.run(group) for group in groups]
     groups = [group.decode_claims(chosen.claims) for group in groups]
     columns = side_by_side([group.columns for group in groups])
-    owner, target = chosen.run_many(columns)
-    owners = _by_group(columns, owner)
-    targets = owners if target is owner else _by_group(columns, target)
-    return list(map(chosen.assignment, groups, owners, targets))
-
-
-def _by_group(columns, owner):
-    "The owner column of each group alone."
-    parts = np.split(owner, columns.group_offsets[1:-1])
-    return [np.where(part >= 0, part - first, -1)
-            for part, first in zip(parts, columns.member_offsets.tolist())]
+    alone = [np.split(shifted(owner, -columns.first_member), columns.group_offsets[1:-1])
+             for owner in chosen.run_many(columns)]
+    return list(map(chosen.assignment, groups, *alone))

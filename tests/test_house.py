@@ -10,6 +10,7 @@ from functools import cache
 from pathlib import Path
 
 import pytest
+from layers import LAYERS, layer_table
 from notebooks import is_exported, source_files
 
 import kafka_assign
@@ -17,16 +18,7 @@ import kafka_assign
 ROOT = Path(__file__).resolve().parent.parent
 PACKAGE = ROOT / "kafka_assign"
 
-# Module (or package) -> layer. A module imports from layers below; from its own layer as SIDEWAYS says.
-LAYERS = {
-    "names": 1, "ragged": 1, "columns": 1, "tables": 1, "metrics": 1, "wire": 1, "ownership": 1, "notes": 1,
-    "hash_order": 1,
-    "build": 2, "members": 2, "inputs": 2, "context": 2, "group": 2, "assignment": 2, "document": 2, "joins": 2,
-    "certificate": 2,
-    "registry": 3, "comparison": 3, "assignors": 3, "conformance": 3,
-    "moves": 4, "attention": 4, "ranking": 4, "snapshot": 4, "rebalance": 4, "live": 4, "pictures": 4,
-    "fleet": 5, "cli": 6,
-}
+# A module imports from layers below (`tools/layers.py`), and from its own layer as SIDEWAYS says.
 HIGHEST = {"snapshot": 2}  # reading a file takes no strategy
 # Beside modules of one package, and layers 1 to 3:
 SIDEWAYS = {("live", "rebalance"), ("pictures", "rebalance"), ("ranking", "attention")}
@@ -98,7 +90,7 @@ every_module = pytest.mark.parametrize("name", modules())
 
 @every_module
 def test_imports_run_down_the_layers(name):
-    assert top(name) in LAYERS, f"say in LAYERS in which layer {name} is"
+    assert top(name) in LAYERS, f"tools/layers.py must say in which layer {name} is"
     own = LAYERS[top(name)]
     for other in inner_imports(name):
         layer = LAYERS[top(other)]
@@ -106,6 +98,12 @@ def test_imports_run_down_the_layers(name):
         assert layer < own or beside, f"{name} (layer {own}) imports {other} (layer {layer})"
         if top(other) != top(name):
             assert layer <= HIGHEST.get(top(name), layer), f"{name} imports {other} (layer {layer})"
+
+
+def test_contributing_has_the_table_of_layers():
+    """`python tools/layers.py` writes it."""
+    assert LAYERS.keys() == set(map(top, modules()))
+    assert layer_table() in (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
 
 
 def test_no_circles():

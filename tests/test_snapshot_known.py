@@ -1,6 +1,7 @@
 """Figures of the captured groups as they are, from some of the outputs: true, or unknown, or marked as inferred."""
 import json
 import re
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -19,14 +20,13 @@ OUTPUTS = [("describe",), ("describe", "members-verbose"), ("offsets-verbose",),
            ("state",), ("state-verbose",)]
 OF_MEMBERS = {"members", "min_load", "balance_score", "balanced", "topic_gap", "lag_min"}
 
-# Figures that may differ from the truth, by the words in `inferred` that say so.
+# Figures that may differ from the truth, by the note that says so, without its count.
 MARKED = {
-    "members: only those that own partitions": OF_MEMBERS,
-    "subscriptions: topics a member owns": {"topic_gap", "balanced"},
-    "subscriptions: every topic of which a member owns a partition": {"topic_gap", "balanced"},
-    "partitions: some not in the input, counted up to the highest number seen": {
-        "partitions", "unassigned", "lag_unknown"},
-    "topics: none shown": {"partitions", "unassigned"},
+    Note("idle-members-not-shown"): OF_MEMBERS,
+    Note("subscriptions-guessed", None, ("topics a member owns",)): {"topic_gap", "balanced"},
+    Note("subscriptions-guessed", None, ("every topic of which a member owns a partition",)): {"topic_gap", "balanced"},
+    Note("partitions-missing"): {"partitions", "unassigned", "lag_unknown"},
+    Note("topics-not-shown"): {"partitions", "unassigned"},
 }
 
 
@@ -67,34 +67,34 @@ def read(version, name, outputs):
 
 
 def differences(version, name, outputs):
-    """Figures that are neither true nor unknown, and the words about the group."""
+    """Figures that are neither true nor unknown, and the notes on the group, without their counts."""
     group = read(version, name, outputs)
     if group is None:
-        return set(), ""
+        return set(), set()
     true, shown = (Assignment.current(one).summary() for one in (true_group(name), group))
     keys = (key for key in SUMMARY_KEYS if key not in ("strategy", "inferred"))
     wrong = {key for key in keys if shown[key] not in (None, true[key])}
-    return wrong, re.sub(r"partitions: \d+ not in", "partitions: some not in", group.inferred)
+    return wrong, {replace(note, count=None) for note in group.notes}
 
 
 @pytest.mark.parametrize("name", OURS)
 @pytest.mark.parametrize("version", VERSIONS)
 @pytest.mark.parametrize("outputs", OUTPUTS, ids="+".join)
 def test_each_figure_is_true_or_unknown_or_inferred(outputs, version, name):
-    figures, inferred = differences(version, name, outputs)
-    marked = {key for words, keys in MARKED.items() if words in inferred.split("; ") for key in keys}
+    figures, notes = differences(version, name, outputs)
+    marked = {key for note, keys in MARKED.items() if note in notes for key in keys}
     assert figures <= marked
 
 
 def test_the_table_of_marks_is_needed():
-    """Each of its words stands for a figure that differs somewhere; all groups and outputs are compared."""
+    """Each of its notes stands for a figure that differs somewhere; all groups and outputs are compared."""
     read_at_all, needed = 0, set()
     for outputs in OUTPUTS:
         for version in VERSIONS:
             for name in OURS:
-                figures, inferred = differences(version, name, outputs)
+                figures, notes = differences(version, name, outputs)
                 read_at_all += read(version, name, outputs) is not None
-                needed |= {words for words, keys in MARKED.items() if words in inferred.split("; ") and figures & keys}
+                needed |= {note for note, keys in MARKED.items() if note in notes and figures & keys}
     assert read_at_all > 120
     assert needed == MARKED.keys()
 
@@ -116,12 +116,12 @@ def test_static_members_are_known_by_their_ids(version):
     """`wide` runs round robin, and one of its members is static: in the order by instance ids, nothing moves."""
     group = read(version, "wide", ["describe"])
     assert [m.instance_id for m in group.details if m.instance_id] == ["wide-static-kp"]
-    assert {"instance ids: by the member ids", "members: taken to be dynamic"} <= set(group.inferred.split("; "))
+    assert {Note("instance-ids-guessed"), Note("members-assumed-dynamic")} <= set(group.notes)
     summary = assign(group, "roundrobin").summary()
     assert (summary["moved"], summary["placed"]) == (0, 0)
     shown = read(version, "wide", ["describe", "members"])
     assert [m.instance_id for m in shown.details] == [m.instance_id for m in group.details]
-    assert "instance ids" not in shown.inferred and "dynamic" not in shown.inferred
+    assert not {"instance-ids-guessed", "members-assumed-dynamic"} & {note.kind for note in shown.notes}
 
 
 @pytest.mark.parametrize("version", VERSIONS)

@@ -2,6 +2,7 @@
 import pytest
 
 from kafka_assign.document import write_document
+from kafka_assign.notes import Note
 from kafka_assign.snapshot import SnapshotError, read_groups
 from outputs import POSTED
 
@@ -35,7 +36,7 @@ def test_0_9():
     assert (group.details[0].client_id, group.details[0].host) == ("web", "/10.0.0.1")
     assert owned(group) == {"web_/10.0.0.1": [("orders", 0), ("orders", 1)]}
     assert group.offsets.committed.tolist() == [3004, -1, 7] and group.lag.tolist() == [8, 0, 0]
-    assert "members: by client id and host, their ids are not shown" in group.inferred
+    assert Note("member-ids-not-shown") in group.notes
 
 
 def test_0_10():
@@ -89,7 +90,7 @@ def test_the_file_names_the_group(tmp_path, file, name):
     (tmp_path / file).write_text(IDLE, encoding="utf-8")
     for source in tmp_path, tmp_path / file:
         key, group, _ = one(source)
-        assert (key, group.name) == (name, name) and "name: of the file" in group.inferred
+        assert (key, group.name) == (name, name) and Note("name-guessed", None, ("of the file",)) in group.notes
 
 
 @pytest.mark.parametrize("line", [

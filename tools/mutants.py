@@ -20,7 +20,7 @@ from typing import NamedTuple
 from notebooks import PACKAGE, ROOT, copy_project, processors
 
 TABLE = ROOT / "tests/mutants.toml"
-LONGEST = 900           # seconds: a fault that makes a test run on and on is noticed, too
+LONGEST = 300           # seconds: a fault that makes a test run on and on is noticed, too
 
 
 class Fault(NamedTuple):

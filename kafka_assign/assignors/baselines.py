@@ -136,7 +136,7 @@ def take_in_turn(shares: TopicShares, racks: list[int],
 
 # %% ../../nbs/22_baselines.ipynb #401bf800
 def _blocks_by_racks(columns: Columns, topics: list[int],
-                    subscribers: np.ndarray) -> np.ndarray:
+                     subscribers: np.ndarray) -> np.ndarray:
     "The owner of each partition number, the same for all `topics` of a set."
     racks = columns.racks.member[subscribers].tolist()
     replica_racks = _common_racks(columns, topics)

@@ -70,8 +70,8 @@ def _runs_by_step(columns: Columns) -> _Runs:
     count = row_sums(columns.partitions[topics], np.append(first, len(topics)))
     member_offsets, members = take_rows(offsets, first[by_step])
     return _Runs(take_rows(columns.start, topics_by_step)[1], count[by_step],
-                member_offsets, columns.subscribers[eligible[members]],
-                row_offsets(np.bincount(step)))
+                 member_offsets, columns.subscribers[eligible[members]],
+                 row_offsets(np.bincount(step)))
 
 # %% ../../nbs/23_fair.ipynb #ff826616
 @strategy("fair", kafka="FairAssignor", many=True, without=["nobody-idle"])

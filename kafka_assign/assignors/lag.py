@@ -59,7 +59,7 @@ def _rounds_with_lag(columns: Columns, lag: np.ndarray) -> np.ndarray:
 
 # %% ../../nbs/24_lag.ipynb #020ff07c
 def _assign_round(offsets: np.ndarray, first: np.ndarray, end: np.ndarray,
-                 lag: np.ndarray, total: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+                  lag: np.ndarray, total: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """The places assigned in a round of some topics, and to whom.
 
     `offsets`: where each topic's subscribers begin in `total`, their total lag so far,
@@ -74,7 +74,7 @@ def _assign_round(offsets: np.ndarray, first: np.ndarray, end: np.ndarray,
 
 # %% ../../nbs/24_lag.ipynb #e6b9f42f
 def _assign_rounds_of_topic(total: list[int],
-                           lag: list[int]) -> tuple[list[int], list[int]]:
+                            lag: list[int]) -> tuple[list[int], list[int]]:
     """Who gets the partitions of these lags, round by round, and the order after them.
 
     Members are positions in `total`, which has the total lag so far and is updated.
@@ -92,7 +92,7 @@ SMALL_ROUND = 150    # members: NumPy and Python take equally long for 100 to 20
 
 
 def _assign_rounds(columns: Columns, rounds: np.ndarray,
-                  lag: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+                   lag: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Assign all rounds with lag: the owner column, and the subscribers in new order.
 
     The partitions of each topic are sorted by `lag`; -1 = not in such a round.
@@ -114,7 +114,7 @@ def _assign_rounds(columns: Columns, rounds: np.ndarray,
     for topic, (one, other) in enumerate(pairwise(offsets[:left + 1].tolist())):
         places = slice(first[topic] + number * width[topic], end[topic])
         owners, after = _assign_rounds_of_topic(total[one:other].tolist(),
-                                               lag[places].tolist())
+                                                lag[places].tolist())
         member[places] = one + np.array(owners)
         order[one:other] = one + np.array(after)
     subscribers = columns.subscribers.copy()
@@ -124,7 +124,7 @@ def _assign_rounds(columns: Columns, rounds: np.ndarray,
 
 # %% ../../nbs/24_lag.ipynb #e9f056ca
 def _remaining_partitions(columns: Columns,
-                         rounds: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+                          rounds: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """The places after `rounds` of each topic, and who gets them.
 
     Members are positions in `columns.subscribers`.

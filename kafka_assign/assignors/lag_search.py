@@ -118,7 +118,7 @@ def _moves_added(unit: Unit, places: np.ndarray, taker: int) -> np.ndarray:
 
 # %% ../../nbs/19_lag_search.ipynb #b2166e37
 def _best_swaps(given: np.ndarray, taken: np.ndarray,
-               difference: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+                difference: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """For each weight in `taken`, the highest gain of a swap, and the position in `given`.
 
     `given` is ascending; `difference` is the total of its owner less that of the owner of each
@@ -162,7 +162,7 @@ def _all_offers(unit: Unit, giver: int, max_skew: int) -> _Offers:
     weight, moves = np.zeros((2, len(taker)), np.int64)
     weight[len(free):], moves[len(free):] = unit.weight[back], _moves_added(unit, back, giver)
     return _Offers(taker, place, weight, moves, count[taker] + (place < 0),
-                  unit.total[giver] - unit.total[taker])
+                   unit.total[giver] - unit.total[taker])
 
 # %% ../../nbs/19_lag_search.ipynb #a3757294
 def _batches(unit, giver):

@@ -27,14 +27,15 @@ def _some(names: Sequence[str], noun: str) -> str:
     "A few names as `A, B and C`; if there are many, how many."
     if len(names) > 1 and (len(names) > _NAMED or sum(map(len, names)) > _LETTERS):
         return count_of(len(names), noun)
-    return " and ".join(", ".join(map(shown, part)) for part in (names[:-1], names[-1:]) if part)
+    parts = (", ".join(map(shown, part)) for part in (names[:-1], names[-1:]) if part)
+    return " and ".join(parts)
 
 # %% ../../nbs/18_certificate_words.ipynb #fbbd50e5
 _BALANCE = (
-    "Balance: every member has a level, and owns that many partitions or one less. The owner "
-    "of each partition is on the lowest level among the subscribers of its topic. A member "
-    "that takes a partition from another would own at least as many as that one owns now, so "
-    "nothing gets flatter.")
+    "Balance: every member has a level, and owns that many partitions or one less. "
+    "The owner of each partition is on the lowest level among the subscribers of its "
+    "topic. A member that takes a partition from another would own at least as many as "
+    "that one owns now, so nothing gets flatter.")
 CHECKED = "Checked by kafka_assign.certificate, which knows nothing of the strategy."
 SHOWN_LINES = 12
 _TEXT_WIDTH = 88            # columns of plain text
@@ -58,7 +59,7 @@ class Proof(NamedTuple):
 
     @property
     def too_high(self) -> np.ndarray:
-        "The partitions whose previous owner is on a higher level than the lowest of the topic."
+        "The partitions whose previous owner is above the lowest level of the topic."
         columns = self.assignment.group.columns
         previous = np.append(self.certificate.level, -1)[columns.previous]
         return np.flatnonzero(previous > self.lowest[columns.topic_of])
@@ -73,21 +74,23 @@ class Proof(NamedTuple):
     def balance(self) -> str:
         "Why it is balanced."
         left = int(self.assignment.unassigned.sum())
-        words = f" {count_of(left, 'partition')} without an owner: the topic has no subscribers."
+        words = f" {count_of(left, 'partition')} without an owner: no subscribers."
         return _BALANCE + words * bool(left)
 
     @property
     def level_table(self) -> Table:
-        "A row for each of the first levels, highest first, and how many more there are."
+        "A row for each of the first levels, highest first, and how many more."
         group, level, rows = self.assignment.group, self.certificate.level, []
         lowest = np.where(group.partitions > 0, self.lowest, -1)
         levels = np.unique(level)[::-1].tolist()
         for one in levels[:SHOWN_LINES]:
-            members, topics = np.flatnonzero(level == one), np.flatnonzero(lowest == one)
-            loads = " or ".join(f"{load:,}" for load in np.unique(self.assignment.loads[members]).tolist())
-            rows.append([one, _some([group.members[member] for member in members], "member"), loads,
-                         int(group.partitions[topics].sum()),
-                         _some([group.topics[topic] for topic in topics], "topic") or None])
+            members, own = np.flatnonzero(level == one), np.flatnonzero(lowest == one)
+            loads = np.unique(self.assignment.loads[members])
+            names = [group.members[member] for member in members]
+            topics = _some([group.topics[topic] for topic in own], "topic") or None
+            rows.append([one, _some(names, "member"),
+                         " or ".join(map("{:,}".format, loads)),
+                         int(group.partitions[own].sum()), topics])
         more = len(levels) - SHOWN_LINES
         rows += [[f"and {count_of(more, 'more level')}"]] if more > 0 else []
         return Table(("level", "members", "load", "partitions", "topics"), rows)
@@ -99,17 +102,19 @@ class Proof(NamedTuple):
         if not self.moved:
             who = "every partition that had a valid owner stays with it"
             return f"Moves: none; {who if had else 'no partition had a valid owner'}."
-        return (f"Moves: {self.moved:,} of {count_of(had, 'partition')} that had a valid owner "
-                f"changed it, and every assignment as flat changes {self.moved:,} or more.")
+        return (f"Moves: {self.moved:,} of {count_of(had, 'partition')} that had a "
+                "valid owner changed it, and every assignment as flat changes "
+                f"{self.moved:,} or more.")
 
     @property
     def reasons(self) -> list[str]:
         "Why they moved; the leading numbers add up to all moves."
         high = len(self.too_high)
         counts = {
-            "above the lowest level of the topic: must move in every assignment as flat": high,
-            "on the lowest level, at a higher price than the new owner: an assignment as flat "
-            "that keeps one of them moves another": self.moved - high}
+            "above the lowest level of the topic: "
+            "must move in every assignment as flat": high,
+            "on the lowest level, at a higher price than the new owner: an assignment "
+            "as flat that keeps one of them moves another": self.moved - high}
         return [f"{count_of(count, 'partition')} with a previous owner {words}"
                 for words, count in counts.items() if count]
 
@@ -123,7 +128,8 @@ class Proof(NamedTuple):
         paragraph = partial(fill, width=_TEXT_WIDTH, break_on_hyphens=False)
         reasons = [paragraph(reason, initial_indent="  ", subsequent_indent="    ")
                    for reason in self.reasons]
-        return "\n".join([f"<{self.head}>", paragraph(self.balance), self.level_table.text(indent=2),
+        levels = self.level_table.text(indent=2)
+        return "\n".join([f"<{self.head}>", paragraph(self.balance), levels,
                           paragraph(self.moves), *reasons, CHECKED])
 
     def _repr_html_(self):

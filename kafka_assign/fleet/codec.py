@@ -20,7 +20,7 @@ import pyarrow.compute as pc
 
 from ..attention import Outcome
 from ..build import ClaimColumns, GroupError, Offsets, build_columns, oversized_groups, subscriber_rows
-from ..columns import Columns, Racks
+from ..columns import Columns, Racks, shifted
 from ..document import MEMBER_TEXT, group_from_document, group_to_document
 from .schemas import COMPARED_SCHEMA, FIGURE_FIELDS, OWNER_FIELDS, RESULT_FIELDS
 from ..group import Group
@@ -443,8 +443,7 @@ def decode_rows(rows: pa.RecordBatch) -> tuple[Batch, dict[int, str]]:
 def _assignments(batch, owners, group, label):
     "A list of topics with their owners for each pair of a group and the number of an owner column."
     columns = batch.columns
-    first = columns.member_offsets[:-1].astype(np.int32).repeat(row_lengths(columns.group_offsets))
-    within = [np.where(owner >= 0, owner - first, np.int32(-1)) for owner in owners]
+    within = [shifted(owner, -columns.first_member) for owner in owners]
     topic_offsets, topics = take_rows(columns.topic_offsets, group)
     begin = columns.group_offsets[group] + label * columns.size
     _, place = row_ranges(begin, row_lengths(columns.group_offsets)[group])

@@ -471,7 +471,7 @@ class ParsedTables:
         self.damaged: set[int] = set()                                     # tables with a rejected row
         self.notices: list[_StateNotice] = []
         self.notes: dict[str, dict[Note, None]] = defaultdict(dict)        # by group: what was inferred
-        self._offsets = array("q")                                          # rows in the order of `OffsetsTable`
+        self._offsets = array("q")                                         # rows in the order of `OffsetsTable`
 
     def begin(self, kind: str, place: Place, position: int) -> None:
         "From here on, rows are those of a new table."

@@ -10,13 +10,11 @@ __all__ = ['MOST_PASSES', 'least_loaded', 'keep_subscribed', 'place_on_least_loa
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from itertools import combinations
-from typing import NamedTuple
 
 from ...hash_order import JavaHashSet, partition_hash
 from ...members import TopicPartition
 from ...registry import ForecastError
-from .joined import (
-    Holdings, JoinedGroup, settle_claims, without)
+from .joined import Holdings, JoinedGroup, without
 
 # %% ../../../nbs/38_kafka_differing.ipynb #7e2d11f7
 def _potential_consumers(group: JoinedGroup) -> dict[str, list[str]]:
@@ -117,7 +115,7 @@ def keep_subscribed(group: JoinedGroup,
                     holdings: Holdings) -> tuple[_BalancingState, bool]:
     "The state after keeping, and whether a member dropped something that it held."
     state = _BalancingState(group, _potential_consumers(group),
-                           {member.id: [] for member in group.members})
+                            {member.id: [] for member in group.members})
     dropped = False
     for member in group.members:
         for partition in holdings.held[member.id]:

@@ -10,8 +10,7 @@ from dataclasses import dataclass, field
 
 from ...members import TopicPartition
 from ...registry import ForecastError
-from .joined import (
-    Holdings, JoinedGroup, settle_claims, without)
+from .joined import Holdings, JoinedGroup, without
 
 # %% ../../../nbs/37_kafka_equal.ipynb #21058133
 @dataclass
@@ -46,7 +45,7 @@ def _quota_state(group: JoinedGroup) -> QuotaState:
 
 # %% ../../../nbs/37_kafka_equal.ipynb #97a9fad8
 def _keep_within_quotas(state: QuotaState, group: JoinedGroup,
-                       holdings: Holdings) -> None:
+                        holdings: Holdings) -> None:
     "Each member keeps what fits into its quota, and releases the rest."
     for member in group.members:
         held = [one for one in holdings.held[member.id] if one not in holdings.void]
@@ -75,7 +74,7 @@ def _allowance(state, member, count):
 
 # %% ../../../nbs/37_kafka_equal.ipynb #4ce8139f
 def _place_in_racks(state: QuotaState, group: JoinedGroup,
-                   free: list[TopicPartition]) -> list[TopicPartition]:
+                    free: list[TopicPartition]) -> list[TopicPartition]:
     "Place free partitions on members in a matching rack; return the others."
     names = list(group.by_id)
     reach = {one: sum(group.matches(name, one) for name in names) for one in free}

@@ -69,7 +69,7 @@ def cooperative_answer(group: JoinedGroup) -> _RoundAnswer:
         assigned = assign_balanced(group, holdings).assigned
         withheld = _withheld_from_balancing(group, assigned)
     return _RoundAnswer({name: [one for one in own if one not in withheld]
-                        for name, own in assigned.items()}, withheld)
+                         for name, own in assigned.items()}, withheld)
 
 # %% ../../../nbs/39_kafka_sticky.ipynb #c5e06dd1
 def cooperative_rounds(group: JoinedGroup) -> Iterator[_RoundAnswer]:
@@ -145,7 +145,7 @@ MOST_FAULTS_SHOWN = 3
 
 
 def _check_assigned(group: JoinedGroup,
-                   assigned: dict[str, list[TopicPartition]]) -> None:
+                    assigned: dict[str, list[TopicPartition]]) -> None:
     "Raise `ForecastError` if a partition has an owner that it must not have, or two."
     owners = defaultdict(set)
     for name, own in assigned.items():
@@ -183,16 +183,27 @@ def _depends_on_ids(assignment: Assignment) -> list[Note]:
     alike = np.isin(columns.subscriber_counts, [0, columns.member_count]).all()
     return [Note("owners-depend-on-ids" if alike else "all-depends-on-ids")]
 
-# %% ../../../nbs/39_kafka_sticky.ipynb #bef20111
-def _forecast(group, as_read, compute):
-    "`compute` for the group that the assignor sees; errors name their consequence."
+# %% ../../../nbs/39_kafka_sticky.ipynb #c6b828dc
+MOST_REBALANCES = 8
+
+
+def _forecast(group, as_read, rounds):
+    "The owner column after each of the `rounds`; errors name their consequence."
+    if not group.members:
+        return [_owner_column(group, {})]
     try:
-        return compute(group_in_java(group, as_read))
+        seen = group_in_java(group, as_read)
+        answers = list(islice(rounds(seen), MOST_REBALANCES + 1))
+        if len(answers) > MOST_REBALANCES:
+            raise ForecastError("endless rounds", f"more than {MOST_REBALANCES}")
+        for assigned in answers:
+            _check_assigned(seen, assigned)
     except ForecastError as error:
         reason = f"{error.reason}; {_CONSEQUENCES[error.kind]}"
         raise ForecastError(error.kind, reason) from None
+    return [_owner_column(group, assigned) for assigned in answers]
 
-
+# %% ../../../nbs/39_kafka_sticky.ipynb #bef20111
 @strategy("kafka-sticky", kafka="StickyAssignor", claims="sticky", usual=False,
           without=["odd-inputs", "any-order"], remarks=_depends_on_ids)
 def kafka_sticky_assign(group: Group) -> np.ndarray:
@@ -200,19 +211,9 @@ def kafka_sticky_assign(group: Group) -> np.ndarray:
 
     Raises `ForecastError` where Java raises, does not return, or returns no assignment.
     """
-    def compute(seen):
-        assigned = eager_answer(seen)
-        _check_assigned(seen, assigned)
-        return _owner_column(group, assigned)
-
-    if not group.members:
-        return _owner_column(group, {})
-    return _forecast(group, eager_member, compute)
+    return _forecast(group, eager_member, lambda seen: [eager_answer(seen)])[0]
 
 # %% ../../../nbs/39_kafka_sticky.ipynb #4f9c35d4
-MOST_REBALANCES = 8
-
-
 @strategy("kafka-cooperative-sticky", kafka="CooperativeStickyAssignor",
           protocol="cooperative", claims="cooperative", usual=False,
           without=["odd-inputs", "any-order"], remarks=_depends_on_ids)
@@ -221,15 +222,8 @@ def kafka_cooperative_sticky_assign(group: Group) -> tuple[np.ndarray, np.ndarra
 
     Raises `ForecastError` as `kafka-sticky`, and if the rounds do not end.
     """
-    def compute(seen):
-        rounds = list(islice(cooperative_rounds(seen), MOST_REBALANCES + 1))
-        if len(rounds) > MOST_REBALANCES:
-            raise ForecastError("endless rounds", f"more than {MOST_REBALANCES}")
-        for answer in rounds:
-            _check_assigned(seen, answer.assigned)
-        return tuple(_owner_column(group, answer.assigned)
-                     for answer in (rounds[0], rounds[-1]))
+    def rounds(seen):
+        return (answer.assigned for answer in cooperative_rounds(seen))
 
-    if not group.members:
-        return _owner_column(group, {}), _owner_column(group, {})
-    return _forecast(group, cooperative_member, compute)
+    owners = _forecast(group, cooperative_member, rounds)
+    return owners[0], owners[-1]

@@ -145,15 +145,14 @@ def _draft_columns(draft: _Draft, previous: np.ndarray) -> np.ndarray:
     owner[free] = _selections(draft, own)
     return owner
 
-# %% ../../nbs/49_stream_join.ipynb #ecbd5275
-class _JoinedNumbers(NamedTuple):
-    "The eligible numbers of the joined topics, group by group."
-    offsets: np.ndarray  # where the numbers of each group begin
-    of_partition: np.ndarray  # position of each partition's number; -1 = not eligible
-
 # %% ../../nbs/49_stream_join.ipynb #d3a057c5
-def _joined_numbers(columns: Columns, joined: np.ndarray) -> _JoinedNumbers:
-    "The numbers that all `joined` topics (a mask) of a group have."
+def _joined_numbers(columns: Columns,
+                    joined: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """The numbers that all `joined` topics (a mask) of a group have.
+
+    Where those of each group begin, and the place of each partition's number in them,
+    -1 = not eligible.
+    """
     unlimited = np.iinfo(np.int64).max
     counts = np.where(joined, columns.partitions, unlimited)
     least = row_minima(counts, columns.topic_offsets, empty=unlimited)
@@ -161,15 +160,14 @@ def _joined_numbers(columns: Columns, joined: np.ndarray) -> _JoinedNumbers:
     offsets = row_offsets(eligible)
     group = row_of(columns.topic_offsets)[columns.topic_of]
     takes_part = joined[columns.topic_of] & (columns.number < eligible[group])
-    number = np.where(takes_part, offsets[group] + columns.number, -1)
-    return _JoinedNumbers(offsets, number)
+    return offsets, np.where(takes_part, offsets[group] + columns.number, -1)
 
 # %% ../../nbs/49_stream_join.ipynb #2d103602
-def _sole_owners(numbers: _JoinedNumbers, owner: np.ndarray) -> np.ndarray:
-    "The only member that owns partitions of each number; -1 = none, or several."
-    owned = (numbers.of_partition >= 0) & (owner >= 0)
-    at, owner = numbers.of_partition[owned], owner[owned]
-    sole = np.full(numbers.offsets[-1], -1)
+def _sole_owners(number: np.ndarray, count: int, owner: np.ndarray) -> np.ndarray:
+    "The only member with partitions of each of `count` numbers; -1 = none, or several."
+    owned = (number >= 0) & (owner >= 0)
+    at, owner = number[owned], owner[owned]
+    sole = np.full(count, -1)
     sole[at] = owner
     sole[at[sole[at] != owner]] = -1
     return sole
@@ -191,12 +189,13 @@ def _join_owners(columns: Columns, joined: np.ndarray, load: np.ndarray) -> np.n
     Members select in the order of their `load` of other topics, then by id.
     """
     joined = joined & (columns.partitions > 0) & (columns.subscriber_counts > 0)
-    numbers = _joined_numbers(columns, joined)
-    draft = _Draft(numbers.offsets, *_members_of_joins(columns, joined, load))
+    offsets, number = _joined_numbers(columns, joined)
+    draft = _Draft(offsets, *_members_of_joins(columns, joined, load))
     seat = np.full(columns.member_count + 1, -1)
     seat[draft.members] = np.arange(len(draft.members))
-    chosen = _draft_columns(draft, seat[_sole_owners(numbers, columns.previous)])
-    member = np.append(draft.members[chosen], -1).astype(np.int32)[numbers.of_partition]
+    previous = _sole_owners(number, offsets[-1], columns.previous)
+    chosen = _draft_columns(draft, seat[previous])
+    member = np.append(draft.members[chosen], -1).astype(np.int32)[number]
     return np.where(columns.owners_subscribed(member), member, np.int32(-1))
 
 # %% ../../nbs/49_stream_join.ipynb #b477d1cb

@@ -22,22 +22,12 @@ class Tuning:
 
     # cells of the table that finds pairs: 128 MiB; above, a binary search saves memory
     pair_table = 1 << 25
-    # pairs of a component below which levels are computed at once: 1.3 x on batches
+    # pairs of a component from which counts on no cycle are fixed: 1.3 x on batches
     small_component = 300
-    # units of excess, and one per member, for which a trial pays: 3 x on RANDOM5
-    trial_excess = 500
-    # price raises before a trial fails; one that succeeds needs 5: 6 x on NESTED_FINE
-    trial_raises = 5
     # pairs of components that share a graph: the size of its sets is bounded
     graph_pairs = 2_000
     # passes over uneven classes; the rest is decomposed: 1.5 x on RANDOM5 SKEWED
     fill_passes = 11
-    # partitions from which only the highest numbers are searched: 4 x on JOIN_ONE
-    released_share = 100_000
-    # how many times what a class releases is searched at first
-    released_factor = 2
-    # and how many partitions more per member that releases some
-    released_reserve = 8
 
 # %% ../../../nbs/27_sticky_classes.ipynb #52f3877a
 def first_equal_row(values: np.ndarray, offsets: np.ndarray) -> np.ndarray:

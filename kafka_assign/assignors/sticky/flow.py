@@ -85,11 +85,14 @@ class ResidualGraph:
     """Flow from classes to members, at cost 1 for each unit not owned by its member.
 
     Nodes are members, then classes. A member can take any number of units of a class,
-    but of a class in `slack`, a mask, only as many as it owned.
+    but of a class in `slack`, a mask, only as many as it owned. Without `owned` (None)
+    no arc has a cost.
     """
 
-    def __init__(self, batch: ComponentBatch, count: np.ndarray, owned: np.ndarray,
+    def __init__(self, batch: ComponentBatch, count: np.ndarray, owned: np.ndarray | None,
                  potential: np.ndarray, slack: np.ndarray):
+        if owned is None:
+            owned = np.full(len(count), np.iinfo(np.int64).max)
         members = self.members = len(batch.members)
         self.nodes = members + len(batch.rows)
         self.offsets = batch.offsets.tolist()
@@ -225,14 +228,13 @@ def augment_all(graph: ResidualGraph, closed: int = 0) -> int:
         goal |= layers[-1]
 
 # %% ../../../nbs/28_sticky_flow.ipynb #1c3fda37
-def augment_cheapest(graph: ResidualGraph, raises: int) -> np.ndarray:
-    "Send units along cheapest paths; mask of nodes with units left at the end."
-    for _ in range(raises + 1):
+def augment_cheapest(graph: ResidualGraph) -> bool:
+    "Send units along cheapest paths; whether none is left in the wrong place."
+    while True:
         reached = augment_all(graph)
         if not graph.excess.any() or graph.is_closed(reached):
-            break
+            return not graph.excess.any()
         graph.raise_potentials(reached)
-    return graph.excess > 0
 
 # %% ../../../nbs/28_sticky_flow.ipynb #fbee1cab
 def decompose(graph: ResidualGraph, load: np.ndarray, level: np.ndarray,

@@ -58,9 +58,8 @@ def flattest(classes: Classes, base: np.ndarray) -> Flattest:
     for batch in batches(classes, steep[classes.component]):
         component = batch.nodes(classes.component_of, classes.component)
         mine, zeros = count[batch.pairs], np.zeros(len(component), int)
-        # as if members owned more than there is: no arc has a cost
-        graph = ResidualGraph(batch, mine, owned=mine + classes.size.sum() + 1,
-                              potential=zeros, slack=zeros[len(batch.members):])
+        graph = ResidualGraph(batch, mine, owned=None, potential=zeros,
+                              slack=zeros[len(batch.members):])
         loads, levels = load[batch.members], level[batch.members]
         parts = [mask_of(component == one) for one in np.unique(component)]
         decompose(graph, loads, levels, parts)

@@ -16,7 +16,8 @@ from typer.testing import CliRunner
 from kafka_assign import Group, Member, StrategyError, assign, rank
 from kafka_assign.attention import BROKER_ASSIGNS, REBALANCING
 from kafka_assign.cli.app import program
-from kafka_assign.ranking import batch_of_groups, judge, strategies_for_joins
+from kafka_assign.batch import batch_of_groups
+from kafka_assign.ranking import judge, strategies_for_joins
 from kafka_assign.registry import Strategy, resolve, usual_strategies
 from kafka_assign.snapshot import read_groups
 from kafka_assign.wire import Claims, encode_sticky

@@ -4,7 +4,7 @@
 
 # %% auto #0
 __all__ = ['row_from_group', 'group_from_row', 'ListColumn', 'flatten_lists', 'as_numpy', 'name_codes', 'FlatRows',
-           'flatten_rows', 'lowercase', 'suspicious_rows', 'Batch', 'batch_of', 'decode_user_data', 'decode_rows',
+           'flatten_rows', 'lowercase', 'suspicious_rows', 'batch_of', 'decode_user_data', 'decode_rows',
            'result_lists', 'member_lists', 'output_rows']
 
 # %% ../../nbs/61_fleet_codec.ipynb #5975fbac
@@ -19,8 +19,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from ..attention import Outcome
+from ..batch import GroupBatch
 from ..build import ClaimColumns, GroupError, Offsets, build_columns, oversized_groups, subscriber_rows
-from ..columns import Columns, Racks, shifted
+from ..columns import Racks, shifted
 from ..document import MEMBER_TEXT, group_from_document, group_to_document
 from .schemas import COMPARED_SCHEMA, FIGURE_FIELDS, OWNER_FIELDS, RESULT_FIELDS
 from ..group import Group
@@ -284,36 +285,17 @@ def _rack_codes(flat, order, first, size):
     return Racks(flat.rack[order], offsets, flat.replica_rack[taken])
 
 # %% ../../nbs/61_fleet_codec.ipynb #6ef61662
-class Batch(NamedTuple):
-    "Groups side by side as columns, with their names and rows."
-    columns: Columns
-    topics: pa.Array  # names of the topics, in the order of the columns
-    members: pa.Array  # ids of the members, in the order of the columns
-    rows: pa.RecordBatch  # the row of each group, its type in lower case
-
-    def group(self, at: int) -> Group:
-        "Group number `at` alone, with everything that its row says."
-        return group_from_row(self.rows.slice(at, 1).to_pylist()[0])
-
-    @property
-    def may_lack(self) -> np.ndarray:
-        "Which groups may lack partitions in the input, by their notes."
-        notes = flatten_lists(self.rows["notes"])
-        cut = pc.is_in(notes.field("kind"), pa.array(sorted(CUT_KINDS)))
-        found = np.zeros(self.columns.groups, bool)
-        found[notes.row[cut.to_numpy(zero_copy_only=False)]] = True
-        return found
-
-    def read(self, rule: str | None) -> Columns:
-        "The columns with the claims in members' user data decoded by a rule; None = not decoded."
-        data = flatten_lists(self.rows["members"]).field("user_data")
-        if rule is None or data.null_count == len(data):
-            return self.columns
-        return batch_of(flatten_rows(decode_user_data(self.rows, rule))).columns
+def _groups_cut_short(rows):
+    "Mask over the groups that may lack partitions in the input, by their notes."
+    notes = flatten_lists(rows["notes"])
+    cut = pc.is_in(notes.field("kind"), pa.array(sorted(CUT_KINDS)))
+    found = np.zeros(rows.num_rows, bool)
+    found[notes.row[cut.to_numpy(zero_copy_only=False)]] = True
+    return found
 
 # %% ../../nbs/61_fleet_codec.ipynb #934156a8
-def batch_of(flat: FlatRows) -> Batch:
-    "The batch of valid rows; raises `GroupError` if the lag of a group does not fit into 64 bits."
+def _named_columns(flat):
+    "The columns of valid rows, and the names of their topics and members."
     keys, width = np.sort(flat.topic_key), max(len(flat.names), 1)
     unknown = flat.subscribed_key[_positions(keys, flat.subscribed_key) < 0]
     keys = np.union1d(keys, unknown) if len(unknown) else keys
@@ -337,9 +319,26 @@ def batch_of(flat: FlatRows) -> Batch:
         counted=as_numpy(flat.members.field("counted"))[order])
     topics, members = (flat.names.take(pa.array(key % width))
                        for key in (keys, flat.member_key[order]))
+    return columns, topics, members
+
+
+def batch_of(flat: FlatRows) -> GroupBatch:
+    "The batch of valid rows; raises `GroupError` if the lag of a group does not fit into 64 bits."
+    columns, topics, members = _named_columns(flat)
     at, field = flat.rows.schema.get_field_index("type"), flat.rows.schema.field("type")
     rows = flat.rows.set_column(at, field, lowercase(flat.rows["type"]))
-    return Batch(columns, topics, members, rows)
+    sent = flat.members.field("user_data")
+
+    def group(at):
+        return group_from_row(rows.slice(at, 1).to_pylist()[0])
+
+    def read(rule):
+        if rule is None or sent.null_count == len(sent):
+            return columns
+        return _named_columns(flatten_rows(decode_user_data(rows, rule)))[0]
+
+    about = (rows[name].fill_null("").to_pylist() for name in ("type", "state", "strategy"))
+    return GroupBatch(columns, topics, members, *about, group, read, _groups_cut_short(rows), rows)
 
 # %% ../../nbs/61_fleet_codec.ipynb #958afc51
 _log = logging.getLogger(__name__)
@@ -431,7 +430,7 @@ def _without_invalid(flat, places):
     return batch_of(flat), reasons
 
 
-def decode_rows(rows: pa.RecordBatch) -> tuple[Batch, dict[int, str]]:
+def decode_rows(rows: pa.RecordBatch) -> tuple[GroupBatch, dict[int, str]]:
     "The batch of all rows that are groups, and the reasons why the others are not, by position."
     flat = flatten_rows(rows)
     try:
@@ -454,7 +453,7 @@ def _assignments(batch, owners, group, label):
     return pa.ListArray.from_arrays(topic_offsets, structs, RESULT_FIELDS[-1].type)
 
 
-def result_lists(batch: Batch, outcomes: Mapping[str, Outcome],
+def result_lists(batch: GroupBatch, outcomes: Mapping[str, Outcome],
                  running: Sequence[str | None]) -> pa.ListArray:
     """The results of each group: figures and assignment of each strategy that answered for it.
 
@@ -478,7 +477,7 @@ def result_lists(batch: Batch, outcomes: Mapping[str, Outcome],
     return pa.ListArray.from_arrays(offsets, structs, COMPARED_SCHEMA.field("results").type)
 
 # %% ../../nbs/61_fleet_codec.ipynb #3c8d28b0
-def member_lists(batch: Batch) -> pa.ListArray:
+def member_lists(batch: GroupBatch) -> pa.ListArray:
     "The sorted ids of each group's members."
     kind = COMPARED_SCHEMA.field("members").type
     return pa.ListArray.from_arrays(batch.columns.member_offsets, batch.members, kind)

@@ -14,13 +14,14 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from ..attention import Need
+from ..batch import GroupBatch, batch_slices
 from .codec import (
-    Batch, as_numpy, decode_rows, flatten_lists, lowercase, member_lists, output_rows, result_lists)
+    as_numpy, decode_rows, flatten_lists, lowercase, member_lists, output_rows, result_lists)
 from .schemas import COMPARED_SCHEMA, ORIGIN_FIELDS
 from ..names import shown
 from ..ragged import row_sums
 from ..joins import checked_joins
-from ..ranking import GroupBatch, Judgment, batch_slices, judge
+from ..ranking import Judgment, judge
 from ..registry import BUILT_IN, Strategy, StrategyError, importable_place, resolve
 
 # %% ../../nbs/62_fleet_kernel.ipynb #acb4034a
@@ -32,15 +33,10 @@ def need_lists(found: Iterable[Need], groups: int) -> pa.ListArray:
     return pa.array(lists, COMPARED_SCHEMA.field("needs").type)
 
 # %% ../../nbs/62_fleet_kernel.ipynb #ba3ce228
-def compare_groups(batch: Batch, strategies: Sequence[Strategy], joins: Sequence[Sequence[str]] = (),
-                   everything: bool = False) -> tuple[pa.RecordBatch, Judgment]:
+def compare_groups(batch: GroupBatch, strategies: Sequence[Strategy],
+                   joins: Sequence[Sequence[str]] = (), everything: bool = False) -> tuple[pa.RecordBatch, Judgment]:
     "A row of `COMPARED_SCHEMA` for each group of a batch, and the judgment about all of them."
-    types, states, in_use = (batch.rows[name].fill_null("").to_pylist()
-                             for name in ("type", "state", "strategy"))
-    topics = batch.topics.to_pylist() if joins else ()
-    given = GroupBatch(
-        batch.columns, types, states, in_use, topics, batch.group, batch.read, batch.may_lack)
-    judgment = judge(given, strategies, joins, everything)
+    judgment = judge(batch, strategies, joins, everything)
     results = result_lists(batch, judgment.outcomes, judgment.running)
     return output_rows(
         batch.rows, members=member_lists(batch), results=results, notes=batch.rows["notes"],

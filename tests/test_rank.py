@@ -335,6 +335,17 @@ def test_a_strategy_that_does_less_work_is_no_remedy():
     assert rank(lagging(), [lazy, *STRATEGIES]) == rank(lagging(), STRATEGIES)
 
 
+def test_a_strategy_without_an_answer_elsewhere_still_does_less_work():
+    """That it has none for one group must not make the little it assigns in another attainable."""
+    def lazy(group):
+        if not group.topics:
+            raise StrategyError("a group must have a topic")
+        return np.full(group.columns.size, -1)
+    fleet = [lagging(), Group({}, {"a": []}, name="empty")]
+    rows = rank(fleet, [Strategy("lazy", lazy), *STRATEGIES], on_failure=lambda *one: None)
+    assert rows == rank(fleet, STRATEGIES)
+
+
 # --- what may be given ---------------------------------------------------------------------------------------------
 
 NAMES = st.text(st.characters(codec="utf-16", categories=["L", "N", "P", "S", "Z", "C"]), max_size=8)

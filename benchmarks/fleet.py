@@ -31,7 +31,8 @@ from kafka_assign.fleet.job import compare_fleet
 from kafka_assign.fleet.kernel import compare_batches, need_lists
 from kafka_assign.fleet.schemas import NARROW_GROUP_SCHEMA
 from kafka_assign.fleet.session import settings_in_force, spark_session
-from kafka_assign.ranking import CURRENT, answer
+from kafka_assign.assignment import CURRENT
+from kafka_assign.batch import answer
 
 STRATEGIES = ["range", "roundrobin", "fair", "lag"]
 TIMES = 3

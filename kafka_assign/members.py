@@ -4,8 +4,8 @@
 
 # %% auto #0
 __all__ = ['checked_name', 'is_number', 'as_mapping', 'checked_mapping', 'known_name', 'checked_claims', 'checked_number',
-           'TopicPartition', 'Member', 'listed_members', 'ordered_names', 'ordered_members', 'owned_by_member',
-           'members_from_columns', 'without_newly_valid', 'Claim', 'Dropped', 'dropped_claims', 'decoded_members']
+           'TopicPartition', 'Member', 'listed_members', 'ordered_names', 'ordered_members', 'members_from_columns',
+           'without_newly_valid', 'Claim', 'Dropped', 'dropped_claims', 'decoded_members']
 
 # %% ../nbs/10_members.ipynb #70c812ee
 from collections import defaultdict
@@ -238,7 +238,7 @@ def ordered_members(members: Sequence[Member]) -> tuple[tuple[Member, ...], np.n
     return tuple(members[i] for i in order.tolist()), place
 
 # %% ../nbs/10_members.ipynb #8bbee0c2
-def owned_by_member(columns: Columns, topics: Sequence[str],
+def _owned_by_member(columns: Columns, topics: Sequence[str],
                     owner: np.ndarray) -> list[list[tuple[str, int]]]:
     "The partitions of each member in an owner column, as pairs (topic, partition)."
     offsets, at = positions_by_number(owner, columns.member_count)
@@ -255,7 +255,7 @@ def members_from_columns(columns: Columns, topics: Sequence[str], members: Seque
     """
     offsets, at = positions_by_number(columns.subscribers, len(members))
     wanted = np.array(topics, object)[row_of(columns.subscriber_offsets)[at]].tolist()
-    owned, rows = owned_by_member(columns, topics, claimed), pairwise(offsets.tolist())
+    owned, rows = _owned_by_member(columns, topics, claimed), pairwise(offsets.tolist())
     if columns.counted is not None:
         counts = [None if count < 0 else count for count in columns.counted.tolist()]
         known = {**known, "counted": counts}
@@ -266,7 +266,7 @@ def members_from_columns(columns: Columns, topics: Sequence[str], members: Seque
 # %% ../nbs/10_members.ipynb #03690b22
 def _valid_owners(group):
     "The valid owner of each partition that has one, by name."
-    owned = owned_by_member(group.columns, group.topics, group.previous)
+    owned = _owned_by_member(group.columns, group.topics, group.previous)
     return {pair: name for name, pairs in zip(group.members, owned) for pair in pairs}
 
 
@@ -318,7 +318,7 @@ def dropped_claims(columns: Columns, topics: Sequence[str], members: Sequence[Me
         return ()
     counts = {topic: count for topic, count, missing in zip(
         topics, columns.partitions.tolist(), columns.missing.tolist()) if not missing}
-    held, claimants = owned_by_member(columns, topics, columns.previous), defaultdict(list)
+    held, claimants = _owned_by_member(columns, topics, columns.previous), defaultdict(list)
     lost = [set(member.owned).difference(own) for member, own in zip(members, held)]
     disputed = set().union(*lost)
     for member in members:

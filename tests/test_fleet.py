@@ -14,7 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from typer.testing import CliRunner
 
-from kafka_assign import Group, Member, StrategyError, assign, compare, rank, ranking, read_groups, registry
+from kafka_assign import Group, Member, StrategyError, assign, compare, rank, read_groups, registry
 from kafka_assign.registry import Strategy, resolve
 from kafka_assign.build import MOST_PARTITIONS, GroupError
 from kafka_assign.cli.app import program
@@ -597,8 +597,8 @@ def test_large_batches_are_cut():
 def test_results_do_not_depend_on_the_size_of_a_batch(monkeypatch, rows, partitions):
     everything = table_of(some_groups())
     expected = compared(everything)
-    monkeypatch.setattr(ranking, "GROUPS_AT_ONCE", rows)
-    monkeypatch.setattr(ranking, "PARTITIONS_AT_ONCE", partitions)
+    monkeypatch.setattr("kafka_assign.batch.GROUPS_AT_ONCE", rows)
+    monkeypatch.setattr("kafka_assign.batch.PARTITIONS_AT_ONCE", partitions)
     done = pa.Table.from_batches(compare_batches([everything], STRATEGIES), COMPARED_SCHEMA)
     assert done.sort_by("position").to_pylist() == expected
 

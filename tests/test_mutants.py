@@ -17,6 +17,7 @@ def test_a_fault_that_cannot_be_planted_is_named():
 
 PROJECT = {
     "kafka_assign/__init__.py": "",
+    "tests/conftest.py": (ROOT / "tests/conftest.py").read_text(encoding="utf-8"),
     "kafka_assign/one.py": "def add(a, b):\n    return a + b  # sum\n",
     "tests/test_one.py": "from kafka_assign.one import add\n\ndef test_add():\n    assert add(1, 2) == 3\n",
 }

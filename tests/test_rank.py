@@ -16,7 +16,8 @@ from typer.testing import CliRunner
 from kafka_assign import Group, Member, StrategyError, assign, rank
 from kafka_assign.attention import BROKER_ASSIGNS, REBALANCING
 from kafka_assign.cli.app import program
-from kafka_assign.ranking import batch_of_groups, judge, strategies_for_joins
+from kafka_assign.batch import batch_of_groups
+from kafka_assign.ranking import judge, strategies_for_joins
 from kafka_assign.registry import Strategy, resolve, usual_strategies
 from kafka_assign.snapshot import read_groups
 from kafka_assign.wire import Claims, encode_sticky
@@ -332,6 +333,17 @@ def test_a_strategy_that_does_less_work_is_no_remedy():
     lazy = Strategy("lazy", lambda columns: np.full(columns.size, -1), many=True)
     assert rank(lagging(), [lazy]) == [row for row in rank(lagging(), [lazy]) if row["strategy"] is None]
     assert rank(lagging(), [lazy, *STRATEGIES]) == rank(lagging(), STRATEGIES)
+
+
+def test_a_strategy_without_an_answer_elsewhere_still_does_less_work():
+    """That it has none for one group must not make the little it assigns in another attainable."""
+    def lazy(group):
+        if not group.topics:
+            raise StrategyError("a group must have a topic")
+        return np.full(group.columns.size, -1)
+    fleet = [lagging(), Group({}, {"a": []}, name="empty")]
+    rows = rank(fleet, [Strategy("lazy", lazy), *STRATEGIES], on_failure=lambda *one: None)
+    assert rows == rank(fleet, STRATEGIES)
 
 
 # --- what may be given ---------------------------------------------------------------------------------------------

@@ -26,8 +26,8 @@ TUNING = {  # module.name, or module.class.name -> the least and the greatest va
     "metrics.DENSE": (0, HUGE),
     "ragged.FEW_DEALT": (0, HUGE),
     "ragged.LONG_DEAL": (1, HUGE),
-    "ranking.GROUPS_AT_ONCE": (1, HUGE),
-    "ranking.PARTITIONS_AT_ONCE": (1, HUGE),
+    "batch.GROUPS_AT_ONCE": (1, HUGE),
+    "batch.PARTITIONS_AT_ONCE": (1, HUGE),
     "snapshot.sources.BLOCK_BYTES": (1, 1 << 28),
 }
 # Numbers that are part of a result: limits of what is possible, versions, exit codes, how much of a list is shown.

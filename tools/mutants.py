@@ -51,14 +51,14 @@ def misplaced(chosen, root):
     return [words for fault in chosen if (words := fault.misplaced(root))]
 
 
-def run_tests(folder, tests, *options):
+def run_tests(folder, tests, *options, longest=None):
     """Pytest's exit code for these tests in a copy, and what it printed. A skip for lack of Spark is a failure."""
     env = {**os.environ, "PYTHONPATH": str(folder), "LONG": "",
            "REQUIRE": "spark,java"}
     command = [sys.executable, "-m", "pytest", "-x", "-q", "-p", "no:cacheprovider", "-p", "no:randomly",
                "--hypothesis-profile=unshrunk", *options]      # a smaller example is of no use here
     try:
-        done = subprocess.run([*command, *tests], cwd=folder, env=env, timeout=LONGEST, text=True,
+        done = subprocess.run([*command, *tests], cwd=folder, env=env, timeout=longest, text=True,
                               stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
     except subprocess.TimeoutExpired:
         return 1, "no end in sight"
@@ -71,7 +71,7 @@ def noticed(fault, folder):
     before = path.read_text(encoding="utf-8")
     path.write_text(before.replace(fault.old, fault.new), encoding="utf-8")
     try:
-        code, output = run_tests(folder, fault.tests)
+        code, output = run_tests(folder, fault.tests, longest=LONGEST)
     finally:
         path.write_text(before, encoding="utf-8")
     if code not in (0, 1, 2):           # 2: a module or a test file could not even be loaded

@@ -27,7 +27,7 @@ from urllib.parse import urlsplit
 
 from .schemas import FleetError
 from ..names import shown
-from ..ranking import GROUPS_AT_ONCE
+from ..batch import GROUPS_AT_ONCE
 
 # %% ../../nbs/63_fleet_session.ipynb #50367f10
 OLDEST_JAVA = 17

@@ -4,7 +4,7 @@
 
 # %% auto #0
 __all__ = ['unsettled', 'single_class_counts', 'Turn', 'turns', 'fill_turn', 'even_split', 'place_free', 'with_slack',
-           'starting_potentials', 'ComponentFlow', 'exchange_turn', 'exchange', 'search', 'by_number_of_classes',
+           'ComponentFlow', 'starting_potentials', 'exchange_turn', 'exchange', 'search', 'by_number_of_classes',
            'balanced_counts']
 
 # %% ../../../nbs/29_sticky_balance.ipynb #adc02d48
@@ -121,20 +121,6 @@ def with_slack(classes: Classes, lower: np.ndarray) -> Classes:
         np.concatenate([classes.member, member.astype(np.int32)]),
         np.concatenate([classes.owned, np.ones(len(member), np.int32)]), component_of)
 
-# %% ../../../nbs/29_sticky_balance.ipynb #29ba1a14
-def starting_potentials(flow: "ComponentFlow") -> tuple[np.ndarray, np.ndarray]:
-    "The potentials of members and of classes, as in the table."
-    component_of, members = flow.given.component_of, len(flow.lower)
-    slack = flow.classes.component[flow.real:]
-    above = np.bincount(component_of[flow.above], minlength=members)
-    extra = row_lengths(flow.classes.offsets) - flow.classes.size
-    contested = np.zeros(members, bool)
-    contested[slack] = above[slack] > extra[flow.real:]
-    must_give = contested[component_of] | (flow.load > flow.lower + 1)
-    of_class = np.ones(len(flow.classes.size), np.int32)
-    of_class[flow.real:] = contested[slack]
-    return (flow.above & must_give).astype(np.int32), of_class
-
 # %% ../../../nbs/29_sticky_balance.ipynb #143c4436
 class ComponentFlow:
     "Counts of components on their way to loads of `lower` partitions or one more."
@@ -182,6 +168,20 @@ class ComponentFlow:
         members, excess = len(self.lower), np.maximum(self.excess, 0)
         return (total_by_key(excess, self.given.component_of, members)
                 + total_by_key(self.unplaced, self.classes.component, members))
+
+# %% ../../../nbs/29_sticky_balance.ipynb #29ba1a14
+def starting_potentials(flow: ComponentFlow) -> tuple[np.ndarray, np.ndarray]:
+    "The potentials of members and of classes, as in the table."
+    component_of, members = flow.given.component_of, len(flow.lower)
+    slack = flow.classes.component[flow.real:]
+    above = np.bincount(component_of[flow.above], minlength=members)
+    extra = row_lengths(flow.classes.offsets) - flow.classes.size
+    contested = np.zeros(members, bool)
+    contested[slack] = above[slack] > extra[flow.real:]
+    must_give = contested[component_of] | (flow.load > flow.lower + 1)
+    of_class = np.ones(len(flow.classes.size), np.int32)
+    of_class[flow.real:] = contested[slack]
+    return (flow.above & must_give).astype(np.int32), of_class
 
 # %% ../../../nbs/29_sticky_balance.ipynb #29ba1a17
 def exchange_turn(flow: ComponentFlow, turn: Turn, only_owned: bool = False) -> None:

@@ -4,7 +4,8 @@
 
 # %% auto #0
 __all__ = ['unsettled', 'single_class_counts', 'Turn', 'turns', 'fill_turn', 'even_split', 'place_free', 'with_slack',
-           'ComponentFlow', 'by_number_of_classes', 'balanced_counts']
+           'starting_potentials', 'ComponentFlow', 'exchange_turn', 'exchange', 'search', 'by_number_of_classes',
+           'balanced_counts']
 
 # %% ../../../nbs/29_sticky_balance.ipynb #adc02d48
 from itertools import pairwise
@@ -120,6 +121,20 @@ def with_slack(classes: Classes, lower: np.ndarray) -> Classes:
         np.concatenate([classes.member, member.astype(np.int32)]),
         np.concatenate([classes.owned, np.ones(len(member), np.int32)]), component_of)
 
+# %% ../../../nbs/29_sticky_balance.ipynb #29ba1a14
+def starting_potentials(flow: "ComponentFlow") -> tuple[np.ndarray, np.ndarray]:
+    "The potentials of members and of classes, as in the table."
+    component_of, members = flow.given.component_of, len(flow.lower)
+    slack = flow.classes.component[flow.real:]
+    above = np.bincount(component_of[flow.above], minlength=members)
+    extra = row_lengths(flow.classes.offsets) - flow.classes.size
+    contested = np.zeros(members, bool)
+    contested[slack] = above[slack] > extra[flow.real:]
+    must_give = contested[component_of] | (flow.load > flow.lower + 1)
+    of_class = np.ones(len(flow.classes.size), np.int32)
+    of_class[flow.real:] = contested[slack]
+    return (flow.above & must_give).astype(np.int32), of_class
+
 # %% ../../../nbs/29_sticky_balance.ipynb #143c4436
 class ComponentFlow:
     "Counts of components on their way to loads of `lower` partitions or one more."
@@ -134,19 +149,7 @@ class ComponentFlow:
         self.above = self.load > lower
         self.unplaced = np.zeros(len(self.classes.size), np.int64)   # of each class
         self.excess = np.zeros(len(lower), np.int64)                 # of each member
-        self._set_potentials()
-
-    def _set_potentials(self):
-        component_of = self.given.component_of
-        slack = self.classes.component[self.real:]
-        above = np.bincount(component_of[self.above], minlength=len(self.lower))
-        extra = row_lengths(self.classes.offsets) - self.classes.size
-        contested = np.zeros(len(self.lower), bool)
-        contested[slack] = above[slack] > extra[self.real:]
-        must_give = contested[component_of] | (self.load > self.lower + 1)
-        self.potential = (self.above & must_give).astype(np.int32)
-        self.class_potential = np.ones(len(self.unplaced), np.int32)
-        self.class_potential[self.real:] = contested[slack]
+        self.potential, self.class_potential = starting_potentials(self)
 
     def start(self) -> None:
         "Keep what is owned, place what is free, and hand out slack."
@@ -180,55 +183,58 @@ class ComponentFlow:
         return (total_by_key(excess, self.given.component_of, members)
                 + total_by_key(self.unplaced, self.classes.component, members))
 
-    def exchange(self) -> None:
-        "Members with an excess give to members with a deficit, class by class."
-        classes = self.classes
-        rows = np.flatnonzero(self.remaining()[classes.component])
-        rows, slack = rows[rows < self.real], rows[rows >= self.real]
-        for turn in turns(classes, rows, priority=row_lengths(classes.offsets)):
-            self._exchange_turn(turn)
-        offsets, pairs = take_rows(classes.offsets, slack)
-        self._exchange_turn(Turn(slack, pairs, offsets), only_owned=True)
+# %% ../../../nbs/29_sticky_balance.ipynb #29ba1a17
+def exchange_turn(flow: ComponentFlow, turn: Turn, only_owned: bool = False) -> None:
+    "One turn; with `only_owned` no member gets more of a class than it owned."
+    member, unplaced = flow.classes.member[turn.pairs], flow.unplaced[turn.rows]
+    excess, count = flow.excess[member], flow.count[turn.pairs]
+    if not np.count_nonzero(excess < 0) or not (
+            np.count_nonzero(excess > 0) or np.count_nonzero(unplaced)):
+        return
+    owned, length = flow.classes.owned[turn.pairs], row_lengths(turn.offsets)
+    equal = flow.potential[member] == flow.class_potential[turn.rows].repeat(length)
+    gives = np.minimum(np.where(equal, count, count - owned), excess)
+    new = 0 if only_owned else -excess
+    takes = np.minimum(np.where(equal, owned - count, new), -excess)
+    gives, takes = np.maximum(gives, 0), np.maximum(takes, 0)
+    offered = unplaced + np.add.reduceat(gives, turn.offsets[:-1])
+    units = np.minimum(offered, np.add.reduceat(takes, turn.offsets[:-1]))
+    if np.count_nonzero(units):
+        given = np.maximum(units - unplaced, 0)
+        change = fill_in_order(takes, turn.offsets, units)
+        change -= fill_in_order(gives, turn.offsets, given)
+        flow.unplaced[turn.rows] = np.maximum(unplaced - units, 0)
+        flow.count[turn.pairs] = count + change
+        flow.excess[member] = excess + change
 
-    def _exchange_turn(self, turn, only_owned=False):
-        "One turn; with `only_owned` no member gets more of a class than it owned."
-        member, unplaced = self.classes.member[turn.pairs], self.unplaced[turn.rows]
-        excess, count = self.excess[member], self.count[turn.pairs]
-        if not np.count_nonzero(excess < 0) or not (
-                np.count_nonzero(excess > 0) or np.count_nonzero(unplaced)):
-            return
-        owned, length = self.classes.owned[turn.pairs], row_lengths(turn.offsets)
-        equal = self.potential[member] == self.class_potential[turn.rows].repeat(length)
-        gives = np.minimum(np.where(equal, count, count - owned), excess)
-        new = 0 if only_owned else -excess
-        takes = np.minimum(np.where(equal, owned - count, new), -excess)
-        gives, takes = np.maximum(gives, 0), np.maximum(takes, 0)
-        offered = unplaced + np.add.reduceat(gives, turn.offsets[:-1])
-        units = np.minimum(offered, np.add.reduceat(takes, turn.offsets[:-1]))
-        if np.count_nonzero(units):
-            given = np.maximum(units - unplaced, 0)
-            change = fill_in_order(takes, turn.offsets, units)
-            change -= fill_in_order(gives, turn.offsets, given)
-            self.unplaced[turn.rows] = np.maximum(unplaced - units, 0)
-            self.count[turn.pairs] = count + change
-            self.excess[member] = excess + change
+# %% ../../../nbs/29_sticky_balance.ipynb #29ba1a18
+def exchange(flow: ComponentFlow) -> None:
+    "Members with an excess give to members with a deficit, class by class."
+    classes = flow.classes
+    rows = np.flatnonzero(flow.remaining()[classes.component])
+    rows, slack = rows[rows < flow.real], rows[rows >= flow.real]
+    for turn in turns(classes, rows, priority=row_lengths(classes.offsets)):
+        exchange_turn(flow, turn)
+    offsets, pairs = take_rows(classes.offsets, slack)
+    exchange_turn(flow, Turn(slack, pairs, offsets), only_owned=True)
 
-    def search(self) -> None:
-        "Send what remains along cheapest augmenting paths."
-        classes = self.classes
-        for batch in batches(classes, self.remaining()[classes.component] > 0):
-            potential = batch.nodes(self.potential, self.class_potential)
-            graph = ResidualGraph(batch, self.count[batch.pairs],
-                                  classes.owned[batch.pairs], potential,
-                                  slack=batch.rows >= self.real)
-            graph.supply(batch.nodes(self.excess, self.unplaced))
-            if not augment_cheapest(graph):
-                raise RuntimeError("bounds must be those of levels (got some that cannot hold)")
-            self.count[batch.pairs] = graph.count
+# %% ../../../nbs/29_sticky_balance.ipynb #29ba1a20
+def search(flow: ComponentFlow) -> None:
+    "Send what remains along cheapest augmenting paths."
+    classes = flow.classes
+    for batch in batches(classes, flow.remaining()[classes.component] > 0):
+        potential = batch.nodes(flow.potential, flow.class_potential)
+        graph = ResidualGraph(batch, flow.count[batch.pairs],
+                              classes.owned[batch.pairs], potential,
+                              slack=batch.rows >= flow.real)
+        graph.supply(batch.nodes(flow.excess, flow.unplaced))
+        if not augment_cheapest(graph):
+            raise RuntimeError("bounds must be those of levels (got others)")
+        flow.count[batch.pairs] = graph.count
 
 # %% ../../../nbs/29_sticky_balance.ipynb #8ac4074b
 def by_number_of_classes(classes: Classes) -> tuple:
-    "The components of one class, then those of several, each with the places of its pairs."
+    "Components of one class, then those of several, each with the places of its pairs."
     alone = np.bincount(classes.component)[classes.component] == 1
     of_pair = alone.repeat(row_lengths(classes.offsets))
     return *classes.among(of_pair), *classes.among(~of_pair)
@@ -243,7 +249,7 @@ def balanced_counts(classes: Classes, lower: np.ndarray) -> np.ndarray:
         flow = ComponentFlow(several, lower)
         flow.start()
         if flow.remaining().any():
-            flow.exchange()
-            flow.search()
+            exchange(flow)
+            search(flow)
         count[pair] = flow.count[:flow.pairs]
     return count

@@ -1,5 +1,7 @@
 """The promise `many=True`: the answer for several groups is their answers side by side; and what each must be."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from groups import groups
@@ -10,6 +12,7 @@ from rules import range_rule, roundrobin_rule
 from kafka_assign import Assignment, Group, Member, assign, assign_many, strategies, ragged
 from kafka_assign.assignors import lag
 from kafka_assign.assignors.fair import fair_by_rule
+from kafka_assign.batch import answer, batch_of_groups
 from kafka_assign.registry import resolve
 from kafka_assign.columns import Columns, side_by_side
 from kafka_assign.ragged import row_offsets
@@ -34,6 +37,16 @@ def test_many_is_one_by_one_in_any_order(name, fleet, random):
     order = random.sample(range(len(fleet)), len(fleet))
     assert owners(assign_many([fleet[i] for i in order], name)) == [alone[i] for i in order]
     assert owners(assign_many(fleet + fleet, name)) == alone + alone
+
+
+@pytest.mark.parametrize("name", ["kip54", "sticky"])
+@given(st.lists(groups(), min_size=1, max_size=4))
+def test_a_batch_is_answered_group_by_group_or_at_once(name, fleet):
+    """`kip54` takes one group at a time; either way each group has the owners that it has alone."""
+    batch, strategy = batch_of_groups(fleet), resolve(name)
+    given = answer(batch, strategy, batch.read(strategy.claims))
+    expected = side_by_side([replace(group.columns, previous=assign(group, name).owner) for group in fleet]).previous
+    assert given.failures == {} and (given.owner == expected).all()
 
 
 @every_strategy

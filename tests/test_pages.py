@@ -284,12 +284,13 @@ def test_outputs_are_the_same_everywhere(path):
 @every_notebook
 def test_clean(path):
     from nbdev.clean import clean_nb
+    from nbdev.config import get_config
 
     raw = json.loads(path.read_text(encoding="utf-8"))
     before = json.dumps(raw, sort_keys=True)
     ids = [cell.get("id") for cell in raw["cells"]]
     assert None not in ids and len(set(ids)) == len(ids), "every cell needs an id of its own"
-    clean_nb(raw)
+    clean_nb(raw, allowed_cell_metadata_keys=get_config().get("allowed_cell_metadata_keys").split())
     assert json.dumps(raw, sort_keys=True) == before, "`make notebooks` cleans it"
 
 

@@ -17,6 +17,7 @@ from itertools import chain, groupby
 from types import SimpleNamespace
 
 import numpy as np
+import typer
 
 from ..assignment import SUMMARY_KEYS, Assignment
 from ..certificate.words import CHECKED, Proof, proof_of
@@ -27,7 +28,7 @@ from ..group import Group
 from ..metrics import lag_per_member, loads
 from ..names import count_of, shown
 from ..notes import note_documents
-from ..tables import Table, lines_of
+from ..tables import Table, folded
 
 # %% ../../nbs/73_cli_output.ipynb #b5a70075
 def _as_json(value):
@@ -52,30 +53,31 @@ def _csv_lines(keys, rows):
 READABLE = 100          # columns of what has no heads, however wide the terminal is
 
 
-def _send(lines):
-    "Write lines of data to standard output; a terminal gets escapes for what is not printable."
-    safe = shown if sys.stdout.isatty() else str
-    sys.stdout.writelines(f"{safe(line)}\n" for line in lines)
+def _write(lines):
+    "Write lines to standard output."
+    sys.stdout.writelines(f"{line}\n" for line in lines)
     sys.stdout.flush()
+
+
+def _send(lines):
+    "Write lines of data; a terminal gets escapes for what is not printable."
+    _write(map(shown, lines) if sys.stdout.isatty() else lines)
 
 
 def show_blocks(*blocks: Sequence[Table | str]) -> None:
     "Write blocks of tables and paragraphs for people; empty blocks are left out."
-    from rich.console import Console
-    from rich.text import Text
-    sized, lines = sys.stdout.isatty() or "COLUMNS" in os.environ, []
-    console = Console(file=sys.stdout, width=shutil.get_terminal_size().columns if sized else 80, force_jupyter=False)
+    screen, lines = sys.stdout.isatty(), []
+    styled = screen and os.environ.get("TERM") != "dumb"
+    width = shutil.get_terminal_size().columns if screen or "COLUMNS" in os.environ else 80
     for block in filter(None, blocks):
         lines += [""] * bool(lines)
         for thing in block:
             if isinstance(thing, str):
-                lines += lines_of(console, Text(shown(thing), overflow="fold"), READABLE)
-            else:
-                width = console.width if any(thing.head) else min(console.width, READABLE)
-                lines += chain(*([""] * (part > 0) + lines_of(console, table, width)
-                                 for part, table in enumerate(thing.rich(width))))
-    sys.stdout.writelines(f"{line}\n" for line in lines)
-    sys.stdout.flush()
+                lines += folded(shown(thing), min(width, READABLE))
+                continue
+            for part, (head, rows) in enumerate(thing.parts(width if any(thing.head) else min(width, READABLE))):
+                lines += [""] * (part > 0) + [typer.style(line, bold=True) if styled else line for line in head] + rows
+    _write(lines)
 
 # %% ../../nbs/73_cli_output.ipynb #010462b7
 _ONLY_IF_KNOWN = ("cluster", "time", "moment", "generation")

@@ -129,9 +129,8 @@ def compare_command(
 # %% ../../nbs/74_cli.ipynb #2a1fa6fe
 def _compare(ctx, given):
     "Compare; the what-ifs are in `ctx`, in the order in which they were typed."
-    from kafka_assign.cli.conditions import (
-        check_judgeable, judge_conditions, parse_condition)
-    from kafka_assign.cli.output import false_proofs, show_comparisons
+    from kafka_assign.cli.output import (
+        check_judgeable, false_proofs, judge_conditions, parse_condition, show_comparisons)
     from kafka_assign.snapshot import Groups
     if given.demo == bool(given.files):
         raise typer.BadParameter(

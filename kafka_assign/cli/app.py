@@ -130,7 +130,8 @@ def compare_command(
 def _compare(ctx, given):
     "Compare; the what-ifs are in `ctx`, in the order in which they were typed."
     from kafka_assign.cli.output import (
-        check_judgeable, false_proofs, judge_conditions, parse_condition, show_comparisons)
+        check_judgeable, false_proofs, judge_conditions, parse_condition,
+        show_comparisons)
     from kafka_assign.snapshot import Groups
     if given.demo == bool(given.files):
         raise typer.BadParameter(
@@ -140,7 +141,7 @@ def _compare(ctx, given):
             "CSV is one table: give --moves or --prove", param_hint="--format")
     changes = typed_changes(ctx)
     conditions = [parse_condition(text) for text in given.fail_if or ()]
-    chosen = resolved(given.strategy) if given.strategy else None
+    chosen = resolved(given.strategy)
     groups = Groups({"demo": demo_group()}) if given.demo else groups_of(ctx.params)
     picked = picked_groups(groups, given.group, one=bool(changes))
     if not chosen:
@@ -215,7 +216,7 @@ def rank_command(
     from kafka_assign.cli.output import show_ranking
     from kafka_assign.joins import checked_joins
     from kafka_assign.ranking import rank
-    chosen, pairs, failed = strategy and resolved(strategy), typed_joins(joins), []
+    chosen, pairs, failed = resolved(strategy), typed_joins(joins), []
     groups = groups_of(ctx.params)
     with usage_errors("--joins"):
         checked_joins(pairs, {topic for one in groups.values() for topic in one.topics})
@@ -223,7 +224,7 @@ def rank_command(
     def fail(group, why):
         failed.append(f"{group_label(group)}: {why}")
     check_usable(groups)
-    ranking = rank(groups, chosen or None, pairs, everything, on_failure=fail)
+    ranking = rank(groups, chosen, pairs, everything, on_failure=fail)
     show_ranking(ranking, form, len(groups))
     remark_on_missing(groups.values(), ranking)
     missing = remark_on_answer(groups, groups.values(), at, failed=failed)
@@ -279,8 +280,7 @@ def fleet_compare_command(
     """
     from kafka_assign.cli.output import show_run
     compare_fleet, pairs = _fleet_job(), typed_joins(joins)
-    if strategy:
-        resolved(strategy)
+    resolved(strategy)              # before Spark starts
     run = compare_fleet(sources_of(files), output, strategy or None, master, pairs,
                         None, write_remark, at, everything, reset, cluster, time)
     show_run(run, form, output)

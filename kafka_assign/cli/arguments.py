@@ -47,11 +47,10 @@ def _complete_strategy(incomplete: str) -> list[tuple[str, str]]:
 def _time_or(*words):
     "A check of the value of an option, before anything is read: a time, or one of these words."
     def check(value: str) -> str:
-        if value not in words:
-            from kafka_assign.snapshot.sources import end_of
-            if end_of(value) is None:
-                forms = "".join(f"{word}, or " for word in words if word)
-                raise typer.BadParameter(f"must be {forms}a time in ISO 8601 (got {quoted(value)})")
+        from kafka_assign.snapshot.sources import end_of
+        if value not in words and end_of(value) is None:
+            forms = "".join(f"{word}, or " for word in words if word)
+            raise typer.BadParameter(f"must be {forms}a time in ISO 8601 (got {quoted(value)})")
         return value
     return check
 
@@ -74,9 +73,8 @@ class Options:
     maybe_files, files = _input("FILE", kind=_Several), _input("INPUT")
     fleet_files = _input("INPUT", " Also Parquet.")
     strategies = _option(
-        _Several, "--strategy -s", "S", "A strategy: its name, Kafka's class name, or package.module:function. Options "
-        "follow a colon, as in name:option=2. Repeatable. [default: the usual strategies]",
-        autocompletion=_complete_strategy)
+        _Several, "--strategy -s", "S", "A strategy: its name, Kafka's class name, or package.module:function; with "
+        "options: name:option=2. Repeatable. [default: the usual strategies]", autocompletion=_complete_strategy)
     strategy = _option(str, "--strategy -s", "S", "The strategy, as in compare.", autocompletion=_complete_strategy)
     groups = _option(_Several, "--group -g", "G", "Only this group; repeatable.")
     group = _option(str | None, "--group -g", "G", "The group, if the input holds several.")
@@ -86,8 +84,7 @@ class Options:
     at = _option(str, "--at", "latest|all|TIME", "Which moment of a group that the input holds several times; TIME "
                  "means the last one up to then.", show_default=True, callback=_time_or("latest", "all"))
     reset = _option(Literal["latest", "earliest", "none"] | None, "--reset", None, "auto.offset.reset of the members: "
-                    "from where a partition without a commit is read, and so how far the group lags on it. "
-                    "[default: what JSON says, else latest]")
+                    "it decides how far a partition without a commit lags. [default: what JSON says, else latest]")
     demo = _option(bool, "--demo", None, "Take a small group that comes with the program.")
     moves = _option(bool, "--moves", None, "Also list the moves: partition, from, to.")
     prove = _option(bool, "--prove", None, "Prove, where a strategy can, that no assignment is more balanced and that "
@@ -99,20 +96,17 @@ class Options:
     folder = _option(str, "-o --output", "DIR", "Where the folder of this run goes.")
     joins = _option(_Several, "--joins", "T+T", "Topics that are joined, as clicks+views; repeatable. Without -s, "
                     "stream-join-sticky with these joins is compared, too.")
-    everything = _option(bool, "--all", None, "Also list trifling needs, such as a largest load that is one partition "
-                         "above the best.")
+    everything = _option(bool, "--all", None, "Also list trifling needs, such as a largest load one above the best.")
     master = _option(str | None, "--master", "URL", "As Spark's. [default: this machine]")
     leave = _option(_Several, "--leave", "M", "What if this member left? Its id or the beginning of it, its instance "
                     "id or its client id; with *, all that match. Changes apply in the order given; repeatable.")
     join = _option(_Several, "--join", "M:TOPICS|N", "What if a new member joined and subscribed to these topics "
                    "(a,b)? Or if N joined, with the topics that all members share?")
     like = _option(str | None, "--like", "M", "With --join N: they subscribe to the topics of this member.")
-    subscribe = _option(_Several, "--subscribe", "M:TOPICS",
-                        "What if this member subscribed to these topics and no others?")
+    subscribe = _option(_Several, "--subscribe", "M:TOPICS", "What if this member subscribed to only these topics?")
     partitions = _option(_Several, "--partitions", "T=N", "What if this topic had this many partitions?")
-    fail_if = _option(_Several, "--fail-if", "CONDITION", "Exit with 1 if this holds for a strategy named by -s, or if "
-                      "none is, for the one that the group runs. A figure, one of > >= < <= == !=, and a value, as in "
-                      "'moved>10' or 'balanced==no'; repeatable.")
+    fail_if = _option(_Several, "--fail-if", "CONDITION", "Exit with 1 if this holds for a strategy named by -s, or "
+                      "else for the one that the group runs: 'moved>10', 'balanced==no' (> >= < <= == !=); repeatable.")
 
 # %% ../../nbs/71_cli_arguments.ipynb #e9be365f
 TYPED = "kafka_assign.typed"
@@ -138,9 +132,8 @@ class InOrder(TyperCommand):
 def typed_changes(ctx: typer.Context) -> list[Change]:
     "The changes among the options of a command that is `InOrder`, in their order."
     changes = [parse_change(kind, text) for kind, text in ctx.meta[TYPED] if kind in FORMS]
-    with usage_errors("--like"):
-        if ctx.params.get("like") is not None and not any(one.kind == "join" and one.count for one in changes):
-            raise ValueError("it says to what new members subscribe: give --join N, too")
+    if ctx.params.get("like") is not None and not any(one.kind == "join" and one.count for one in changes):
+        raise typer.BadParameter("it says to what new members subscribe: give --join N, too", param_hint="--like")
     return changes
 
 # %% ../../nbs/71_cli_arguments.ipynb #7a0c0101
@@ -184,10 +177,10 @@ def form_to_write(form: str | None, output: str | None) -> str:
 
 # %% ../../nbs/71_cli_arguments.ipynb #659ad8f2
 @usage_errors("--strategy")
-def resolved(names: Sequence[str] | None) -> list:
-    "The strategies named by `--strategy`; the usual ones if none is named."
+def resolved(names: Sequence[str] | None) -> list | None:
+    "The strategies named by `--strategy`; None if none is named."
     from kafka_assign.registry import resolve_all
-    return resolve_all(names or None, "compare --strategy")
+    return resolve_all(names, "compare --strategy") if names else None
 
 # %% ../../nbs/71_cli_arguments.ipynb #f4d519b3
 def sources_of(files: Sequence[str]) -> list:
@@ -198,7 +191,8 @@ def sources_of(files: Sequence[str]) -> list:
 def groups_of(given: Mapping) -> Mapping:
     "The groups that a command reads; `given`: its options."
     from kafka_assign.snapshot import read_groups
-    return read_groups(sources_of(given["files"]), given["cluster"], given["time"], reset=given["reset"], at=given["at"])
+    options = {name: given[name] for name in ("cluster", "time", "reset", "at")}
+    return read_groups(sources_of(given["files"]), **options)
 
 # %% ../../nbs/71_cli_arguments.ipynb #993b7d9a
 def demo_group():
@@ -243,7 +237,7 @@ def changed(group, changes: Sequence[Change], like: str | None = None) -> tuple:
 
 # %% ../../nbs/71_cli_arguments.ipynb #204b75de
 def compared_groups(groups: Iterable, after: Iterable, strategies: Sequence | None) -> tuple[list, list[str]]:
-    "A comparison of each group with what it is `after` the what-ifs, and a text for each group or strategy that failed."
+    "A comparison of each group, as it is and `after` the what-ifs; and why groups or strategies have no answer."
     from kafka_assign.comparison import compare
     comparisons, failed = [], []
     for group, then in zip(groups, after):
@@ -287,9 +281,8 @@ def write_once(pairs: Iterable[tuple[str, str]]) -> None:
 def _remark_on_groups(groups, form):
     "Write the remarks about groups that a table does not show."
     from kafka_assign.attention import BROKER_ASSIGNS
-    said = [(group, [group.notes and form != "table" and f"inferred: {group.inferred}",
-                     group.type == "consumer" and BROKER_ASSIGNS]) for group in groups]
-    write_once((words, group.name) for group, texts in said for words in filter(None, texts))
+    inferred = ((f"inferred: {group.inferred}", group.name) for group in groups if group.notes and form != "table")
+    write_once([*inferred, *((BROKER_ASSIGNS, group.name) for group in groups if group.type == "consumer")])
 
 # %% ../../nbs/71_cli_arguments.ipynb #e0a5be32
 def remark_on_missing(groups: Iterable, ranking: Iterable[Mapping]) -> None:

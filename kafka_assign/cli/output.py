@@ -176,9 +176,8 @@ def false_proofs(comparisons: Iterable[Comparison]) -> list[str]:
 # %% ../../nbs/73_cli_output.ipynb #0abee2e3
 def proof_block(proof: Proof) -> list[Table | str]:
     "A proof for people."
-    reasons = Table(["", ""], [["-", reason] for reason in proof.reasons])
-    return [proof.head, proof.balance, *[proof.level_table] * bool(proof.level_table.rows), proof.moves,
-            *[reasons] * bool(reasons.rows), CHECKED]
+    levels, reasons = proof.level_table, Table(["", ""], [["-", reason] for reason in proof.reasons])
+    return [proof.head, proof.balance, *[levels] * bool(levels.rows), proof.moves, reasons, CHECKED]
 
 
 def _proof_blocks(comparison):
@@ -225,13 +224,15 @@ _GROUP_LINE = ("group", "cluster", "time", "moment", "state", "runs", "members",
                "unassigned", "min_load", "max_load", "balance_score", "lag_max")
 
 
+def _known(keys, rows):
+    "The keys for which some row has a value."
+    return [key for key in keys if any(row[key] not in (None, "") for row in rows)]
+
+
 def _group_table(comparisons):
     "A line for each group as it is."
     found = [one.current.summary() | _facts(one.before) | {"runs": one.before.strategy} for one in comparisons]
-    alike = {"cluster"} if len({row["cluster"] for row in found}) == 1 else set()
-    nothing = {"unassigned": (None, 0)}
-    return Table([key for key in _GROUP_LINE if key not in alike and any(
-        row[key] not in nothing.get(key, (None, "")) for row in found)], found)
+    return Table(_known(_GROUP_LINE, found), found)
 
 # %% ../../nbs/73_cli_output.ipynb #d7971cae
 def _comparison_document(comparison, moves=False, changed=(), prove=False):
@@ -252,8 +253,9 @@ _GROUP_KEYS = ("cluster", "group", "time", "moment")
 
 
 def _key_of(group):
-    "What tells a group from others, as the first columns of CSV."
-    return dict(zip(_GROUP_KEYS, (group.cluster, group.name, group.time, group.moment or None)))
+    "What tells a group from others."
+    return {"cluster": group.cluster or None, "group": group.name, "time": group.time or None,
+            "moment": group.moment or None}
 
 # %% ../../nbs/73_cli_output.ipynb #7a0c0321
 def show_comparisons(comparisons: Sequence[Comparison], form: str, moves: bool = False,
@@ -279,11 +281,11 @@ _PARTITION_KEYS = (*_GROUP_KEYS, "topic", "partition", "member", "previous")
 
 def _lags(assignment, owner):
     "The lag of each member with these owners; None where it is not known for any partition."
-    group = assignment.group
-    if group.lag is None:
+    columns, lag = assignment.group.columns, assignment.group.lag
+    if lag is None:
         return [None] * len(assignment)
-    unknown, load = loads(group.columns, np.where(group.lag < 0, owner, -1)), loads(group.columns, owner)
-    pairs = zip(lag_per_member(group.columns, owner).tolist(), (unknown < load) | (load == 0))
+    known, load = loads(columns, np.where(lag >= 0, owner, -1)), loads(columns, owner)
+    pairs = zip(lag_per_member(columns, owner).tolist(), (known > 0) | (load == 0))
     return [lag if some else None for lag, some in pairs]
 
 
@@ -301,14 +303,16 @@ def _by_topic(partitions):
 def _member_rows(assignment):
     """A row for each member, and some for None: partitions that are withheld for a `target`, and
     those without an owner."""
-    group, owner = assignment.group, np.where(assignment.withheld, assignment.target, -1)
-    left, later = _unassigned(assignment), zip(Assignment(group, owner).items(), _lags(assignment, owner))
-    lags = zip(group.details, _lags(assignment, assignment.owner))
-    found = [*((member.id, member.instance_id, None, assignment[member.id], lag) for member, lag in lags),
-             *((None, None, member, own, lag) for (member, own), lag in later if own),
-             *[(None, None, None, left, None)] * bool(left)]
-    return [{"member": member, "instance_id": instance_id, "target": target, "partitions": len(own),
-             "lag": lag, "assignment": _by_topic(own)} for member, instance_id, target, own, lag in found]
+    def row(own, lag=None, member=None, instance_id=None, target=None):
+        return {"member": member, "instance_id": instance_id, "target": target, "partitions": len(own),
+                "lag": lag, "assignment": _by_topic(own)}
+    group, withheld = assignment.group, np.where(assignment.withheld, assignment.target, -1)
+    left, later = _unassigned(assignment), Assignment(group, withheld)
+    return [*(row(assignment[member.id], lag, member.id, member.instance_id)
+              for member, lag in zip(group.details, _lags(assignment, assignment.owner))),
+            *(row(own, lag, target=member)
+              for (member, own), lag in zip(later.items(), _lags(later, withheld)) if own),
+            *[row(left)] * bool(left)]
 
 # %% ../../nbs/73_cli_output.ipynb #f1aba3a2
 def _partition_rows(assignment):
@@ -326,17 +330,15 @@ def show_assignment(assignment: Assignment, form: str, changed: Sequence[Change]
     lines = [note.text for note in assignment.notes] + _order_notes(group, [assignment.strategy], changed)
     if form == "json":
         target = {"target": dict(Assignment(group, assignment.target))} if withholds else {}
-        key = {name: value or None for name, value in _key_of(group).items()} | {"group": group.name}
-        _send([_as_json(key | _documents(group, lines, changed) | target | {
+        _send([_as_json(_key_of(group) | _documents(group, lines, changed) | target | {
             "summary": assignment.summary(), "assignment": dict(assignment), "unassigned": _unassigned(assignment)})])
     elif form == "csv":
         _send(_csv_lines((*_PARTITION_KEYS, *["target"] * bool(withholds)), _partition_rows(assignment)))
         write_once((line, group_label(group)) for line in lines)
     else:
         rows = _member_rows(assignment)
-        keys = [key for key in rows[0] if any(row[key] is not None for row in rows)] if rows else []
         show_blocks([_fact_table(_facts(group) | {"strategy": assignment.strategy}, changed)],
-                    [Table(keys, rows)] * bool(rows), _note_block(group, lines))
+                    [Table(_known(rows[0], rows), rows)] if rows else [], _note_block(group, lines))
 
 # %% ../../nbs/73_cli_output.ipynb #42300908
 SHOWN_NEEDS = 50
@@ -348,13 +350,12 @@ def _ranking_block(ranking, rest):
     "The first needs of a ranking for people; `rest`: where all of them are."
     if not ranking:
         return ["no group needs attention"]
-    first, more, before = ranking[:SHOWN_NEEDS], len(ranking) - SHOWN_NEEDS, None
-    keys = [key for key in ("rank", *_GROUP_KEYS, *_SENTENCES) if any(row[key] not in (None, "") for row in first)]
+    first, more = ranking[:SHOWN_NEEDS], len(ranking) - SHOWN_NEEDS
+    keys = _known(("rank", *_GROUP_KEYS, *_SENTENCES), first)
     table = Table(keys, first)
-    for row, line in zip(first, table.rows):
-        if row["rank"] == before:                       # another need of the same group
+    for before, row, line in zip(first, first[1:], table.rows[1:]):
+        if row["rank"] == before["rank"]:               # another need of the same group
             line[:] = [text if key in _SENTENCES else "" for key, text in zip(keys, line)]
-        before = row["rank"]
     return [table, *[f"and {more:,} more, {rest}"] * (more > 0)]
 
 # %% ../../nbs/73_cli_output.ipynb #7a0c030e
@@ -471,29 +472,24 @@ def _why_unknown(comparison, rows, rule):
     partitions = count_of(unknown[0]["lag_unknown"], "partition")
     return f"{rule.key} is at least {cell(unknown[0][rule.key])}, the lag of {partitions} is not known"
 
-
-def _checked(comparisons, conditions, named=()):
-    "Texts: what holds, by strategy and condition; what could not be judged, by group."
-    found, unknown = [], []
-    for one in comparisons:
-        label, rows = group_label(one.group), _judged_rows(one, named)
-        if not rows:
-            notes = "; ".join(one.notes) or "no strategy could be computed"
-            unknown.append(f"{label}: --fail-if cannot be judged: {notes}")
-        reasons = {rule.text: _why_unknown(one, rows, rule) for rule in conditions if rows}
-        unknown += [f"{label}: {text} cannot be judged: {reason}" for text, reason in reasons.items() if reason]
-        found += [f"{label} under {row['strategy']}: {rule.key} is {cell(row[rule.key])} ({rule.text})"
-                  for row in rows for rule in conditions if rule.holds(row)]
-    return found, unknown
-
 # %% ../../nbs/73_cli_output.ipynb #1c97fbc3
 _NAMED_CONDITIONS = 5
 
 
 def judge_conditions(comparisons: Sequence[Comparison], conditions: Sequence[Condition],
                      named: Collection[str] = ()) -> tuple[bool, bool]:
-    "Whether some condition holds, and whether all could be judged; lines say which not."
-    found, unknown = _checked(comparisons, conditions, named) if conditions else ([], [])
+    "Whether some condition holds, and whether all could be judged; lines say which hold, and which could not."
+    found, unknown = [], []
+    for one in comparisons if conditions else ():
+        label, rows = group_label(one.group), _judged_rows(one, named)
+        if not rows:
+            notes = "; ".join(one.notes) or "no strategy could be computed"
+            unknown.append(f"{label}: --fail-if cannot be judged: {notes}")
+        for rule in conditions if rows else ():
+            if reason := _why_unknown(one, rows, rule):
+                unknown.append(f"{label}: {rule.text} cannot be judged: {reason}")
+            found += [f"{label} under {row['strategy']}: {rule.key} is {cell(row[rule.key])} ({rule.text})"
+                      for row in rows if rule.holds(row)]
     write_remarks(unknown, "conditions that could not be judged")
     if found:
         write_remark(f"{NAME}: --fail-if holds: {first_of(found, _NAMED_CONDITIONS, '; ')}")

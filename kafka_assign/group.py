@@ -15,10 +15,9 @@ import numpy as np
 
 from .build import GroupError, Offsets, with_claims
 from .columns import Columns, read_only, same_content
-from .context import ABOUT, checked_about, checked_ids
 from .inputs import (
-    checked_counts, coded_claims, columns_by_name, columns_from_arrays, kept_lag,
-    kept_racks, places_of, claims_of_strangers)
+    ABOUT, checked_about, checked_counts, checked_ids, claims_of_strangers,
+    coded_claims, columns_by_name, columns_from_arrays, kept_lag, kept_racks, places_of)
 from kafka_assign.members import (
     Dropped, Member, TopicPartition, checked_mapping, checked_name, decoded_members,
     dropped_claims, known_name, listed_members, members_from_columns, ordered_members,
@@ -83,8 +82,8 @@ class Group:
             time=time, cluster=cluster, notes=notes, inferred=inferred, moment=moment)
 
     def _store(self, columns, topics, members, offsets=None, *, known={}, details=None,
-               partition_racks=None, topic_ids=None, dropped=(), claimed=None, sent=None,
-               **about):
+               partition_racks=None, topic_ids=None, dropped=(), claimed=None,
+               sent=None, **about):
         "Set all fields; the way around `__setattr__`, which raises."
         vars(self).update(
             checked_about(about), columns=columns, offsets=read_only(offsets),
@@ -147,7 +146,8 @@ class Group:
         "The claims that do not hold, each with the reason."
         if "details" not in vars(self) and np.array_equal(self._claimed, self.previous):
             return self._dropped                    # and no `Member` is made
-        return (*dropped_claims(self.columns, self.topics, self.details), *self._dropped)
+        found = dropped_claims(self.columns, self.topics, self.details)
+        return (*found, *self._dropped)
 
     @property
     def has_user_data(self) -> bool:
@@ -259,8 +259,8 @@ class Group:
         state = {field.name: getattr(self, field.name) for field in fields(Group)}
         plain = {name: dict(state[name]) for name in ("partition_racks", "topic_ids")}
         made = {"details": self.details} if "details" in vars(self) else {}
-        claims = {"claimed": self._claimed, "dropped": self._dropped, "sent": self._sent}
-        return state | plain | made | claims | {"known": self._known}
+        names = "claimed", "dropped", "known", "sent"
+        return state | plain | made | {name: vars(self)[f"_{name}"] for name in names}
 
     def __setstate__(self, state):
         self._store(**state)

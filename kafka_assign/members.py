@@ -294,6 +294,14 @@ class Dropped(NamedTuple):
     reason: str
 
 # %% ../nbs/10_members.ipynb #c8175532
+def dropped_in_order(member: Member, pairs: Iterable[tuple[str, int]],
+                     why: Callable[[str, int], str]) -> list[Dropped]:
+    "Claims of a member that do not hold, by partition; `why` gives the reason of each."
+    pairs = sorted(set(pairs), key=lambda pair: (java_key(pair[0]), pair[1]))
+    return [Dropped(Claim(member.id, str(topic), int(number)), why(topic, number))
+            for topic, number in pairs]
+
+# %% ../nbs/10_members.ipynb #c8175533
 def _why_dropped(member, topic, number, counts, claimants):
     "Why a member is not the previous owner of a partition that it claims."
     if topic not in counts:
@@ -305,14 +313,6 @@ def _why_dropped(member, topic, number, counts, claimants):
     generation, other = max(pair for pair in claimants if pair[1] != member.id)
     when = "a later" if generation > member.generation else "the same"
     return f"member {quoted(other)} claims it in {when} generation"
-
-
-def dropped_in_order(member: Member, pairs: Iterable[tuple[str, int]],
-                     why: Callable[[str, int], str]) -> list[Dropped]:
-    "Claims of a member that do not hold, by partition; `why` gives the reason of each."
-    pairs = sorted(set(pairs), key=lambda pair: (java_key(pair[0]), pair[1]))
-    return [Dropped(Claim(member.id, str(topic), int(number)), why(topic, number))
-            for topic, number in pairs]
 
 
 def dropped_claims(columns: Columns, topics: Sequence[str],

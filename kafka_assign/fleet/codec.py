@@ -25,8 +25,7 @@ from ..columns import Columns, Racks, shifted
 from ..document import MEMBER_TEXT, group_from_document, group_to_document
 from .schemas import COMPARED_SCHEMA, FIGURE_FIELDS, OWNER_FIELDS, RESULT_FIELDS
 from ..group import Group
-from ..context import ABOUT, TYPES
-from ..inputs import column_by_topic
+from ..inputs import ABOUT, TYPES, column_by_topic
 from ..names import count_of, java_order, shown
 from ..notes import CUT_KINDS, note_documents
 from ..ownership import claims_by_member

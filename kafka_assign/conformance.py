@@ -13,6 +13,7 @@ import subprocess
 import sys
 from collections.abc import Callable, Iterable
 from dataclasses import replace
+from functools import cache
 from typing import NamedTuple
 from unittest import SkipTest
 
@@ -80,8 +81,9 @@ def _odd_groups() -> dict[str, Group]:
         "lag unknown or beyond 2^53 (T)": Group({"t": 3}, pair, lag={"t": [-1, 2**61, 2**61]})}
 
 # %% ../nbs/34_conformance.ipynb #444efc5b
+@cache
 def _all_groups() -> dict[str, Group]:
-    "Every group that the suite tries, by name."
+    "Every group that the suite tries, by name; made once, because making them takes as long as an answer."
     return _odd_groups() | {f"random group {i}": group for i, group in enumerate(random_groups())}
 
 # %% ../nbs/34_conformance.ipynb #7f36480f

@@ -921,8 +921,6 @@ d = { 'settings': {'branch': 'main', 'doc_baseurl': '', 'doc_host': '', 'git_url
                                                                                      'kafka_assign/conformance.py'),
                                           'kafka_assign.conformance.check_strategy': ( 'conformance.html#check_strategy',
                                                                                        'kafka_assign/conformance.py'),
-                                          'kafka_assign.conformance.group_of_kind': ( 'conformance.html#group_of_kind',
-                                                                                      'kafka_assign/conformance.py'),
                                           'kafka_assign.conformance.pytest_generate_tests': ( 'conformance.html#pytest_generate_tests',
                                                                                               'kafka_assign/conformance.py'),
                                           'kafka_assign.conformance.random_groups': ( 'conformance.html#random_groups',

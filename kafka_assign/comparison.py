@@ -151,10 +151,11 @@ def compare(group: Group, strategies: Iterable[str | Strategy | Callable] | None
 
 def _answers(group, strategies, failed):
     "Assignments by label; `failed` is called with a strategy that fails and its error."
+    decoded = {rule: group.decode_claims(rule) for rule in {one.claims for one in strategies}}
     answers = {}
     for label, one in _labeled(strategies):
         try:
-            answers[label] = one.run(group)
+            answers[label] = one.run(decoded[one.claims])
         except ValueError as error:
             failed(one, error)
     return answers

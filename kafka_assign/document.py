@@ -11,8 +11,7 @@ from collections.abc import Mapping
 
 from .build import GroupError
 from .group import Group
-from .context import ABOUT
-from .inputs import column_by_topic
+from .inputs import ABOUT, column_by_topic
 from .members import Member, checked_name
 from .names import brief, shown
 from .notes import note_documents

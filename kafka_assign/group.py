@@ -15,10 +15,9 @@ import numpy as np
 
 from .build import GroupError, Offsets, with_claims
 from .columns import Columns, read_only, same_content
-from .context import ABOUT, checked_about, checked_ids
 from .inputs import (
-    checked_counts, coded_claims, columns_by_name, columns_from_arrays, kept_lag,
-    kept_racks, places_of, stray_claims)
+    ABOUT, checked_about, checked_counts, checked_ids, claims_of_strangers,
+    coded_claims, columns_by_name, columns_from_arrays, kept_lag, kept_racks, places_of)
 from kafka_assign.members import (
     Dropped, Member, TopicPartition, checked_mapping, checked_name, decoded_members,
     dropped_claims, known_name, listed_members, members_from_columns, ordered_members,
@@ -77,14 +76,14 @@ class Group:
             reset=reset, partition_racks=partition_racks)
         self._store(
             columns, names, [member.id for member in details], offsets,
-            strays=stray_claims(owned, details), details=details,
+            dropped=claims_of_strangers(owned, details), details=details,
             partition_racks=partition_racks, topic_ids=topic_ids,
             name=name, type=type, state=state, strategy=strategy, generation=generation,
             time=time, cluster=cluster, notes=notes, inferred=inferred, moment=moment)
 
     def _store(self, columns, topics, members, offsets=None, *, known={}, details=None,
-               partition_racks=None, topic_ids=None, strays=(), undecodable=(),
-               claimed=None, sent=None, **about):
+               partition_racks=None, topic_ids=None, dropped=(), claimed=None,
+               sent=None, **about):
         "Set all fields; the way around `__setattr__`, which raises."
         vars(self).update(
             checked_about(about), columns=columns, offsets=read_only(offsets),
@@ -95,7 +94,7 @@ class Group:
                 for topic, rows in (partition_racks or {}).items()}),
             _known={name: tuple(values) for name, values in known.items()},
             _claimed=columns.previous if claimed is None else read_only(claimed),
-            _strays=strays, _undecodable=undecodable, _decoded={}, _sent=sent)
+            _dropped=tuple(dropped), _sent=sent)
         vars(self).update({} if details is None else {"details": details})
         return self
 
@@ -146,9 +145,9 @@ class Group:
     def dropped(self) -> tuple[Dropped, ...]:
         "The claims that do not hold, each with the reason."
         if "details" not in vars(self) and np.array_equal(self._claimed, self.previous):
-            return ()                               # and no `Member` is made
-        found = dropped_claims(self.columns, self.topics, self.details, self._strays)
-        return (*found, *self._undecodable)
+            return self._dropped                    # and no `Member` is made
+        found = dropped_claims(self.columns, self.topics, self.details)
+        return (*found, *self._dropped)
 
     @property
     def has_user_data(self) -> bool:
@@ -164,9 +163,7 @@ class Group:
         """
         if rule is None or not self.has_user_data:
             return self
-        if rule not in self._decoded:
-            self._decoded[rule] = _decoded(self, rule)
-        return self._decoded[rule]
+        return _decoded(self, rule)
 
     @property
     def topic_counts(self) -> dict[str, int]:
@@ -204,7 +201,10 @@ class Group:
             changes["members"] = [
                 replace(former[name], topics=topics) if name in former
                 else (name, topics) for name, topics in members.items()]
-        return Group(**_arguments(self, changes) | changes)
+        made = Group(**_arguments(self, changes) | changes)
+        if changes.keys() & {"members", "owned"}:
+            return made
+        return made._store(**made.__getstate__() | {"dropped": self._dropped})
 
     def leave(self, *member_ids: str) -> "Group":
         "The group without these members; what they owned has no owner."
@@ -250,7 +250,7 @@ class Group:
     def __eq__(self, other) -> bool:
         if not isinstance(other, Group):
             return NotImplemented
-        names = *(field.name for field in fields(Group)), "_strays", "_undecodable"
+        names = *(field.name for field in fields(Group)), "_dropped"
         same = all(same_content(getattr(self, n), getattr(other, n)) for n in names)
         made = "details" in vars(self) | vars(other) or self._known != other._known
         return same and (not made or self.details == other.details)
@@ -259,9 +259,8 @@ class Group:
         state = {field.name: getattr(self, field.name) for field in fields(Group)}
         plain = {name: dict(state[name]) for name in ("partition_racks", "topic_ids")}
         made = {"details": self.details} if "details" in vars(self) else {}
-        claims = {"strays": self._strays, "claimed": self._claimed,
-                  "undecodable": self._undecodable, "sent": self._sent}
-        return state | plain | made | claims | {"known": self._known}
+        names = "claimed", "dropped", "known", "sent"
+        return state | plain | made | {name: vars(self)[f"_{name}"] for name in names}
 
     def __setstate__(self, state):
         self._store(**state)
@@ -288,8 +287,6 @@ def _arguments(group, changes):
     kept = {name: getattr(group, name) for name in (*ABOUT, "topic_ids")}
     kept |= {"topics": topics, "members": group._listed,
              "partition_racks": kept_racks(group.partition_racks, topics)}
-    if "members" not in changes:
-        kept["owned"] = {stray.id: stray.owned for stray in group._strays}
     return kept | kept_lag(group.columns, group.topics, group.offsets, topics, changes)
 
 
@@ -300,4 +297,4 @@ def _decoded(group, rule):
     columns = with_claims(group.columns, coded_claims(members, group.index), generation)
     return Group.__new__(Group)._store(**group.__getstate__() | {
         "columns": columns, "known": {}, "claimed": None, "sent": group.sent,
-        "details": tuple(members), "undecodable": tuple(undecodable)})
+        "details": tuple(members), "dropped": (*group._dropped, *undecodable)})

@@ -5,14 +5,14 @@
 # %% auto #0
 __all__ = ['checked_name', 'is_number', 'as_mapping', 'checked_mapping', 'known_name', 'checked_claims', 'checked_number',
            'TopicPartition', 'Member', 'listed_members', 'ordered_names', 'ordered_members', 'members_from_columns',
-           'without_newly_valid', 'Claim', 'Dropped', 'dropped_claims', 'decoded_members']
+           'without_newly_valid', 'Claim', 'Dropped', 'dropped_in_order', 'dropped_claims', 'decoded_members']
 
 # %% ../nbs/10_members.ipynb #70c812ee
 from collections import defaultdict
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
-from itertools import pairwise
+from itertools import chain, pairwise
 from typing import NamedTuple
 
 import numpy as np
@@ -294,6 +294,14 @@ class Dropped(NamedTuple):
     reason: str
 
 # %% ../nbs/10_members.ipynb #c8175532
+def dropped_in_order(member: Member, pairs: Iterable[tuple[str, int]],
+                     why: Callable[[str, int], str]) -> list[Dropped]:
+    "Claims of a member that do not hold, by partition; `why` gives the reason of each."
+    pairs = sorted(set(pairs), key=lambda pair: (java_key(pair[0]), pair[1]))
+    return [Dropped(Claim(member.id, str(topic), int(number)), why(topic, number))
+            for topic, number in pairs]
+
+# %% ../nbs/10_members.ipynb #c8175533
 def _why_dropped(member, topic, number, counts, claimants):
     "Why a member is not the previous owner of a partition that it claims."
     if topic not in counts:
@@ -307,14 +315,10 @@ def _why_dropped(member, topic, number, counts, claimants):
     return f"member {quoted(other)} claims it in {when} generation"
 
 
-def dropped_claims(columns: Columns, topics: Sequence[str], members: Sequence[Member],
-                   strays: Sequence[Member] = ()) -> tuple[Dropped, ...]:
-    """The claims that do not hold, by member and partition, each with the reason.
-
-    `members`: all of the group, by id. `strays` claim partitions and are no members.
-    """
-    claims = sum(len(member.owned) for member in members)
-    if claims == np.count_nonzero(columns.previous >= 0) and not strays:
+def dropped_claims(columns: Columns, topics: Sequence[str],
+                   members: Sequence[Member]) -> tuple[Dropped, ...]:
+    "The claims of `members`, all of a group by id, that do not hold, each with the reason."
+    if sum(len(member.owned) for member in members) == np.count_nonzero(columns.previous >= 0):
         return ()
     counts = {topic: count for topic, count, missing in zip(
         topics, columns.partitions.tolist(), columns.missing.tolist()) if not missing}
@@ -325,18 +329,9 @@ def dropped_claims(columns: Columns, topics: Sequence[str], members: Sequence[Me
         for pair in disputed.intersection(member.owned):
             claimants[pair].append((member.generation, member.id))
     claimants = {pair: sorted(found)[-2:] for pair, found in claimants.items()}
-
-    def dropped(member, pairs, why):
-        for topic, number in sorted(pairs, key=lambda pair: (java_key(pair[0]), pair[1])):
-            yield Dropped(Claim(member.id, str(topic), int(number)), why(topic, number))
-
-    found = []
-    for member, pairs in zip(members, lost):
-        found += dropped(member, pairs, lambda *pair: _why_dropped(
-            member, *pair, counts, claimants[pair]))
-    for stray in strays:
-        found += dropped(stray, set(stray.owned), lambda *pair: "no member has this id")
-    return tuple(found)
+    return tuple(chain.from_iterable(
+        dropped_in_order(member, pairs, lambda *pair, member=member: _why_dropped(
+            member, *pair, counts, claimants[pair])) for member, pairs in zip(members, lost)))
 
 # %% ../nbs/10_members.ipynb #5d2b9c11
 def decoded_members(members: Iterable[Member], rule: str) -> tuple[list[Member], list[Dropped]]:

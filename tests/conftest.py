@@ -15,7 +15,7 @@ sys.path.insert(0, str(ROOT / "tools"))
 LONG = os.environ.get("LONG", "") not in ("", "0")
 REQUIRED = {name.strip() for name in os.environ.get("REQUIRE", "").split(",") if name.strip()}
 
-settings.register_profile("short", max_examples=60, deadline=None, derandomize=True)
+settings.register_profile("short", max_examples=25, deadline=None, derandomize=True)
 settings.register_profile("unshrunk", settings.get_profile("short"), phases=[Phase.explicit, Phase.generate])
 settings.register_profile("long", max_examples=2000, deadline=None, print_blob=True)
 settings.load_profile("long" if LONG else "short")

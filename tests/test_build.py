@@ -11,7 +11,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 from outputs import table
 
-from kafka_assign import Assignment, Group, GroupError, Member, assign, context, inputs
+from kafka_assign import Assignment, Group, GroupError, Member, assign, inputs
 from kafka_assign import assignment as assignment_module
 from kafka_assign import columns as columns_module
 from kafka_assign.build import (
@@ -65,7 +65,7 @@ def known_groups(draw):
         for member in as_listed(group)]
     return group.replace(
         members=members, name=draw(st.sampled_from(NAMES)), state=draw(st.sampled_from(["", "Stable"])),
-        generation=draw(st.integers(-1, 5)), type=draw(st.sampled_from(context.TYPES)), moment=draw(st.integers(0, 3)))
+        generation=draw(st.integers(-1, 5)), type=draw(st.sampled_from(inputs.TYPES)), moment=draw(st.integers(0, 3)))
 
 
 @given(st.lists(known_groups(), max_size=4))
@@ -310,8 +310,6 @@ def test_limits_of_tables_and_caches_change_nothing(group, data):
     by_topic = [{member.id for member in group.details if topic in member.topics} for topic in group.topics]
     with pytest.MonkeyPatch.context() as patch:
         for most in (1, 2, 1 << 30):
-            patch.setattr(inputs, "CLAIMS_AT_ONCE", most)
-            patch.setattr(assignment_module, "NAMED_AT_ONCE", most)
             patch.setattr(columns_module, "LARGEST_CELL_TABLE", most)
             assert group.replace(members=as_listed(group)) == group
             assert Assignment(group, owner).to_dict() == dict(Assignment(group, owner).check())
@@ -390,7 +388,7 @@ def with_member(**changes):
 
 CHANGES = {
     **{name: lambda group, name=name: group.replace(**{name: "consumer" if name == "type" else "other"})
-       for name, usual in context.ABOUT.items() if isinstance(usual, str)},
+       for name, usual in inputs.ABOUT.items() if isinstance(usual, str)},
     "generation": lambda group: group.replace(generation=5), "moment": lambda group: group.replace(moment=5),
     "topic_ids": lambda group: group.replace(topic_ids={"t": "y"}),
     "partition_racks": lambda group: group.replace(partition_racks={"t": [["r1"], ["r1", "r2"]]}),
@@ -400,7 +398,7 @@ CHANGES = {
     "committed": lambda group: group.replace(committed={"t": [1, 3]}),
     "lag instead of offsets": lambda group: Group(
         group.topic_counts, as_listed(group), lag={"t": group.lag[1:3]}, topic_ids={"t": "x"},
-        partition_racks=group.partition_racks, **{name: getattr(group, name) for name in context.ABOUT}),
+        partition_racks=group.partition_racks, **{name: getattr(group, name) for name in inputs.ABOUT}),
     "listed": lambda group: group.replace(members=group.details),
     "partitions": lambda group: group.with_partitions(u=2),
     "metadata": lambda group: group.with_partitions(gone=0),

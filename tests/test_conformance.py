@@ -246,10 +246,7 @@ def test_a_decoded_group_is_a_group_like_any_other(drawn):
     assert [move for move in Moves(assignment) if move.source] == []
 
 
-def test_a_group_is_decoded_once_for_each_rule():
-    sent = Group({"t": 2}, [Member("a", ["t"], user_data=b"\0\0\0\0")])
-    sticky, fair = assign(sent, "sticky").group, assign(sent, "sticky-yet-fair").group
-    assert sticky is fair is sent.decode_claims("sticky") is not sent.decode_claims("stream-join")
+def test_a_group_without_user_data_is_the_group_itself_by_any_rule():
     plain = Group({"t": 2}, {"a": ["t"]})
     assert plain.decode_claims("sticky") is plain
 

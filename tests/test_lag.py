@@ -134,10 +134,15 @@ def test_the_bound_is_often_reached():
     assert sum(tight) > 0.7 * len(tight)
 
 
+def test_the_bound_is_rounded_up():
+    """Of five partitions with a lag of 1, one of two members gets three."""
+    assert lag_bound(Group({"t": 5}, {"a": ["t"], "b": ["t"]}, lag={"t": [1] * 5})) == 3
+
+
 @pytest.mark.parametrize("options", SEARCHED)
 def test_counts_are_within_the_skew(options):
     scope, max_skew = SEARCHED[options]
-    for group in tiny_groups(700):
+    for group in tiny_groups(300):
         for more in ("", ",min_gain=5"):
             owner = assign(group, f"lag:{options}{more}").owner
             assert not beyond(group, owner.tolist(), scope, max_skew)
@@ -444,7 +449,7 @@ def test_extreme_options():
 
 def test_numbers_of_numpy():
     """A number of eight bits is as good as one of Python's, also where an exchange brings partitions back."""
-    for group in tiny_groups(300):
+    for group in tiny_groups(100):
         for options in ({"min_gain": 200}, {"max_moves": 2}, {"max_skew": 127, "scope": "group"}):
             small = {name: np.uint8(value) if name != "scope" else value for name, value in options.items()}
             found, expected = assign(group, "lag", **small), assign(group, "lag", **options)

@@ -180,7 +180,7 @@ def pure_step(state, event):
 @pytest.mark.parametrize("name", ["stream-join-sticky", "cooperative-sticky"])
 def test_a_step_is_pure(name):
     with mock.patch("kafka_assign.live.step", pure_step):
-        run_state_machine_as_test(type("Life", (Life,), {"name": name}), settings=settings(max_examples=15))
+        run_state_machine_as_test(type("Life", (Life,), {"name": name}), settings=settings(max_examples=8))
 
 
 @pytest.mark.parametrize("name", [name for name in strategies() if resolve(name).protocol != "broker"])

@@ -5,6 +5,7 @@ import subprocess
 import sys
 import time
 import warnings
+from functools import cache
 from html.parser import HTMLParser
 from pathlib import Path
 
@@ -370,16 +371,17 @@ def test_hostile_names_are_text_where_they_are_withheld():
         assert parser.alt == picture.words and "; withheld: " in parser.alt
 
 
-@settings(max_examples=25)
+@settings(max_examples=10)
 @given(st.lists(st.text(max_size=40), min_size=1, max_size=6, unique=True), st.integers(0, 30), st.integers(1, 3))
 def test_any_names(names, partitions, panels):
     group = Group(dict.fromkeys(names, partitions), dict.fromkeys(names, names))
     quietly(*[assign(group, "fair")] * panels)
 
 
-def shape(members, topics, partitions, seed=0):
-    """A group from arrays with random subscriptions and previous owners."""
-    random = np.random.default_rng(seed)
+@cache
+def shape(members, topics, partitions):
+    """An assignment of a group from arrays with random subscriptions and previous owners."""
+    random = np.random.default_rng(0)
     names, ids = [f"t{i:05}" for i in range(topics)], [f"m{i:05}" for i in range(members)]
     subscribed, counts = random.random((members, topics)) < 0.5, [partitions] * topics
     owner = assign(Group.from_arrays(names, counts, ids, subscribed), "roundrobin").owner
@@ -402,7 +404,7 @@ def test_large_groups_are_drawn_at_once(size):
 
 def test_six_large_groups_side_by_side():
     one = shape(2000, 100, 100)
-    assert quietly([one] * 6).png == quietly((one,) * 6).png
+    assert quietly((one,) * 6).words.count("2,000 members") == 6
 
 
 @pytest.mark.parametrize("sizes", [(5,), (15,), (60,), (600,), (60, 60), (600, 60, 6)])

@@ -11,7 +11,8 @@ from test_pages import EXPORTS, MODULE_PAGES, NBS, NOTEBOOKS, ROOT, cells, named
 LINK = re.compile(
     r"(?<!!)\[[^\]\[]*(?:\[[^\]]*\][^\]\[]*)*\]\(([^)\s]+)\)|!\[[^\]]*\]\(([^)\s]+)\)|(?:href|src)=\"([^\"]+)\""
 )
-BOOK_PAGES = [path for path in MODULE_PAGES if named(path) not in appendix_pages(ROOT)]
+APPENDIX = appendix_pages(ROOT)
+BOOK_PAGES = [path for path in MODULE_PAGES if named(path) not in APPENDIX]
 
 every_notebook = pytest.mark.parametrize("path", NOTEBOOKS, ids=named)
 

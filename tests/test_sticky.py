@@ -87,7 +87,7 @@ def small_groups(seed, count):
 
 
 def test_small_groups():
-    small_groups(seed=1, count=2000)
+    small_groups(seed=1, count=1000)
 
 
 @pytest.mark.long

@@ -48,7 +48,7 @@ def test_no_component_decides_for_another(monkeypatch, kind, small, pairs):
     monkeypatch.setattr(Tuning, "small_component", small)
     monkeypatch.setattr(Tuning, "graph_pairs", pairs)
     random = np.random.default_rng(29)
-    for _ in range(8):
+    for _ in range(3):
         fleet = [crowded_group(random, kind) for _ in range(20)]
         union = side_by_side(fleet)
         alone = [np.where(one >= 0, one + first, -1)

@@ -15,14 +15,12 @@ from kafka_assign.snapshot import read_groups
 
 HUGE = 1 << 40
 TUNING = {  # module.name, or module.class.name -> the least and the greatest value that make sense
-    "assignment.NAMED_AT_ONCE": (1, HUGE),
     "assignors.lag.SMALL_ROUND": (0, HUGE),
     "assignors.sticky.classes.Tuning.pair_table": (1, HUGE),
     "assignors.sticky.classes.Tuning.small_component": (0, HUGE),
     "assignors.sticky.classes.Tuning.graph_pairs": (1, HUGE),
     "assignors.sticky.classes.Tuning.fill_passes": (1, 1000),
     "columns.LARGEST_CELL_TABLE": (0, HUGE),
-    "inputs.CLAIMS_AT_ONCE": (1, HUGE),
     "metrics.DENSE": (0, HUGE),
     "ragged.FEW_DEALT": (0, HUGE),
     "ragged.LONG_DEAL": (1, HUGE),

@@ -8,7 +8,7 @@ NAMES = {1: "arrays", 2: "groups", 3: "strategies", 4: "stories", 5: "the pipeli
 LAYERS = {
     "names": 1, "ragged": 1, "columns": 1, "tables": 1, "metrics": 1, "wire": 1, "ownership": 1, "notes": 1,
     "hash_order": 1,
-    "build": 2, "members": 2, "inputs": 2, "context": 2, "group": 2, "assignment": 2, "document": 2, "joins": 2,
+    "build": 2, "members": 2, "inputs": 2, "group": 2, "assignment": 2, "document": 2, "joins": 2,
     "certificate": 2,
     "registry": 3, "batch": 3, "comparison": 3, "assignors": 3, "conformance": 3,
     "moves": 4, "attention": 4, "ranking": 4, "snapshot": 4, "rebalance": 4, "live": 4, "pictures": 4,

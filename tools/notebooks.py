@@ -6,6 +6,7 @@
 
 Written so that running it twice changes nothing: no counts, no times, no addresses, figures as PNG.
 """
+import json
 import os
 import re
 import shutil
@@ -215,14 +216,13 @@ def process(root):
 
 def give_alt_texts(path):
     """Tell Quarto what pictures show: it reads a cell's `fig-alt`, not the words that stand beside the picture."""
-    import nbformat
-    notebook = nbformat.read(path, as_version=4)
-    for cell in notebook.cells:
+    notebook = json.loads(path.read_text(encoding="utf-8"))
+    for cell in notebook["cells"]:
         pictures = [output for output in cell.get("outputs", []) if "image/png" in output.get("data", {})]
         if pictures:
             words = " ".join(map(alt_text, pictures)).replace('"', "'").replace("\\", "/")
-            cell.source = f'#| fig-alt: "{words}"\n{cell.source}'
-    nbformat.write(notebook, path)
+            cell["source"] = f'#| fig-alt: "{words}"\n' + "".join(cell["source"])
+    path.write_text(json.dumps(notebook), encoding="utf-8")
 
 
 def write_readme(root):

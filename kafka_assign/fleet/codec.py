@@ -19,13 +19,13 @@ import pyarrow.compute as pc
 
 from ..attention import Outcome
 from ..batch import GroupBatch
-from ..build import ClaimColumns, GroupError, Offsets, build_columns, oversized_groups, subscriber_rows
-from ..columns import Racks, shifted
+from ..build import (
+    MOST_PARTITIONS, ClaimColumns, GroupError, Offsets, build_columns, oversized_groups, subscriber_rows, with_claims)
+from ..columns import Columns, Racks, shifted
 from ..document import MEMBER_TEXT, group_from_document, group_to_document
 from .schemas import COMPARED_SCHEMA, FIGURE_FIELDS, OWNER_FIELDS, RESULT_FIELDS
 from ..group import Group
-from ..context import ABOUT, TYPES
-from ..inputs import column_by_topic
+from ..inputs import ABOUT, TYPES, column_by_topic
 from ..names import count_of, java_order, shown
 from ..notes import CUT_KINDS, note_documents
 from ..ownership import claims_by_member
@@ -227,32 +227,44 @@ def _groups_of_repeated(keys, names):
     return keys[1:][keys[1:] == keys[:-1]] // max(names, 1)
 
 # %% ../../nbs/61_fleet_codec.ipynb #ac0691b0
+_LEAST_TO_OVERFLOW = 2**63 // MOST_PARTITIONS   # lags below it fit into 64 bits together
+
+
+def _suspicious_topics(topics):
+    "Mask over entries of `topics`: those that may be invalid."
+    counts = as_numpy(topics.field("partitions"))
+    suspicious = counts < 0
+    for name in (*_OFFSETS, "lag", "racks"):
+        given = _list_lengths(topics.field(name))
+        suspicious |= (given > 0) & (given != counts)
+    for name in ("lag", "end"):
+        numbers = flatten_lists(topics.field(name))
+        suspicious[numbers.row[as_numpy(numbers.values) >= _LEAST_TO_OVERFLOW]] = True
+    return suspicious
+
+
 def _suspicious_rows(flat: _FlatRows) -> np.ndarray:
     "Mask over the rows that may be no valid groups; all of them if any text is not UTF-8."
     rows, members, topics = flat.rows, flat.members, flat.topics
-    counts = as_numpy(topics.field("partitions"))
-    bad_topic = (counts < 0) | (flat.topic_key < 0)
-    for name in (*_OFFSETS, "lag", "racks"):
-        given = _list_lengths(topics.field(name))
-        bad_topic |= (given > 0) & (given != counts)
-    oversized = oversized_groups(np.maximum(counts, 0).astype(np.int64), topics.offsets)
-
+    if not _all_text_is_utf8(flat):
+        return np.ones(rows.num_rows, bool)
     bad_member = (flat.member_key < 0) | ~_is_int32(members.field("generation"))
     bad_member |= ~_is_int32(members.field("counted")) | (as_numpy(members.field("counted")) < -1)
+    bad_member[flat.subscribed.row[flat.subscribed_key < 0]] = True
     bad_claim = flat.claims_key < 0
     bad_claim[flat.claimed.row[as_numpy(flat.claimed.values) < 0]] = True
     bad_member[flat.claims.row[bad_claim]] = True
-    bad_member[flat.subscribed.row[flat.subscribed_key < 0]] = True
 
     known_type = pc.is_in(lowercase(rows["type"]), pa.array(TYPES)).to_numpy(zero_copy_only=False)
-    unnamed = rows["group"].is_null().to_numpy(zero_copy_only=False)
-    suspicious = oversized | ~known_type | unnamed
+    suspicious = rows["group"].is_null().to_numpy(zero_copy_only=False) | ~known_type
     suspicious |= ~_is_int32(rows["generation"]) | ~_is_int32(rows["moment"])
-    for found in (topics.row[bad_topic], members.row[bad_member],
-                  _groups_of_repeated(flat.topic_key, len(flat.names)),
-                  _groups_of_repeated(flat.member_key, len(flat.names))):
-        suspicious[found] = True
-    return suspicious if _all_text_is_utf8(flat) else np.ones_like(suspicious)
+    counts = as_numpy(topics.field("partitions")).astype(np.int64)
+    suspicious |= oversized_groups(counts.clip(0), topics.offsets)
+    suspicious[topics.row[_suspicious_topics(topics) | (flat.topic_key < 0)]] = True
+    suspicious[members.row[bad_member]] = True
+    for keys in (flat.topic_key, flat.member_key):
+        suspicious[_groups_of_repeated(keys, len(flat.names))] = True
+    return suspicious
 
 # %% ../../nbs/61_fleet_codec.ipynb #88052a73
 def _positions(keys, wanted):
@@ -293,8 +305,19 @@ def _groups_cut_short(rows):
     return found
 
 # %% ../../nbs/61_fleet_codec.ipynb #934156a8
-def _named_columns(flat):
-    "The columns of valid rows, and the names of their topics and members."
+class _CodedRows(NamedTuple):
+    "Valid rows as columns, and what their numbers stand for."
+    columns: Columns
+    topics: pa.Array  # the name of each topic
+    members: pa.Array  # the id of each member
+    keys: np.ndarray  # the key of each topic, ascending
+    rank: np.ndarray  # the number of each member, in the order of the rows
+    claims: ClaimColumns
+    generation: np.ndarray  # of each member's claims; -1 = none
+
+
+def _code_rows(flat):
+    "The columns of valid rows; raises `GroupError` if the lag of a group does not fit into 64 bits."
     keys, width = np.sort(flat.topic_key), max(len(flat.names), 1)
     unknown = flat.subscribed_key[_positions(keys, flat.subscribed_key) < 0]
     keys = np.union1d(keys, unknown) if len(unknown) else keys
@@ -305,108 +328,90 @@ def _named_columns(flat):
     start, rank = row_offsets(partitions), _rank_of(order)
     first, size, claimed = start[place], int(start[-1]), row_lengths(flat.claimed.offsets)
     lag, offsets = _lag_and_offsets(flat, first, size)
+    claims = ClaimColumns(np.repeat(rank[flat.claims.row], claimed),
+                          np.repeat(_positions(keys, flat.claims_key), claimed),
+                          as_numpy(flat.claimed.values))
+    generation = as_numpy(flat.members.field("generation"))[order]
     columns = build_columns(
         np.searchsorted(keys, np.arange(flat.rows.num_rows + 1) * width), flat.members.offsets,
         partitions, subscriber_rows(_positions(keys, flat.subscribed_key),
                                     rank[flat.subscribed.row], len(keys), len(rank)),
-        claims=ClaimColumns(np.repeat(rank[flat.claims.row], claimed),
-                      np.repeat(_positions(keys, flat.claims_key), claimed),
-                      as_numpy(flat.claimed.values)),
-        generation=as_numpy(flat.members.field("generation"))[order],
-        instance=flat.instance[order], missing=missing, listed=rank, lag=lag, offsets=offsets,
-        racks=_rack_codes(flat, order, first, size),
+        claims=claims, generation=generation, instance=flat.instance[order], missing=missing,
+        listed=rank, lag=lag, offsets=offsets, racks=_rack_codes(flat, order, first, size),
         counted=as_numpy(flat.members.field("counted"))[order])
     topics, members = (flat.names.take(pa.array(key % width))
                        for key in (keys, flat.member_key[order]))
-    return columns, topics, members
+    return _CodedRows(columns, topics, members, keys, rank, claims, generation)
 
-
+# %% ../../nbs/61_fleet_codec.ipynb #ff0e9bbf
 def batch_of(flat: _FlatRows) -> GroupBatch:
     "The batch of valid rows; raises `GroupError` if the lag of a group does not fit into 64 bits."
-    columns, topics, members = _named_columns(flat)
+    coded = _code_rows(flat)
     at, field = flat.rows.schema.get_field_index("type"), flat.rows.schema.field("type")
     rows = flat.rows.set_column(at, field, lowercase(flat.rows["type"]))
-    sent = flat.members.field("user_data")
-
-    def group(at):
-        return group_from_row(rows.slice(at, 1).to_pylist()[0])
-
-    def read(rule):
-        if rule is None or sent.null_count == len(sent):
-            return columns
-        return _named_columns(_flatten_rows(_decode_user_data(rows, rule)))[0]
-
     about = (rows[name].fill_null("").to_pylist() for name in ("type", "state", "strategy"))
-    return GroupBatch(columns, topics, members, *about, group, read, _groups_cut_short(rows), rows)
+    return GroupBatch(
+        coded.columns, coded.topics, coded.members, *about,
+        group=lambda at: group_from_row(rows.slice(at, 1).to_pylist()[0]),
+        read=lambda rule: _with_decoded_claims(flat, coded, rule) if rule else coded.columns,
+        may_lack=_groups_cut_short(rows), rows=rows)
 
 # %% ../../nbs/61_fleet_codec.ipynb #958afc51
 _log = logging.getLogger(__name__)
-
-
 _NOTHING = TopicPartitions([], [], np.zeros(0, np.int32))
 
 
-def _sent(topics, user_data, owned, generation):
+def _subscription(topics, user_data, owned, generation):
     "What a member sent, given the fields of its row."
-    pairs = [(claim["topic"], number) for claim in owned or [] if claim
-             for number in claim["partitions"] or []]
-    return Subscription(topics or [], user_data, pairs, generation)
+    claims = [claim for claim in owned or [] if claim and claim["partitions"]]
+    numbers = [claim["partitions"] for claim in claims]
+    known = np.concatenate([np.zeros(0, np.int64), *numbers]).clip(max=2**31 - 1).astype(np.int32)
+    listed = TopicPartitions([claim["topic"] for claim in claims], list(map(len, numbers)), known)
+    return Subscription(topics or [], user_data, listed, -1 if generation is None else generation)
 
 
-def _decoded_claims(sent, found):
-    "The claims of a member as columns; None in place of its own list of owned partitions."
-    claims = found.claims
-    owned = None if claims.owned is sent.owned else claims.owned or _NOTHING
-    return claims._replace(owned=owned)
-
-
-def _warn_of_undecodable(rows, members, errors):
-    "Log one warning for all members whose user data cannot be decoded: `errors` by their place."
-    groups, first = members.row[list(errors)], min(errors)
-    whose = f"{count_of(len(errors), 'member')} of {count_of(len(set(groups.tolist())), 'group')}"
-    member = shown(members.field("id")[first].as_py())
-    group = shown(rows["group"][int(members.row[first])].as_py())
+def _warn_of_undecodable(flat, members, errors):
+    "Log one warning for the `members` whose user data cannot be decoded, given the `errors`."
+    groups, first = flat.members.row[members], int(members[0])
+    whose = f"{count_of(len(members), 'member')} of {count_of(len(np.unique(groups)), 'group')}"
+    member = shown(flat.members.field("id")[first].as_py())
+    group = shown(flat.rows["group"][int(groups[0])].as_py())
     _log.warning("the user data of %s cannot be decoded; the first is member %s of group %s: %s",
-                 whose, member, group, errors[first])
+                 whose, member, group, errors[0])
 
 
-def _claim_lists(owned, kind):
-    "The partitions of each member as a column of lists of topics with their partitions."
-    counts = [len(columns.topics) for columns in owned]
-    lengths = np.concatenate([_NOTHING.numbers, *(row_lengths(one.offsets) for one in owned)])
-    names = pa.array([topic for columns in owned for topic in columns.topics], pa.string())
-    numbers = pa.array(np.concatenate([_NOTHING.numbers, *(one.numbers for one in owned)]))
-    lists = pa.ListArray.from_arrays(row_offsets(lengths), numbers)
-    structs = pa.StructArray.from_arrays([names, lists], ["topic", "partitions"])
-    return pa.ListArray.from_arrays(row_offsets(np.array(counts, int)), structs).cast(kind)
-
-
-def _decode_user_data(rows: pa.RecordBatch, rule: str) -> pa.RecordBatch:
-    "The rows with the claims that members sent as user data in place of the owned partitions."
-    members = flatten_lists(rows["members"])
-    sent = np.flatnonzero(members.field("user_data").is_valid())
-    owned, generation = members.field("owned"), as_numpy(members.field("generation")).copy()
-    columns = [members.field(name).take(pa.array(sent)).to_pylist()
-               for name in ("topics", "user_data", "owned")]
-    subscriptions, found = list(map(_sent, *columns, generation[sent].tolist())), []
-    groups = row_offsets(np.bincount(members.row[sent], minlength=rows.num_rows)).tolist()
-    for first, end in pairwise(groups):
+def _decode_claims(flat, sent, rule):
+    "What each of the members `sent`, which sent user data, claims by `rule`."
+    fields = (flat.members.field(name).take(pa.array(sent)).to_pylist()
+              for name in ("topics", "user_data", "owned", "generation"))
+    subscriptions, found = list(map(_subscription, *fields)), []
+    groups = row_offsets(np.bincount(flat.members.row[sent], minlength=flat.rows.num_rows))
+    for first, end in pairwise(groups.tolist()):
         found += claims_by_member(subscriptions[first:end], rule)
-    claims = list(map(_decoded_claims, subscriptions, found))
-    if errors := {at: one.error for at, one in zip(sent.tolist(), found) if one.error}:
-        _warn_of_undecodable(rows, members, errors)
-    generation[sent] = [one.generation for one in claims]
-    decoded, place = [one.owned is not None for one in claims], np.arange(len(owned))
-    place[sent[decoded]] = len(owned) + np.arange(sum(decoded))
-    lists = _claim_lists([one.owned for one in claims if one.owned is not None], owned.type)
-    owned = pa.concat_arrays([owned, lists]).take(pa.array(place))
-    replaced = {"owned": owned, "generation": pa.array(generation)}
-    kind = members.values.type
-    values = pa.StructArray.from_arrays(
-        [replaced.get(field.name, members.field(field.name)) for field in kind], fields=list(kind))
-    lists = pa.ListArray.from_arrays(members.offsets, values).cast(rows["members"].type)
-    at, field = rows.schema.get_field_index("members"), rows.schema.field("members")
-    return rows.set_column(at, field, lists)
+    if failed := [at for at, one in enumerate(found) if one.error]:
+        _warn_of_undecodable(flat, sent[failed], [found[at].error for at in failed])
+    return [one.claims for one in found]
+
+# %% ../../nbs/61_fleet_codec.ipynb #9775893b
+def _with_decoded_claims(flat, coded, rule):
+    "The columns with the claims that `rule` decodes from user data, where members sent any."
+    sent = np.flatnonzero(flat.members.field("user_data").is_valid())
+    if not len(sent):
+        return coded.columns
+    decoded, rank = _decode_claims(flat, sent, rule), coded.rank[sent]
+    owned = [claims.owned or _NOTHING for claims in decoded]
+    names = pa.array([topic for one in owned for topic in one.topics], pa.string())
+    code = as_numpy(pc.index_in(names, flat.names))
+    group = flat.members.row[sent].repeat([len(one.topics) for one in owned])
+    key = np.where(code < 0, -1, group.astype(np.int64) * len(flat.names) + code)
+    topic = _positions(coded.keys, key).repeat([n for one in owned for n in one.lengths])
+    member = rank.repeat(list(map(len, owned)))
+    kept = ~np.isin(coded.claims.member, rank)
+    added = member, topic, np.concatenate([one.numbers for one in owned])
+    claims = [np.append(part[kept], more) for part, more in zip(coded.claims, added)]
+    generation = coded.generation.copy()
+    generation[rank] = [claims.generation for claims in decoded]
+    return with_claims(coded.columns, ClaimColumns(*claims), generation)
 
 # %% ../../nbs/61_fleet_codec.ipynb #0ed5d7c8
 def _reason(row):
@@ -420,22 +425,14 @@ def _reason(row):
     return ""
 
 
-def _without_invalid(flat, places):
-    "The batch of all rows but those at `places` that are no groups, and the reasons of these."
-    reasons = {at: reason for at in places if (reason := _reason(flat.rows.slice(at, 1)))}
-    if reasons:
-        valid = np.delete(np.arange(flat.rows.num_rows), list(reasons))
-        flat = _flatten_rows(flat.rows.take(pa.array(valid)))
-    return batch_of(flat), reasons
-
-
 def decode_rows(rows: pa.RecordBatch) -> tuple[GroupBatch, dict[int, str]]:
     "The batch of all rows that are groups, and the reasons why the others are not, by position."
     flat = _flatten_rows(rows)
-    try:
-        return _without_invalid(flat, np.flatnonzero(_suspicious_rows(flat)).tolist())
-    except GroupError:
-        return _without_invalid(flat, range(rows.num_rows))
+    suspicious = np.flatnonzero(_suspicious_rows(flat)).tolist()
+    reasons = {at: reason for at in suspicious if (reason := _reason(rows.slice(at, 1)))}
+    if reasons:
+        flat = _flatten_rows(rows.take(pa.array(np.delete(np.arange(rows.num_rows), [*reasons]))))
+    return batch_of(flat), reasons
 
 # %% ../../nbs/61_fleet_codec.ipynb #57e208e9
 def _assignments(batch, owners, group, label):

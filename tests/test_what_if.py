@@ -17,7 +17,7 @@ from kafka_assign.assignment import SUMMARY_KEYS
 from kafka_assign.comparison import compare
 from kafka_assign.cli.arguments import demo_group
 from kafka_assign.cli.changes import FORMS, Change, find_members, parse_change
-from kafka_assign.cli.conditions import FIGURES
+from kafka_assign.cli.output import FIGURES
 from kafka_assign.document import write_document
 from kafka_assign.group import Group
 from kafka_assign.ownership import CLAIM_RULES

@@ -126,41 +126,38 @@ def compare_command(
     """
     _compare(ctx, SimpleNamespace(**ctx.params))
 
-# %% ../../nbs/74_cli.ipynb #7a0c0401
-def _code(unusable: bool, holds: bool = False) -> int:
-    "The exit code of a command."
-    return _UNUSABLE if unusable else _HOLDS if holds else _DONE
-
 # %% ../../nbs/74_cli.ipynb #2a1fa6fe
 def _compare(ctx, given):
     "Compare; the what-ifs are in `ctx`, in the order in which they were typed."
-    from kafka_assign.cli.conditions import (
-        check_judgeable, judge_conditions, parsed_conditions)
-    from kafka_assign.cli.output import false_proofs, show_comparisons
+    from kafka_assign.cli.output import (
+        check_judgeable, false_proofs, judge_conditions, parse_condition,
+        show_comparisons)
     from kafka_assign.snapshot import Groups
-    with usage_errors("FILE" if given.demo == bool(given.files) else "--format"):
-        if given.demo == bool(given.files):
-            raise ValueError("give files, - for standard input, or --demo")
-        if given.form == "csv" and given.moves and given.prove:
-            raise ValueError("CSV is one table: give --moves or --prove")
-    changes, conditions, made = typed_changes(ctx), parsed_conditions(given.fail_if), []
-    chosen = resolved(given.strategy) if given.strategy else None
-    groups = Groups({"demo": demo_group()}) if given.demo else groups_of(given)
+    if given.demo == bool(given.files):
+        raise typer.BadParameter(
+            "give files, - for standard input, or --demo", param_hint="FILE")
+    if given.form == "csv" and given.moves and given.prove:
+        raise typer.BadParameter(
+            "CSV is one table: give --moves or --prove", param_hint="--format")
+    changes = typed_changes(ctx)
+    conditions = [parse_condition(text) for text in given.fail_if or ()]
+    chosen = resolved(given.strategy)
+    groups = Groups({"demo": demo_group()}) if given.demo else groups_of(ctx.params)
     picked = picked_groups(groups, given.group, one=bool(changes))
     if not chosen:
         check_judgeable(picked, conditions)
 
-    def after(one):
-        group, made[:] = changed(one, changes, given.like)
-        return group
-    comparisons, failed = compared_groups(picked, chosen, after)
+    after = [changed(one, changes, given.like) for one in picked]
+    made = [change for _, changes_made in after for change in changes_made]
+    comparisons, failed = compared_groups(picked, [one for one, _ in after], chosen)
     show_comparisons(
         comparisons, given.form, given.moves, made, given.prove, given.wide)
     failed += false_proofs(comparisons) if given.prove else []
     unusable = remark_on_answer(groups, picked, given.at, given.form, failed)
     labels = [one.label for one in chosen or ()]
     holds, judged = judge_conditions(comparisons, conditions, labels)
-    raise typer.Exit(_code(unusable or not judged, holds))
+    raise typer.Exit(
+        _UNUSABLE if unusable or not judged else _HOLDS if holds else _DONE)
 
 # %% ../../nbs/74_cli.ipynb #fde7f3ee
 @program.command("assign", cls=InOrder)
@@ -187,14 +184,15 @@ def assign_command(
     """
     from kafka_assign.cli.output import show_assignment
     [chosen], changes = resolved([strategy]), typed_changes(ctx)
-    form, groups = form_to_write(form, output), groups_of(SimpleNamespace(**ctx.params))
+    form, groups = form_to_write(form, output), groups_of(ctx.params)
     [one] = picked_groups(groups, group and [group], one=True)
     after, made = changed(one, changes, like)
     answer = chosen.run(after)
     with (open(output, "w", encoding="utf-8", newline="") if output
           else nullcontext(sys.stdout)) as target, redirect_stdout(target):
         show_assignment(answer, form, made)
-    raise typer.Exit(_code(remark_on_answer(groups, [one], at, form)))
+    missing = remark_on_answer(groups, [one], at, form)
+    raise typer.Exit(_UNUSABLE if missing else _DONE)
 
 # %% ../../nbs/74_cli.ipynb #7a0c0406
 @program.command("rank", cls=InOrder)
@@ -218,19 +216,19 @@ def rank_command(
     from kafka_assign.cli.output import show_ranking
     from kafka_assign.joins import checked_joins
     from kafka_assign.ranking import rank
-    chosen, pairs, failed = strategy and resolved(strategy), typed_joins(joins), []
-    groups = groups_of(SimpleNamespace(**ctx.params))
+    chosen, pairs, failed = resolved(strategy), typed_joins(joins), []
+    groups = groups_of(ctx.params)
     with usage_errors("--joins"):
         checked_joins(pairs, {topic for one in groups.values() for topic in one.topics})
 
     def fail(group, why):
         failed.append(f"{group_label(group)}: {why}")
     check_usable(groups)
-    ranking = rank(groups, chosen or None, pairs, everything, on_failure=fail)
+    ranking = rank(groups, chosen, pairs, everything, on_failure=fail)
     show_ranking(ranking, form, len(groups))
     remark_on_missing(groups.values(), ranking)
     missing = remark_on_answer(groups, groups.values(), at, failed=failed)
-    raise typer.Exit(_code(missing))
+    raise typer.Exit(_UNUSABLE if missing else _DONE)
 
 # %% ../../nbs/74_cli.ipynb #50014bb6
 @program.command("strategies", cls=InOrder)
@@ -282,15 +280,14 @@ def fleet_compare_command(
     """
     from kafka_assign.cli.output import show_run
     compare_fleet, pairs = _fleet_job(), typed_joins(joins)
-    if strategy:
-        resolved(strategy)
+    resolved(strategy)              # before Spark starts
     run = compare_fleet(sources_of(files), output, strategy or None, master, pairs,
                         None, write_remark, at, everything, reset, cluster, time)
     show_run(run, form, output)
     rejects = run.table("rejects").to_pylist() if run.rejected else []
     remark_on_rows([(row["source"], row["position"], row["reason"]) for row in rejects],
                    run.counts["ignored"], "in table rejects")
-    raise typer.Exit(_code(run.rejected))
+    raise typer.Exit(_UNUSABLE if run.rejected else _DONE)
 
 # %% ../../nbs/74_cli.ipynb #a2a5fda4
 def main() -> None:

@@ -47,11 +47,10 @@ def _complete_strategy(incomplete: str) -> list[tuple[str, str]]:
 def _time_or(*words):
     "A check of the value of an option, before anything is read: a time, or one of these words."
     def check(value: str) -> str:
-        if value not in words:
-            from kafka_assign.snapshot.sources import end_of
-            if end_of(value) is None:
-                forms = "".join(f"{word}, or " for word in words if word)
-                raise typer.BadParameter(f"must be {forms}a time in ISO 8601 (got {quoted(value)})")
+        from kafka_assign.snapshot.sources import end_of
+        if value not in words and end_of(value) is None:
+            forms = "".join(f"{word}, or " for word in words if word)
+            raise typer.BadParameter(f"must be {forms}a time in ISO 8601 (got {quoted(value)})")
         return value
     return check
 
@@ -74,9 +73,8 @@ class Options:
     maybe_files, files = _input("FILE", kind=_Several), _input("INPUT")
     fleet_files = _input("INPUT", " Also Parquet.")
     strategies = _option(
-        _Several, "--strategy -s", "S", "A strategy: its name, Kafka's class name, or package.module:function. Options "
-        "follow a colon, as in name:option=2. Repeatable. [default: the usual strategies]",
-        autocompletion=_complete_strategy)
+        _Several, "--strategy -s", "S", "A strategy: its name, Kafka's class name, or package.module:function; with "
+        "options: name:option=2. Repeatable. [default: the usual strategies]", autocompletion=_complete_strategy)
     strategy = _option(str, "--strategy -s", "S", "The strategy, as in compare.", autocompletion=_complete_strategy)
     groups = _option(_Several, "--group -g", "G", "Only this group; repeatable.")
     group = _option(str | None, "--group -g", "G", "The group, if the input holds several.")
@@ -86,8 +84,7 @@ class Options:
     at = _option(str, "--at", "latest|all|TIME", "Which moment of a group that the input holds several times; TIME "
                  "means the last one up to then.", show_default=True, callback=_time_or("latest", "all"))
     reset = _option(Literal["latest", "earliest", "none"] | None, "--reset", None, "auto.offset.reset of the members: "
-                    "from where a partition without a commit is read, and so how far the group lags on it. "
-                    "[default: what JSON says, else latest]")
+                    "it decides how far a partition without a commit lags. [default: what JSON says, else latest]")
     demo = _option(bool, "--demo", None, "Take a small group that comes with the program.")
     moves = _option(bool, "--moves", None, "Also list the moves: partition, from, to.")
     prove = _option(bool, "--prove", None, "Prove, where a strategy can, that no assignment is more balanced and that "
@@ -99,20 +96,17 @@ class Options:
     folder = _option(str, "-o --output", "DIR", "Where the folder of this run goes.")
     joins = _option(_Several, "--joins", "T+T", "Topics that are joined, as clicks+views; repeatable. Without -s, "
                     "stream-join-sticky with these joins is compared, too.")
-    everything = _option(bool, "--all", None, "Also list trifling needs, such as a largest load that is one partition "
-                         "above the best.")
+    everything = _option(bool, "--all", None, "Also list trifling needs, such as a largest load one above the best.")
     master = _option(str | None, "--master", "URL", "As Spark's. [default: this machine]")
     leave = _option(_Several, "--leave", "M", "What if this member left? Its id or the beginning of it, its instance "
                     "id or its client id; with *, all that match. Changes apply in the order given; repeatable.")
     join = _option(_Several, "--join", "M:TOPICS|N", "What if a new member joined and subscribed to these topics "
                    "(a,b)? Or if N joined, with the topics that all members share?")
     like = _option(str | None, "--like", "M", "With --join N: they subscribe to the topics of this member.")
-    subscribe = _option(_Several, "--subscribe", "M:TOPICS",
-                        "What if this member subscribed to these topics and no others?")
+    subscribe = _option(_Several, "--subscribe", "M:TOPICS", "What if this member subscribed to only these topics?")
     partitions = _option(_Several, "--partitions", "T=N", "What if this topic had this many partitions?")
-    fail_if = _option(_Several, "--fail-if", "CONDITION", "Exit with 1 if this holds for a strategy named by -s, or if "
-                      "none is, for the one that the group runs. A figure, one of > >= < <= == !=, and a value, as in "
-                      "'moved>10' or 'balanced==no'; repeatable.")
+    fail_if = _option(_Several, "--fail-if", "CONDITION", "Exit with 1 if this holds for a strategy named by -s, or "
+                      "else for the one that the group runs: 'moved>10', 'balanced==no' (> >= < <= == !=); repeatable.")
 
 # %% ../../nbs/71_cli_arguments.ipynb #e9be365f
 TYPED = "kafka_assign.typed"
@@ -138,23 +132,20 @@ class InOrder(TyperCommand):
 def typed_changes(ctx: typer.Context) -> list[Change]:
     "The changes among the options of a command that is `InOrder`, in their order."
     changes = [parse_change(kind, text) for kind, text in ctx.meta[TYPED] if kind in FORMS]
-    with usage_errors("--like"):
-        if ctx.params.get("like") is not None and not any(one.kind == "join" and one.count for one in changes):
-            raise ValueError("it says to what new members subscribe: give --join N, too")
+    if ctx.params.get("like") is not None and not any(one.kind == "join" and one.count for one in changes):
+        raise typer.BadParameter("it says to what new members subscribe: give --join N, too", param_hint="--like")
     return changes
 
 # %% ../../nbs/71_cli_arguments.ipynb #7a0c0101
+@usage_errors("--joins")
 def typed_joins(texts: Sequence[str] | None) -> list[list[str]]:
     "The joins of all `--joins`: `clicks+views`, or `clicks,views`; raises a usage error."
-    from kafka_assign.joins import checked_joins, parsed_joins
-    joins = []
-    with usage_errors("--joins"):
-        for text in texts or []:
-            found = parsed_joins(text.replace(",", "+"))
-            if "+" in text and "," in text or min(map(len, found), default=0) < 2:
-                raise ValueError(f"a join must have the form TOPIC+TOPIC (got {quoted(text)})")
-            joins += found
-        return checked_joins(joins)
+    from kafka_assign.joins import checked_joins
+    joins = [text.split("+" if "+" in text else ",") for text in texts or []]
+    for text, topics in zip(texts or [], joins):
+        if len(topics) < 2 or "" in topics or "," in "".join(topics):
+            raise ValueError(f"a join must have the form TOPIC+TOPIC (got {quoted(text)})")
+    return checked_joins(joins)
 
 # %% ../../nbs/71_cli_arguments.ipynb #7a0c0107
 def line_of_error(error: Exception) -> str:
@@ -172,21 +163,24 @@ def line_of_error(error: Exception) -> str:
 _FORM_OF_FILE = {".json": "json", ".csv": "csv", ".txt": "table"}
 
 
+@usage_errors("--output")
 def form_to_write(form: str | None, output: str | None) -> str:
     "The form of an output: as asked for, else by the name of the file, else a table; or a usage error."
-    with usage_errors("--output"):
-        if output and not Path(output).absolute().parent.is_dir():
-            raise ValueError(f"its folder must exist (got {quoted(output)})")
-        if output and not form and Path(output).suffix not in _FORM_OF_FILE:
-            raise ValueError(f"a file must end in .json, .csv or .txt, or give --format (got {quoted(output)})")
-    return form or (_FORM_OF_FILE[Path(output).suffix] if output else "table")
+    if not output:
+        return form or "table"
+    path = Path(output)
+    if not path.absolute().parent.is_dir():
+        raise ValueError(f"its folder must exist (got {quoted(output)})")
+    if not form and path.suffix not in _FORM_OF_FILE:
+        raise ValueError(f"a file must end in .json, .csv or .txt, or give --format (got {quoted(output)})")
+    return form or _FORM_OF_FILE[path.suffix]
 
 # %% ../../nbs/71_cli_arguments.ipynb #659ad8f2
-def resolved(names: Sequence[str] | None) -> list:
-    "The strategies named by `--strategy`; the usual ones if none is named."
+@usage_errors("--strategy")
+def resolved(names: Sequence[str] | None) -> list | None:
+    "The strategies named by `--strategy`; None if none is named."
     from kafka_assign.registry import resolve_all
-    with usage_errors("--strategy"):
-        return resolve_all(names or None, "compare --strategy")
+    return resolve_all(names, "compare --strategy") if names else None
 
 # %% ../../nbs/71_cli_arguments.ipynb #f4d519b3
 def sources_of(files: Sequence[str]) -> list:
@@ -194,10 +188,11 @@ def sources_of(files: Sequence[str]) -> list:
     return [sys.stdin if name == "-" else name if "://" in name else Path(name) for name in files]
 
 # %% ../../nbs/71_cli_arguments.ipynb #9179db66
-def groups_of(given) -> Mapping:
+def groups_of(given: Mapping) -> Mapping:
     "The groups that a command reads; `given`: its options."
     from kafka_assign.snapshot import read_groups
-    return read_groups(sources_of(given.files), given.cluster, given.time, reset=given.reset, at=given.at)
+    options = {name: given[name] for name in ("cluster", "time", "reset", "at")}
+    return read_groups(sources_of(given["files"]), **options)
 
 # %% ../../nbs/71_cli_arguments.ipynb #993b7d9a
 def demo_group():
@@ -210,19 +205,19 @@ def demo_group():
     return Group(topics, members, owned, lag, name="demo", type="classic", state="Stable", strategy="range")
 
 # %% ../../nbs/71_cli_arguments.ipynb #86969919
+@usage_errors("--group")
 def picked_groups(groups: Mapping, names: Collection[str] | None, one: bool = False) -> list:
     "All groups, or those of these names or keys (`cluster/name`); `one`: there must be one."
     groups = {key: group if group.name else group.replace(name=key)       # its key says where it is
               for key, group in groups.items()}
     known = dict.fromkeys([*(group.name for group in groups.values()), *groups])
+    for name in names or ():
+        if name not in known:
+            raise ValueError(f"no group {quoted(name)} in the input{did_you_mean(name, known)}")
     keys = [key for key, group in groups.items() if not names or {key, group.name} & {*names}]
-    with usage_errors("--group"):
-        for name in names or ():
-            if name not in known:
-                raise ValueError(f"no group {quoted(name)} in the input{did_you_mean(name, known)}")
-        if one and len(keys) > 1:
-            raise ValueError("the input must hold one group, or --group name one "
-                             f"(got {first_of([*map(shown, keys)], NAMED_CANDIDATES)})")
+    if one and len(keys) > 1:
+        raise ValueError("the input must hold one group, or --group name one "
+                         f"(got {first_of([*map(shown, keys)], NAMED_CANDIDATES)})")
     return [groups[key] for key in keys]
 
 # %% ../../nbs/71_cli_arguments.ipynb #7a0c0104
@@ -241,43 +236,37 @@ def changed(group, changes: Sequence[Change], like: str | None = None) -> tuple:
     return after, made
 
 # %% ../../nbs/71_cli_arguments.ipynb #204b75de
-def compared_groups(groups: Iterable, strategies: Sequence | None, after: Callable) -> tuple[list, list[str]]:
-    "A comparison of each group `after` the what-ifs, and a text for each group or strategy that failed."
+def compared_groups(groups: Iterable, after: Iterable, strategies: Sequence | None) -> tuple[list, list[str]]:
+    "A comparison of each group, as it is and `after` the what-ifs; and why groups or strategies have no answer."
     from kafka_assign.comparison import compare
-    comparisons, failed, unanswered = [], [], []
-    for group in groups:
-        def fails(strategy, error, group=group):
-            words, label = line_of_error(error), shown(strategy.label)
-            unanswered.append(": ".join([group_label(group), *[label] * (label not in words), words]))
+    comparisons, failed = [], []
+    for group, then in zip(groups, after):
+        def fails(strategy, error, label=group_label(group)):
+            words, name = line_of_error(error), shown(strategy.label)
+            failed.append(": ".join([label, *[name] * (name not in words), words]))
         try:
-            comparisons.append(compare(after(group), strategies, before=group, on_failure=strategies and fails))
+            comparisons.append(compare(then, strategies, before=group, on_failure=strategies and fails))
         except ValueError as error:
             failed.append(f"{group_label(group)}: {line_of_error(error)}")
-    return comparisons, failed + unanswered
+    return comparisons, failed
 
 # %% ../../nbs/71_cli_arguments.ipynb #ed028db3
 def remark_on_rows(rejects: Iterable[tuple[str, int, str]], ignored: Mapping[str, int], what: str) -> None:
-    "Write rejected rows (source, line or 0, reason), how many more `what` there are, and what was ignored, by kind."
-    write_remarks([f"{_place(source, line)}: {reason}" for source, line, reason in rejects], what)
+    """Write rejected rows (source, line or 0 for the source as a whole, reason), how many more `what` there are, and
+    what was ignored, by kind."""
+    places = ((f"{source}:{line}" if line else source, reason) for source, line, reason in rejects)
+    write_remarks([f"{place}: {reason}" for place, reason in places], what)
     kinds = [f"{count:,} {kind}" for kind, count in ignored.items() if kind != "header"]
     if kinds:
         write_remark(f"ignored: {', '.join(kinds)}")
 
-
-def _place(source, line):
-    "A place as remarks name it; line 0 = the source as a whole."
-    return f"{source}:{line}" if line else source
-
 # %% ../../nbs/71_cli_arguments.ipynb #40dd6022
 def remark_on_input(groups) -> bool:
     "Write what was rejected and what was ignored; True if anything was rejected."
-    ignored, counts = [entry for entry in groups.ignored if entry.kind != "header"], Counter()
-    for entry in ignored if len(ignored) > 1 else ():
-        counts[entry.kind] += entry.lines
-    remark_on_rows(groups.rejects, counts, "rejected rows")
-    if len(ignored) == 1:
-        source, line, kind, reason, _ = ignored[0]
-        write_remark(f"{_place(source, line)}: ignored ({kind}): {reason}")
+    ignored = Counter()
+    for entry in groups.ignored:
+        ignored[entry.kind] += entry.lines
+    remark_on_rows(groups.rejects, ignored, "rejected rows")
     return bool(groups.rejects)
 
 # %% ../../nbs/71_cli_arguments.ipynb #7888ac81
@@ -292,9 +281,8 @@ def write_once(pairs: Iterable[tuple[str, str]]) -> None:
 def _remark_on_groups(groups, form):
     "Write the remarks about groups that a table does not show."
     from kafka_assign.attention import BROKER_ASSIGNS
-    said = [(group, [group.notes and form != "table" and f"inferred: {group.inferred}",
-                     group.type == "consumer" and BROKER_ASSIGNS]) for group in groups]
-    write_once((words, group.name) for group, texts in said for words in filter(None, texts))
+    inferred = ((f"inferred: {group.inferred}", group.name) for group in groups if group.notes and form != "table")
+    write_once([*inferred, *((BROKER_ASSIGNS, group.name) for group in groups if group.type == "consumer")])
 
 # %% ../../nbs/71_cli_arguments.ipynb #e0a5be32
 def remark_on_missing(groups: Iterable, ranking: Iterable[Mapping]) -> None:

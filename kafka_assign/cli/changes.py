@@ -61,34 +61,25 @@ class Change(NamedTuple):
 # %% ../../nbs/70_cli_changes.ipynb #7a0c000a
 FORMS = {"leave": "MEMBER", "join": "MEMBER:TOPIC,TOPIC or NUMBER",
          "subscribe": "MEMBER:TOPIC,TOPIC", "partitions": "TOPIC=NUMBER"}
+_TOPICS = "(?P<name>.+):(?P<topics>([^:,]+(,[^:,]+)*)?)"
+_PATTERNS = {"leave": "(?P<name>.+)", "join": f"0*(?P<count>[1-9][0-9]*)|{_TOPICS}",
+             "subscribe": _TOPICS, "partitions": "(?P<name>.+)=(?P<count>-?[0-9]{1,18})"}
 _MOST_JOIN = 9_999           # members at once
-
-
-def _parsed(kind, text):
-    "The change of a kind that a text is; without a name if the text has not the form of its kind."
-    if kind == "leave":
-        return Change(kind, text)
-    if kind == "partitions":
-        topic, _, count = text.rpartition("=")
-        number = re.fullmatch("-?[0-9]{1,18}", count)
-        return Change(kind, topic, count=int(count)) if number else Change(kind, "")
-    member, _, names = text.rpartition(":")
-    number = re.fullmatch("[0-9]+", member or text) if kind == "join" else None
-    if number and ":" in text:
-        raise ValueError(f"a number must have no topics: give --join {number[0]} --like MEMBER (got {quoted(text)})")
-    if number and len(text.lstrip("0")) > len(str(_MOST_JOIN)):
-        raise ValueError(f"members that join at once must be at most {_MOST_JOIN:,} (got {quoted(text)})")
-    topics = tuple(names.split(",")) if names and not number else ()
-    return Change(kind, "" if "" in topics else member, topics, int(text) if number else 0)
 
 
 def parse_change(kind: str, text: str) -> Change:
     "A `Change` of one of the four kinds from text in its form (`FORMS`); raises a usage error."
     with usage_errors(f"--{kind}"):
-        change = _parsed(kind, text)
-        if not change.name and not (kind == "join" and change.count):
+        form = re.fullmatch(_PATTERNS[kind], text, re.DOTALL)
+        if not form:
             raise ValueError(f"a change of kind {kind} must have the form {FORMS[kind]} (got {quoted(text)})")
-    return change
+        found = form.groupdict()
+        name, topics, count = found["name"] or "", found.get("topics"), found.get("count") or "0"
+        if kind == "join" and re.fullmatch("[0-9]+", name):
+            raise ValueError(f"a number must have no topics: give --join {name} --like MEMBER (got {quoted(text)})")
+        if kind == "join" and len(count) > len(str(_MOST_JOIN)):
+            raise ValueError(f"members that join at once must be at most {_MOST_JOIN:,} (got {quoted(text)})")
+    return Change(kind, name, tuple(topics.split(",")) if topics else (), int(count))
 
 # %% ../../nbs/70_cli_changes.ipynb #7a0c000e
 NAMED_CANDIDATES = 5

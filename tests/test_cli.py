@@ -856,22 +856,6 @@ def test_fleet_interrupted_in_a_line(tmp_path):
     assert not [path for path in (tmp_path / "runs").iterdir() if not path.name.startswith(".")]
 
 
-@pytest.mark.needs("spark", "java")
-def test_fleet_compare(tmp_path):
-    (tmp_path / "in").mkdir()
-    (tmp_path / "in" / "bad.txt").write_text(TWO + "search   clicks  1          5\n")
-    members = [{"id": "a", "topics": ["t"], "owned": [["t", 0]]}, {"id": "b", "topics": ["t"]}]
-    idle = {"name": "idle", "topics": {"t": 1}, "members": members}
-    (tmp_path / "in" / "more.jsonl").write_text(json.dumps(idle) + "\n")
-    done = program("fleet compare in -o runs -s range -s fair --format json", cwd=tmp_path)
-    answer = json.loads(done.out)
-    assert done.code == 3 and "in/bad.txt:7: " in done.err
-    assert answer["counts"]["groups"] == {"read": 3, "used": 3, "rejected": 0}
-    assert (tmp_path / answer["run"] / "run.json").exists()
-    assert [(need["rank"], need["group"]) for need in answer["ranking"]] == [(1, "billing"), (2, "idle")]
-    assert [path.name for path in (tmp_path / "runs").iterdir()] == [Path(answer["run"]).name]
-
-
 # --- what other forms show ---------------------------------------------------------------------------------------
 
 @pytest.mark.parametrize("command", ["compare -", "assign - -s range"])

@@ -15,8 +15,10 @@ import pyarrow.compute
 import pyarrow.parquet as pq
 import pytest
 from conftest import LONG
+from typer.testing import CliRunner
 
 from kafka_assign import Group, compare, rank, read_groups
+from kafka_assign.cli.app import program
 from kafka_assign.document import write_document
 from kafka_assign.fleet.codec import group_from_row
 from kafka_assign.fleet.kernel import compare_batches
@@ -194,6 +196,24 @@ def test_hostile_paths(spark, tmp_path):
     run = run_of(paths, folder / "runs", spark=spark, strategies=["range"])
     assert run.counts["groups"] == {"read": 18, "used": 12, "rejected": 6}
     assert sorted(run.table("rejects")["source"].to_pylist()) == sorted(paths)
+
+
+def test_the_command_line(spark, tmp_path, monkeypatch):
+    """In this process: what it prints is the run that it wrote; the tests of interrupts below run it as a program."""
+    (tmp_path / "in").mkdir()
+    (tmp_path / "in" / "bad.txt").write_text(
+        CAPTURE + "billing  orders  2          10              2910            2900 etl-3d14     /10.0.0.2  etl\n")
+    members = [{"id": "a", "topics": ["t"], "owned": [["t", 0]]}, {"id": "b", "topics": ["t"]}]
+    idle = {"name": "idle", "topics": {"t": 1}, "members": members}
+    (tmp_path / "in" / "more.jsonl").write_text(json.dumps(idle) + "\n")
+    monkeypatch.chdir(tmp_path)
+    done = CliRunner().invoke(program, "fleet compare in -o runs -s range -s fair --format json".split())
+    answer = json.loads(done.stdout)
+    assert done.exit_code == 3 and "in/bad.txt:5: " in done.stderr
+    assert answer["counts"]["groups"] == {"read": 2, "used": 2, "rejected": 0}
+    assert (tmp_path / answer["run"] / "run.json").exists()
+    assert [(need["rank"], need["group"]) for need in answer["ranking"]] == [(1, "billing"), (2, "idle")]
+    assert [path.name for path in (tmp_path / "runs").iterdir()] == [Path(answer["run"]).name]
 
 
 def test_samples(spark, tmp_path):

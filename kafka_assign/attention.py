@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from .batch import cut_short
+from .batch import GroupBatch, cut_short
 from .columns import Columns
 from .metrics import (
     lag_per_member, loads, measure, measure_current, split_numbers)
@@ -201,14 +201,12 @@ def interrupted(columns: Columns, states: Sequence[str]) -> Iterator[Need]:
 
 # %% ../nbs/51_attention.ipynb #6996cded
 def _abandoned(columns: Columns, current: Outcome,
-               states: Sequence[str] | None = None) -> Iterator[Need]:
+               states: Sequence[str]) -> Iterator[Need]:
     "Kind 6: groups without active members while records wait."
     if columns.lag is None:
         return
-    empty = current.figures["members"] == 0
-    if states is not None:
-        names = ("empty", "dead", "")
-        empty &= np.array([state.lower() in names for state in states], bool)
+    empty = [state.lower() in ("empty", "dead", "") for state in states]
+    empty = np.array(empty, bool) & (current.figures["members"] == 0)
     waiting = row_sums(columns.lag > 0, columns.group_offsets)
     for group in np.flatnonzero(empty & (waiting > 0)).tolist():
         records = _known_lag(current, group, "lag_total")
@@ -292,37 +290,32 @@ def _curable(columns, current, results, clients, everything, cut, running):
                        *_remedy(group, short.cured, results, clients, running[group]))
 
 
-def needs(columns: Columns, current: Outcome, results: Mapping[str, Outcome],
-          clients: Mapping[str, str] | None = None, types: Sequence[str] | None = None,
-          states: Sequence[str] | None = None, everything: bool = False,
-          may_lack: Sequence[bool] | None = None,
+def needs(batch: GroupBatch, current: Outcome, results: Mapping[str, Outcome],
+          clients: Mapping[str, str] | None = None,
           running: Sequence[str | None] | None = None,
-          fails: Mapping[int, str] | None = None) -> list[Need]:
-    """The needs of all groups of `columns`, by group, then the most urgent first.
+          fails: Mapping[int, str] | None = None,
+          everything: bool = False) -> list[Need]:
+    """The needs of all groups of a batch, by group, then the most urgent first.
 
     `current` is the outcome of the groups as they are, `results` of each strategy.
     `clients` has the strategies that members can run and says in words where each comes
-    from (None = they can run all). `types` and `states` are those of the groups,
-    `may_lack` says which may lack partitions in the input, `running` is what each runs
-    now, and `fails` why the next rebalance of one fails. `everything`: trifles, too.
+    from (None = they can run all). `running` is what each group runs now, and `fails`
+    why the next rebalance of one fails. `everything`: trifles, too.
     """
-    found = list(_abandoned(columns, current, states))
+    columns, skip = batch.columns, rebalancing(batch.states)
+    found = list(_abandoned(columns, current, batch.states))
     if results:
         clients = dict.fromkeys(results, "") if clients is None else clients
-        results, cut = _attainable(current, results), np.zeros(columns.groups, bool)
-        if may_lack is not None and (cut := cut_short(columns, may_lack)).any():
-            results = {name: _without_moves(one, cut) for name, one in results.items()}
+        results, cut = _attainable(current, results), cut_short(batch)
+        results = {name: _without_moves(one, cut) for name, one in results.items()}
         found += _curable(columns, current, results, clients, everything, cut,
                           running or [None] * columns.groups)
         found += _failing(current, results, clients, fails or {})
     found += _incurable(columns, current, results)
-    if states is not None:
-        skip = rebalancing(states)
-        found = [need for need in found if not skip[need.group]]
-        found += interrupted(columns, states)
-    if types is not None:
-        found = [need._replace(strategy="", remedy=BROKER_ASSIGNS)
-                 if need.kind < 6 and types[need.group] == "consumer" else need
-                 for need in found]
+    found = [need for need in found if not skip[need.group]]
+    found += interrupted(columns, batch.states)
+    found = [need._replace(strategy="", remedy=BROKER_ASSIGNS)
+             if need.kind < 6 and batch.types[need.group] == "consumer" else need
+             for need in found]
     return sorted(
         found, key=lambda one: (one.group, one.kind, -one.affected, one.reason))

@@ -56,12 +56,13 @@ def batch_of_groups(groups: Sequence[Group]) -> GroupBatch:
         groups.__getitem__, read, [may_lack_partitions(group.notes) for group in groups])
 
 # %% ../nbs/40_batch.ipynb #9220325f
-def cut_short(columns: Columns, may_lack: Sequence[bool]) -> np.ndarray:
-    "Which groups, of those that `may_lack` partitions, have partitions of which nothing is known."
+def cut_short(batch: GroupBatch) -> np.ndarray:
+    "Which groups, of those that may lack partitions, have partitions of which nothing is known."
+    columns = batch.columns
     unknown = (columns.previous < 0) & (columns.subscriber_counts > 0)[columns.topic_of]
     if columns.lag is not None:
         unknown &= columns.lag < 0
-    return np.array(may_lack, bool) & (row_sums(unknown, columns.group_offsets) > 0)
+    return np.array(batch.may_lack, bool) & (row_sums(unknown, columns.group_offsets) > 0)
 
 # %% ../nbs/40_batch.ipynb #87bb363f
 GROUPS_AT_ONCE = 1_000           # if a strategy raises, no more are answered one by one

@@ -94,8 +94,7 @@ def judge(batch: GroupBatch, strategies: Sequence[Strategy],
     current = current_outcome(columns, join)
     clients = {label: origin(strategy) for label, strategy in asked.items()
                if strategy.protocol != "broker"}
-    found = needs(columns, current, results, clients, batch.types, batch.states,
-                  everything, batch.may_lack, running, fails)
+    found = needs(batch, current, results, clients, running, fails, everything)
     return Judgment(answers, {CURRENT: current} | results, found, running)
 
 # %% ../nbs/56_ranking.ipynb #bf6d7ea7

@@ -99,13 +99,16 @@ class Table:
             "The width of each column if its texts are folded to `most`."
             return [max(least, one if side == "right" else min(one, most))
                     for least, one, side in zip(of_head, longest, self.sides)]
+
+        def fitting(places):
+            "The widths at which some columns fit, with their texts folded no more than needed."
+            found = (widths(most) for most in range(width, 1, -1))
+            return next((one for one in found if _total(one, places) <= width), widths(_LEAST))
         half = max(_LEAST, width // 2)
         parts = _packed(widths(_LEAST if self.sides.count("left") > 1 else half, of_words), width)
         if len(parts) > 1:                              # then no text need be folded much
             parts = _packed(widths(half), width)
-        fitting = (next((most for most in range(width, 1, -1) if _total(widths(most), places) <= width), _LEAST)
-                   for places in parts)
-        return [self._part(places, head, widths(most)) for places, most in zip(parts, fitting)]
+        return [self._part(places, head, fitting(places)) for places in parts]
 
     def _part(self, places, head, widths):
         "The lines of the head and of the rows in some columns."

@@ -41,7 +41,7 @@ FIXED = {
     "cli.app": {"_DONE", "_HOLDS", "_UNUSABLE", "_INTERRUPTED", "_PIPE_CLOSED"},
     "cli.arguments": {"_MOST_REMARKS"},
     "cli.changes": {"_MOST_JOIN", "NAMED_CANDIDATES"},
-    "cli.output": {"READABLE", "SHOWN_NEEDS", "GROUPS_WITHOUT_LIST", "_NAMED_CONDITIONS"},
+    "cli.output": {"_READABLE", "_SHOWN_NEEDS", "_GROUPS_WITHOUT_LIST", "_NAMED_CONDITIONS"},
     "fleet.session": {"OLDEST_JAVA"},
     "group": {"SHOWN_MEMBERS"},
     "hash_order": {"LAST_32_BITS", "INITIAL_CAPACITY", "LOAD_FACTOR", "TREEIFY_THRESHOLD", "MIN_TREEIFY_CAPACITY"},

@@ -4,7 +4,7 @@
 
 # %% auto #0
 __all__ = ['FORMS', 'NAMED_CANDIDATES', 'usage_errors', 'Change', 'parse_change', 'find_members', 'apply_changes', 'lost_topics',
-           'order_line']
+           'order_notes']
 
 # %% ../../nbs/70_cli_changes.ipynb #7a0c0004
 import itertools
@@ -193,12 +193,17 @@ def lost_topics(before, after) -> list[str]:
             and len(before.subscribers(name)) and not len(after.subscribers(name))]
 
 # %% ../../nbs/70_cli_changes.ipynb #7a0c0018
-def order_line(group, changes: Sequence[Change]) -> str | None:
-    "A line about the made-up ids among `changes` that led to a group, or None."
-    new = {change.name for change in changes if change.generated}.intersection(group.members)
-    if not new:
-        return None
-    dynamic = sum(member.instance_id is None for member in group.details)
-    ids = "the id of a joining member is" if len(new) == 1 else f"{len(new)} ids of members are"
-    return (f"{ids} made up, as a client would: the answers of range and round robin depend on "
-            f"the order of members, and are those of 1 of {comb(dynamic, len(new)):,} orders")
+def order_notes(group, changes: Sequence[Change], strategies: Iterable[str]) -> list[str]:
+    """What is uncertain about the order of members in a group, if one of the `strategies` goes by it; `changes`: those
+    that led to the group."""
+    if {"range", "roundrobin"}.isdisjoint(label.partition(":")[0] for label in strategies):
+        return []
+    lines, new = [], {change.name for change in changes if change.generated}.intersection(group.members)
+    if new:
+        dynamic = sum(member.instance_id is None for member in group.details)
+        ids = "the id of a joining member is" if len(new) == 1 else f"{len(new)} ids of members are"
+        lines.append(f"{ids} made up, as a client would: the answers of range and round robin depend on "
+                     f"the order of members, and are those of 1 of {comb(dynamic, len(new)):,} orders")
+    if any(note.kind == "members-assumed-dynamic" for note in group.notes):
+        lines.append("the answers of range and round robin depend on which members are static")
+    return lines

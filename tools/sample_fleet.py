@@ -1,113 +1,149 @@
 """Write samples/generated-fleet.jsonl: 200 groups that nobody runs, most of them well, some in each kind of need.
 
-The same on every machine: `random.Random` with a seed, and no time. A test compares the file with what this writes.
+Each group has a life: its members join, and things happen that happen to real groups. So every assignment in the file
+is one that the named assignor of Kafka's client computes. The same on every machine: `random.Random` with a seed, and
+no time. A test compares the file with what this writes.
 """
-import json
 import random
+from dataclasses import replace
 from pathlib import Path
+
+from kafka_assign import LiveGroup, Member
+from kafka_assign.document import write_document
 
 FILE = Path(__file__).resolve().parent.parent / "samples" / "generated-fleet.jsonl"
 GROUPS, SEED = 200, 22
 TEAMS = "orders billing search fraud mail stock audit prices media risk".split()
 TASKS = "enricher indexer writer exporter scorer archiver".split()
+ASSIGNORS = ("range", "range", "range", "roundrobin", "kafka-sticky", "kafka-cooperative-sticky")
+CLIENTS = ("consumer-{group}-{n}", "consumer-{group}-{n}", "consumer-{group}-{n}", "{group}-{n}", "kafka-python-2.2.15-{n}")
 
 
-def in_turn(topics, members):
-    "Owners of all partitions: topic by topic, member by member."
-    places = [(topic, number) for topic, count in topics.items() for number in range(count)]
-    return {place: at % members for at, place in enumerate(places)}
+def ids(source, name, count):
+    """Member ids as a client and the coordinator make them: the client id, then a random part."""
+    client = source.choice(CLIENTS)
+    return [f"{client.format(group=name, n=n)}-{source.getrandbits(32):08x}" for n in range(1, count + 1)]
 
 
-def healthy(random, topics, members):
-    "Everything has its owner, in turn."
-    return in_turn(topics, members), {}
+def live(source, name, assignor, topics, subscriptions):
+    """A group whose members have joined one after the other."""
+    group = LiveGroup(assignor, topics, {})
+    for member, wanted in zip(ids(source, name, len(subscriptions)), subscriptions):
+        group.join(member, wanted)
+    return group
 
 
-def unowned(random, topics, members):
-    "Kind 1: some partitions have no owner."
-    owners = in_turn(topics, members)
-    for place in random.sample(sorted(owners), 2):
-        owners[place] = None
-    return owners, {}
+def healthy(source, name, topics):
+    """Equal subscriptions, and as many partitions as every member can have alike."""
+    members = source.choice([2, 3, 4, 6])
+    topics = dict.fromkeys(topics, 12)
+    return live(source, name, source.choice(ASSIGNORS), topics, [list(topics)] * members).group, {}
 
 
-def idle(random, topics, members):
-    "Kind 2: the last member has nothing, although the others have two or more."
-    return in_turn(topics, members - 1), {}
+def grown(source, name, topics):
+    """Kind 1: a topic got partitions, and the leader has not refreshed its metadata yet."""
+    topics = dict.fromkeys(topics, 8)
+    group = live(source, name, "kafka-cooperative-sticky", topics, [list(topics)] * 4).group
+    return group.with_partitions({next(iter(topics)): 12}), {}
 
 
-def uneven(random, topics, members):
-    "Kind 3: the first member has several partitions too many."
-    owners = in_turn(topics, members)
-    for place in random.sample([place for place in owners if owners[place]], 3):
-        owners[place] = 0
-    return owners, {}
+def idle(source, name, topics):
+    """Kind 2: range gives every small topic to the same first members."""
+    topics = {f"{name}.{table}": 2 for table in ("users", "carts", "visits", "returns")}
+    return live(source, name, "range", topics, [list(topics)] * source.choice([4, 5])).group, {}
 
 
-def lagging(random, topics, members):
-    "Kind 4: the partitions that lag far behind belong to one member."
-    owners = in_turn(topics, members)
-    return owners, {place: random.randint(20_000, 40_000) for place in owners if owners[place] == 0}
+def uneven(source, name, topics):
+    """Kind 3: range gives the remainder of every topic to the same first member."""
+    topics = {f"{name}.{region}": 4 for region in ("eu", "us", "asia", "africa")}
+    return live(source, name, "range", topics, [list(topics)] * 3).group, {}
 
 
-def split(random, topics, members):
-    "Kind 5: two joined topics, whose partitions of equal numbers have different owners."
-    joined = dict.fromkeys(["clicks", "impressions"], 2 * members)
-    topics.clear()
-    topics.update(joined)
-    return {(topic, number): (number + (topic == "clicks")) % members
-            for topic in joined for number in range(2 * members)}, {}
+def misspelled(source, name, topics):
+    """Kind 7: one member subscribes to a topic that does not exist, because its name is misspelled."""
+    topic = next(iter(topics))
+    return live(source, name, "range", {topic: 6}, [[topic], [topic], [topic[:-1]]]).group, {}
 
 
-def abandoned(random, topics, members):
-    "Kind 6: records wait, and nobody is there."
-    return None, {place: random.randint(100, 9_000) for place in in_turn(topics, members)}
+def lagging(source, name, topics):
+    """Kind 4: the busy keys are in partitions that are numbered one after the other."""
+    topics = dict.fromkeys(topics, 12)
+    group = live(source, name, "range", topics, [list(topics)] * 3).group
+    return group, {(topic, number): source.randint(20_000, 40_000) for topic in topics for number in range(4)}
 
 
-def crowded(random, topics, members):
-    "Kind 7: more members than partitions."
-    topics.clear()
-    topics["control"] = members - 1
-    return in_turn(topics, members), {}
+def split(source, name, topics):
+    """Kind 5: two joined topics under round robin, which takes no care of partition numbers."""
+    topics = dict.fromkeys(["clicks", "impressions"], source.choice([7, 8, 10]))
+    return live(source, name, "roundrobin", topics, [list(topics)] * 3).group, {}
 
 
-def hot(random, topics, members):
-    "Kind 7: one partition has nearly all of the lag."
-    owners = in_turn(topics, members)
-    return owners, {random.choice(sorted(owners)): random.randint(50_000, 90_000)}
+def abandoned(source, name, topics):
+    """Kind 6: all members left, and records wait."""
+    group = live(source, name, source.choice(ASSIGNORS), topics, [list(topics)] * 3)
+    group.leave(*group.members)
+    return group.group, {(topic, number): source.randint(100, 9_000)
+                         for topic, count in topics.items() for number in range(count)}
 
 
-def rebalancing(random, topics, members):
-    "Kind 8: captured in a rebalance, nothing has an owner."
-    return dict.fromkeys(in_turn(topics, members)), {}
+def crowded(source, name, topics):
+    """Kind 7: somebody scaled a group up to more members than partitions."""
+    members = source.choice([4, 5])
+    return live(source, name, "kafka-sticky", {f"{name}.control": members - 1}, [[f"{name}.control"]] * members).group, {}
 
 
-NEEDS = (unowned, idle, uneven, lagging, split, abandoned, crowded, hot, rebalancing)
-STATES = {rebalancing: "PreparingRebalance", abandoned: "Empty"}
+def hot(source, name, topics):
+    """Kind 7: nearly all records have one key."""
+    topics = dict.fromkeys(topics, 6)
+    group = live(source, name, "kafka-sticky", topics, [list(topics)] * 3).group
+    return group, {(source.choice(list(topics)), source.randrange(6)): source.randint(50_000, 90_000)}
 
 
-def document(random, number):
-    "Group `number` as a JSON document; two in three are well."
-    need = NEEDS[number // 3 % len(NEEDS)] if number % 3 == 0 else healthy
-    team, task = TEAMS[number % len(TEAMS)], random.choice(TASKS)
-    members = random.randint(3, 6)
-    topics = {f"{team}.{part}": random.choice([6, 8, 12]) for part in ["events", "changes"][:random.randint(1, 2)]}
-    owners, lag = need(random, topics, members)
-    ids = [f"{team}-{task}-{at}-{random.getrandbits(32):08x}" for at in range(1, members + 1)]
-    rows = [{"id": name, "client_id": name.rpartition("-")[0], "topics": list(topics), "generation": number + 1,
-             "owned": [list(place) for place, owner in (owners or {}).items() if owner == at]}
-            for at, name in enumerate(ids if owners is not None else [])]
-    behind = {topic: [lag.get((topic, at), random.randint(0, 90)) for at in range(count)]
-              for topic, count in topics.items()}
-    return {"format": 1, "name": f"{team}-{task}-{number:03d}", "cluster": "generated", "type": "classic",
-            "state": STATES.get(need, "Stable"), "strategy": "range", "generation": number + 1, "topics": topics,
-            "members": rows, "lag": behind}
+def rebalancing(source, name, topics):
+    """Kind 8: captured while the members of an eager group rejoin, and none holds anything."""
+    group = live(source, name, "range", topics, [list(topics)] * 3).group
+    return group.replace(members=[replace(one, owned=()) for one in group.details], state="PreparingRebalance"), {}
+
+
+def done(source, name, topics):
+    """Well, although nobody is there: a batch job that has read everything."""
+    group = live(source, name, "range", topics, [list(topics)] * 2)
+    group.leave(*group.members)
+    return group.group, {(topic, number): 0 for topic, count in topics.items() for number in range(count)}
+
+
+def streams(source, name, topics):
+    """Well: a Streams application, which brings its own assignor."""
+    topics = {f"{name}-input": 6}
+    group = live(source, name, "roundrobin", topics, [list(topics)] * 3).group
+    names = [f"{name}-{source.getrandbits(32):08x}-StreamThread-1-consumer-{n}" for n in range(1, 4)]
+    members = [Member(new, one.topics, owned=one.owned, generation=one.generation, client_id=new.rpartition("-")[0])
+               for new, one in zip(names, group.details)]
+    return group.replace(members=members, strategy="stream"), {}
+
+
+STORIES = (grown, idle, uneven, misspelled, lagging, split, abandoned, crowded, hot, rebalancing, done, streams)
+
+
+def sample(source, number):
+    """Group `number`; two in three are well."""
+    story = STORIES[number // 3 % len(STORIES)] if number % 3 == 0 else healthy
+    team, task = TEAMS[number % len(TEAMS)], source.choice(TASKS)
+    name = f"{team}-{task}-{number:03d}"
+    topics = {f"{team}.{part}": source.choice([6, 8, 12]) for part in ["events", "changes"][:source.randint(1, 2)]}
+    group, behind = story(source, name, topics)
+    lag = {topic: [behind.get((topic, at), source.randint(0, 90)) for at in range(count)]
+           for topic, count in group.topic_counts.items()}
+    members = [one if one.client_id else replace(one, client_id=one.id.rpartition("-")[0])
+               for one in (group.details[at] for at in group.listed)]
+    return group.replace(name=name, cluster="generated", type="classic", members=members, lag=lag,
+                         state=group.state or ("Stable" if members else "Empty"))
 
 
 def lines():
-    "The file, a line for each group."
+    """The file, a line for each group."""
     source = random.Random(SEED)
-    return [json.dumps(document(source, number), separators=(",", ":")) + "\n" for number in range(GROUPS)]
+    return [write_document(sample(source, number)) + "\n" for number in range(GROUPS)]
 
 
 if __name__ == "__main__":

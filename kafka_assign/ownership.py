@@ -26,9 +26,8 @@ def _cooperative_claims(sent: Subscription) -> Claims:
     "The claims in the subscription; its generation may be in the user data, or all of them."
     if sent.generation >= 0:
         return Claims(sent.owned, sent.generation)
-    if len(sent.owned):      # it may still consume these, whatever the user data says
-        return Claims(sent.owned, decode_cooperative(sent.user_data).generation)
-    return decode_cooperative(sent.user_data, strict=True)
+    found = decode_cooperative(sent.user_data, strict=True)
+    return Claims(sent.owned if len(sent.owned) else found.owned, found.generation)
 
 # %% ../nbs/06_ownership.ipynb #34a0fc43
 MOST_CLAIMED = 1 << 22          # partitions: more than any cluster has
@@ -89,7 +88,8 @@ def _decoded(sent, rule):
     try:
         return DecodedClaims(_claims_of(sent, rule))
     except WireError as error:
-        return DecodedClaims(Claims(), error)
+        listed = sent.owned if rule == "cooperative" else ()       # it may still consume these
+        return DecodedClaims(Claims(listed), error)
 
 
 def _decided(sent, decoded):

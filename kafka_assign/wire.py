@@ -374,22 +374,25 @@ def encode_cooperative(generation: int) -> bytes:
     return _number_bytes(generation, "the generation")
 
 # %% ../nbs/05_wire.ipynb #07c1a003
-def _read_cooperative(fields):
-    with suppress(WireError):
-        owned = _read_partitions(fields, "the previous assignment")
-        generation = fields.number("the generation")
-        if not fields.left:
-            return Claims(owned, generation)
-    fields.position = 0
-    return Claims(generation=fields.number("the generation"))
-
-
 def decode_cooperative(data: bytes | None, *, strict: bool = False) -> Claims:
     """The generation in a member's user data and, from some clients, what it owned.
 
-    With `strict`, user data that cannot be decoded raises `WireError`.
+    Java reads the first four bytes of any user data as a generation. With `strict`, user data that
+    is neither a generation nor claims with a generation raises `WireError`.
     """
-    return _decode_user_data(data, _read_cooperative, Claims(), strict)
+    def decode(fields):
+        with suppress(WireError):
+            owned = _read_partitions(fields, "the previous assignment")
+            generation = fields.number("the generation")
+            if not fields.left:
+                return Claims(owned, generation)
+        fields.position = 0
+        generation = fields.number("the generation")
+        if strict and fields.left:
+            raise WireError(f"a generation must be 4 bytes (got {len(data):,})")
+        return Claims(generation=generation)
+
+    return _decode_user_data(data, decode, Claims(), strict)
 
 # %% ../nbs/05_wire.ipynb #70f92b31
 def encode_stream_join(partitions: Iterable[int], epoch: int) -> bytes:

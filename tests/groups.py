@@ -72,7 +72,7 @@ def groups(draw, max_topics=5, max_members=6, max_partitions=7):
 
 @st.composite
 def sent_claims(draw, rule, member, topics):
-    """User data, and what its member claims by a rule: pairs and their generation; None = bytes without a meaning."""
+    """User data, what its member claims by a rule (pairs and their generation), and whether the bytes have a meaning."""
     pairs = draw(claims_on(topics, 7, most=6))
     numbers, generation = draw(lists(NUMBERS, 0, 3)), draw(EPOCHS)
     said = {"sticky": [(encode_sticky(Claims(pairs, generation)), (pairs, generation)),
@@ -81,13 +81,14 @@ def sent_claims(draw, rule, member, topics):
                             (encode_cooperative(generation), ((), generation))],
             "stream-join": [(encode_stream_join(numbers, generation),
                              ([(topic, number) for topic in member.topics for number in numbers], generation))]}
-    data, claims = draw(st.sampled_from([*said[rule], (None, None), (b"", ((), -1)), (b"?", None)]))
+    data, claims = draw(st.sampled_from([*said[rule], (None, None), (b"", ((), -1)), (b"?", None),
+                                         (b"\0\0\0\x09!", None)]))
     by_subscription = rule == "cooperative" and member.generation >= 0
     if data is None or by_subscription:
-        return data, (member.owned, member.generation)
+        return data, (member.owned, member.generation), True
     if rule == "cooperative" and member.owned:                 # these decide, the bytes only say when
-        return data, (member.owned, claims[1] if claims else -1)
-    return data, claims
+        return data, (member.owned, claims[1] if claims else -1), claims is not None
+    return data, claims or ((), -1), claims is not None
 
 
 @st.composite
@@ -96,13 +97,12 @@ def sending_groups(draw, rule):
     group = draw(groups())
     sent, told, lost, numbers = [], [], set(), {}
     for member in (group.details[at] for at in group.listed):
-        data, claims = draw(sent_claims(rule, member, (*group.topics, "missing")))
-        if data and claims:
-            numbers[member.id] = claims[1], struct.unpack(f">{len(data) // 4}i", data[:len(data) // 4 * 4])[1:-1]
-        owned, generation = claims or ((), -1)
+        data, (owned, generation), understood = draw(sent_claims(rule, member, (*group.topics, "missing")))
+        if data and understood:
+            numbers[member.id] = generation, struct.unpack(f">{len(data) // 4}i", data[:len(data) // 4 * 4])[1:-1]
         sent.append(replace(member, user_data=data))
         told.append(replace(member, owned=owned, generation=generation))
-        lost |= set() if claims else {member.id}
+        lost |= set() if understood else {member.id}
     if rule == "stream-join":
         told = [replace(member, owned=[own for own in member.owned if own[1] not in lost_numbers(member.id, numbers)])
                 if member.id in numbers else member for member in told]

@@ -341,3 +341,14 @@ def test_a_group_forms_whatever_its_members_send(source, strategy):
         assert set(handed_out) | withheld == wanted and not withheld.intersection(handed_out)
         decoded += (assignment.group.previous >= 0).sum()
     assert decoded or source is noise or strategy not in STICKY
+
+
+@pytest.mark.parametrize("junk", [b"\x7f\xff\xff\xff?", b"\x7f\xff\xff\xff" * 3,
+                                  encode_sticky(Claims([("t", 1)], 99))[:-2]])
+def test_junk_is_no_generation_that_wins_over_the_owner(junk):
+    """`cooperative-sticky` trusted the first four bytes of any user data, so a zombie took the owner's partition."""
+    owner = Member("a", ["t"], owned=[("t", 0)], generation=7)
+    zombie = Member("b", ["t"], owned=[("t", 0)], user_data=junk)
+    found = assign(Group({"t": 2}, [owner, zombie]), "cooperative-sticky")
+    assert found.group.details[1].generation == -1 and found.withheld.tolist() == [True, False]
+    assert [claim.member for claim, _ in found.group.dropped][-1] == "b"

@@ -132,9 +132,8 @@ _RAISED = "the leader's poll() throws it, and no member gets an assignment"
 _CONSEQUENCES = {
     "IllegalStateException": _RAISED, "NullPointerException": _RAISED,
     "ArithmeticException": _RAISED,
-    "endless": "the assignor of the leader never returns, so the group stays in "
-               "CompletingRebalance until max.poll.interval.ms expires; the next "
-               "leader may hang, too",
+    "endless": "the assignor of the leader never returns; session.timeout.ms evicts "
+               "the leader, and the next one hangs, too, until the group is empty",
     "endless rounds": "the members keep revoking partitions and rejoining",
     "two owners": "both members consume it",
     "not subscribed": "the member rejects its assignment and rejoins",

@@ -24,8 +24,9 @@ sys.path.insert(0, str(Path(__file__).resolve().parent))
 from fleets import fleet
 
 from kafka_assign.registry import resolve
-from kafka_assign.attention import needs, outcome
+from kafka_assign.attention import outcome
 from kafka_assign import rank
+from kafka_assign.remedies import needs
 from kafka_assign.fleet.codec import decode_rows, group_from_row, member_lists, output_rows, result_lists
 from kafka_assign.fleet.job import compare_fleet
 from kafka_assign.fleet.kernel import compare_batches, need_lists

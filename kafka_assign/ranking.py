@@ -16,7 +16,7 @@ from typing import NamedTuple
 import numpy as np
 
 from .assignment import CURRENT
-from .attention import Need, Outcome, current_outcome, needs, outcome
+from .attention import Outcome, current_outcome, outcome
 from .batch import Answer, GroupBatch, answer, batch_of_groups, batch_slices
 from .build import GroupError
 from .group import Group
@@ -25,6 +25,7 @@ from .names import brief, shown
 from .ragged import row_maxima
 from .registry import (
     Strategy, StrategyError, resolve, resolve_all, strategies_in_use)
+from .remedies import Need, needs
 
 # %% ../nbs/56_ranking.ipynb #8d3e0240
 def strategies_for_joins(joins: Sequence[Sequence[str]]) -> list[Strategy]:

@@ -72,7 +72,7 @@ def groups(draw, max_topics=5, max_members=6, max_partitions=7):
 
 @st.composite
 def sent_claims(draw, rule, member, topics):
-    """User data, what its member claims by a rule (pairs and their generation), and whether the bytes have a meaning."""
+    """User data, what its member claims by a rule (pairs, and their generation), and whether the bytes mean any."""
     pairs = draw(claims_on(topics, 7, most=6))
     numbers, generation = draw(lists(NUMBERS, 0, 3)), draw(EPOCHS)
     said = {"sticky": [(encode_sticky(Claims(pairs, generation)), (pairs, generation)),

@@ -21,7 +21,8 @@ PACKAGE = ROOT / "kafka_assign"
 # A module imports from layers below (`tools/layers.py`), and from its own layer as SIDEWAYS says.
 HIGHEST = {"snapshot": 2}  # reading a file takes no strategy
 # Beside modules of one package, and layers 1 to 3:
-SIDEWAYS = {("live", "rebalance"), ("pictures", "rebalance"), ("ranking", "attention")}
+SIDEWAYS = {("live", "rebalance"), ("pictures", "rebalance"), ("ranking", "attention"),
+            ("ranking", "remedies"), ("remedies", "attention")}
 LIBRARIES = {  # what a module may load while it is itself loaded; functions may load more where they need it
     "fleet": {"numpy", "pyspark", "pyarrow", "pandas"}, "pictures": {"numpy", "matplotlib"},
     "cli": {"numpy", "typer", "rich"},

@@ -16,7 +16,7 @@ GROUPS, SEED = 200, 22
 TEAMS = "orders billing search fraud mail stock audit prices media risk".split()
 TASKS = "enricher indexer writer exporter scorer archiver".split()
 ASSIGNORS = ("range", "range", "range", "roundrobin", "kafka-sticky", "kafka-cooperative-sticky")
-CLIENTS = ("consumer-{group}-{n}", "consumer-{group}-{n}", "consumer-{group}-{n}", "{group}-{n}", "kafka-python-2.2.15-{n}")
+CLIENTS = (*["consumer-{group}-{n}"] * 3, "{group}-{n}", "kafka-python-2.2.15-{n}")
 
 
 def ids(source, name, count):
@@ -89,7 +89,8 @@ def abandoned(source, name, topics):
 def crowded(source, name, topics):
     """Kind 7: somebody scaled a group up to more members than partitions."""
     members = source.choice([4, 5])
-    return live(source, name, "kafka-sticky", {f"{name}.control": members - 1}, [[f"{name}.control"]] * members).group, {}
+    topic = f"{name}.control"
+    return live(source, name, "kafka-sticky", {topic: members - 1}, [[topic]] * members).group, {}
 
 
 def hot(source, name, topics):

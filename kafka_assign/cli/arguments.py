@@ -280,7 +280,7 @@ def write_once(pairs: Iterable[tuple[str, str]]) -> None:
 # %% ../../nbs/71_cli_arguments.ipynb #f16dcd08
 def _remark_on_groups(groups, form):
     "Write the remarks about groups that a table does not show."
-    from kafka_assign.attention import BROKER_ASSIGNS
+    from kafka_assign.remedies import BROKER_ASSIGNS
     inferred = ((f"inferred: {group.inferred}", group.name) for group in groups if group.notes and form != "table")
     write_once([*inferred, *((BROKER_ASSIGNS, group.name) for group in groups if group.type == "consumer")])
 

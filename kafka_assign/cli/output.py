@@ -25,7 +25,7 @@ import numpy as np
 import typer
 
 from ..assignment import SUMMARY_KEYS, Assignment
-from ..attention import rebalancing
+from ..remedies import rebalancing
 from ..certificate.words import CHECKED, Proof, proof_of
 from ..comparison import Comparison
 from .arguments import NAME, group_label, write_once, write_remark, write_remarks

@@ -12,7 +12,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from ..attention import Need
+from ..remedies import Need
 from ..batch import GroupBatch, batch_slices
 from .codec import (
     as_numpy, decode_rows, flatten_lists, lowercase, member_lists, output_rows, result_lists)

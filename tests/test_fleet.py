@@ -715,6 +715,9 @@ def test_the_generated_fleet_is_reproduced_and_needs_everything():
     assert {row["kind"] for row in needs} == set(range(1, 9))
     assert {row["kind"] for row in needs if row["strategy"]} == set(range(1, 6))
     assert len({row["group"] for row in needs}) < len(fleet) / 2
+    stable = [group for group in fleet.values() if group.state == "Stable" and group.strategy in ("range", "roundrobin")]
+    assert len(stable) > 50 and all(
+        np.array_equal(assign(group, group.strategy).owner, group.previous) for group in stable)
 
 
 def test_only_whole_runs_are_read(tmp_path):

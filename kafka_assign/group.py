@@ -6,6 +6,7 @@
 __all__ = ['SHOWN_MEMBERS', 'Group']
 
 # %% ../nbs/13_group.ipynb #8e6931d1
+import json
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, fields, replace
 from functools import cached_property
@@ -15,6 +16,7 @@ import numpy as np
 
 from .build import GroupError, Offsets, with_claims
 from .columns import Columns, read_only, same_content
+from .document import group_arguments, group_to_document
 from .inputs import (
     ABOUT, checked_about, checked_counts, checked_ids, claims_of_strangers,
     coded_claims, columns_by_name, columns_from_arrays, kept_lag, kept_racks, places_of)
@@ -119,6 +121,15 @@ class Group:
         columns, topics, members, claimed = columns_from_arrays(
             topics, partitions, members, subscriptions, previous, lag)
         return cls.__new__(cls)._store(columns, topics, members, claimed=claimed)
+
+    @classmethod
+    def from_json(cls, document: str | Mapping) -> "Group":
+        "The group that a JSON text, or the dict that it holds, describes."
+        return cls(**group_arguments(document))
+
+    def to_json(self) -> str:
+        "The group as one line of JSON."
+        return json.dumps(group_to_document(self), ensure_ascii=False)
 
     partitions = _column("partitions", "Number of partitions of each topic.")
     previous = _column("previous", "The valid previous owners in `members`; -1 = none.")
@@ -273,12 +284,7 @@ class Group:
         return f"<Group{name}: {', '.join(count_of(*size) for size in sizes)}>"
 
     def _repr_html_(self):
-        owned = np.bincount(self.previous + 1, minlength=len(self.members) + 1)[1:]
-        rows = [[member.id, ", ".join(member.topics), count]
-                for member, count in zip(self.details[:SHOWN_MEMBERS], owned)]
-        if len(self.members) > SHOWN_MEMBERS:
-            rows.append([f"and {len(self.members) - SHOWN_MEMBERS} more"])
-        return Table(["member", "subscription", "owned"], rows, repr(self)[1:-1]).html()
+        return _member_table(self).html()
 
 # %% ../nbs/13_group.ipynb #e8e1124b
 def _arguments(group, changes):
@@ -298,3 +304,13 @@ def _decoded(group, rule):
     return Group.__new__(Group)._store(**group.__getstate__() | {
         "columns": columns, "known": {}, "claimed": None, "sent": group.sent,
         "details": tuple(members), "dropped": (*group._dropped, *undecodable)})
+
+
+def _member_table(group):
+    "The first members, with their topics and how many partitions they own."
+    owned = np.bincount(group.previous + 1, minlength=len(group.members) + 1)[1:]
+    rows = [[member.id, ", ".join(member.topics), count]
+            for member, count in zip(group.details[:SHOWN_MEMBERS], owned)]
+    if len(group.members) > SHOWN_MEMBERS:
+        rows.append([f"and {len(group.members) - SHOWN_MEMBERS} more"])
+    return Table(["member", "subscription", "owned"], rows, repr(group)[1:-1])

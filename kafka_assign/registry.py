@@ -458,7 +458,7 @@ def checked_group(group: Group, call: str) -> Group:
     "`group`, if it is one; otherwise `GroupError`, which shows how `call` is written."
     if isinstance(group, Mapping) and "topics" in group:
         raise GroupError("group must be a Group (got a document, of which "
-                         "kafka_assign.document.group_from_document makes one)")
+                         "Group.from_json makes one)")
     checked_kind(group, Group, "group", call, GroupError)
     return group
 

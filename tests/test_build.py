@@ -18,7 +18,7 @@ from kafka_assign.build import (
     MOST_PARTITIONS, ClaimColumns, Offsets, build_columns, check_sizes, overflowing_groups, oversized_groups,
     subscriber_rows)
 from kafka_assign.columns import Columns, Racks, one_group, side_by_side
-from kafka_assign.document import group_from_document, group_to_document, read_document, write_document
+from kafka_assign.document import group_to_document
 from kafka_assign.fleet.codec import decode_rows, group_from_row, row_from_group
 from kafka_assign.fleet.schemas import NARROW_GROUP_SCHEMA
 from kafka_assign.names import java_sorted
@@ -71,8 +71,8 @@ def known_groups(draw):
 @given(st.lists(known_groups(), max_size=4))
 def test_documents_and_rows_are_the_groups_by_name(fleet):
     for group in fleet:
-        assert read_document(write_document(group)) == group
-        assert_identical(read_document(write_document(group)).columns, group.columns)
+        assert Group.from_json(group.to_json()) == group
+        assert_identical(Group.from_json(group.to_json()).columns, group.columns)
         if group.columns.size:                      # a row cannot say that the lag of no partition is known
             assert_identical(group_from_row(row_from_group(group)).columns, group.columns)
             assert_identical(decode_rows(batch_of([group]))[0].columns, group.columns)
@@ -176,7 +176,7 @@ def test_printed_tables_are_the_groups_by_name(fleet):
             assert_identical(one.columns, named.columns)
             for mine, theirs in zip(as_listed(one), as_listed(named), strict=True):
                 assert (mine.id, mine.instance_id, mine.host) == (theirs.id, theirs.instance_id, theirs.host)
-        for again in (group_from_document(group_to_document(alone)), group_from_row(row_from_group(alone))):
+        for again in (Group.from_json(group_to_document(alone)), group_from_row(row_from_group(alone))):
             assert_identical(again.columns, named.columns)
 
 

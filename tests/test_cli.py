@@ -18,7 +18,7 @@ from typer.testing import CliRunner
 
 from kafka_assign.assignment import SUMMARY_KEYS
 from kafka_assign.comparison import compare
-from kafka_assign.document import read_document, write_document
+from kafka_assign.group import Group
 from kafka_assign.registry import Strategy, assign, usual_strategies
 from kafka_assign.cli.app import program as commands
 from kafka_assign.snapshot import SnapshotError, read_groups
@@ -481,7 +481,7 @@ JOINED = json.dumps({"name": "billing", "topics": {"orders": 5, "late,\"u\"": 1}
 
 
 def withholding():
-    return assign(read_document(JOINED), "cooperative-sticky")
+    return assign(Group.from_json(JOINED), "cooperative-sticky")
 
 
 UNTIL = "withheld until the member that may still consume them has revoked them; a second rebalance assigns them"
@@ -888,7 +888,7 @@ def test_ranking_says_which_partitions_are_not_in_the_input():
 
 def test_names_of_groups_are_never_shortened(monkeypatch):
     name = "payments-service-of-the-european-region-consumer"
-    text = write_document(read_groups(TWO)["billing"].replace(name=name)) + "\n"
+    text = read_groups(TWO)["billing"].replace(name=name).to_json() + "\n"
     head, *lines = run("rank - --all", text).out.splitlines()
     start, end = head.index("group"), head.index("reason")
     assert "".join(line[start:end].strip() for line in lines[:-2]) == name

@@ -9,7 +9,6 @@ from test_reference import answered, cases
 
 from kafka_assign import Group, Member, assign
 from kafka_assign.assignors.sticky.solve import sticky_assign
-from kafka_assign.document import group_from_document
 
 CASES, FRESH = cases("cooperative-sticky"), cases("cooperative-sticky-fresh")
 LAST = 2**31 - 1          # a generation after those of all claims
@@ -43,7 +42,7 @@ def test_the_vectors_are_all_there():
 
 @pytest.mark.parametrize("name", CASES)
 def test_at_most_two_rounds_and_never_two_owners(name):
-    first = assign(group_from_document(CASES[name]), "cooperative-sticky")
+    first = assign(Group.from_json(CASES[name]), "cooperative-sticky")
     handed_out = [pair for owned in first.values() for pair in owned]
     assert len(handed_out) == len(set(handed_out))
     for member, owned in first.items():
@@ -56,7 +55,7 @@ def test_at_most_two_rounds_and_never_two_owners(name):
 
 @pytest.mark.parametrize("name", CASES)
 def test_exactly_the_best_after_the_last_round(name):
-    case, first = CASES[name], assign(group_from_document(CASES[name]), "cooperative-sticky")
+    case, first = CASES[name], assign(Group.from_json(CASES[name]), "cooperative-sticky")
     last, previous = assign(rejoined(first), "cooperative-sticky"), first.group.previous
     assert sorted(last.loads.tolist()) == case["best"]["loads"] and last.balance_score == case["best"]["score"]
     if not case["ambiguous"]:
@@ -66,7 +65,7 @@ def test_exactly_the_best_after_the_last_round(name):
 
 @pytest.mark.parametrize("name", FRESH)
 def test_fresh_with_equal_subscriptions_it_is_the_assignment_of_java(name):
-    assert answered(assign(group_from_document(FRESH[name]), "cooperative-sticky")) == FRESH[name]["expected"]
+    assert answered(assign(Group.from_json(FRESH[name]), "cooperative-sticky")) == FRESH[name]["expected"]
 
 
 @pytest.mark.parametrize("data", [None, b"", b"?"], ids=["none", "empty", "malformed"])

@@ -19,7 +19,6 @@ from kafka_assign.registry import Strategy, resolve
 from kafka_assign.build import MOST_PARTITIONS, GroupError
 from kafka_assign.cli.app import program
 from kafka_assign.columns import same_content, side_by_side
-from kafka_assign.document import write_document
 from kafka_assign.fleet.codec import decode_rows, group_from_row, row_from_group
 from kafka_assign.fleet.job import Run, chosen_strategies, compare_fleet, narrow_is_enough
 from kafka_assign.fleet.kernel import compare_batch, compare_batches, importable_name, split_batch
@@ -662,7 +661,7 @@ def test_older_moments_in_text_are_counted(tmp_path):
     for day in ("2026-11-19", "2026-11-20", "2026-11-21"):
         (tmp_path / f"g-{day}.txt").write_text(HEADER + ROW.replace("  2  ", f"  {day[-2:]} "))
     (tmp_path / "h-2026-11-21.txt").write_text(HEADER + ROW.replace("g ", "h "))
-    (tmp_path / "s.json").write_text(write_document(Group({}, {}, name="s", type="share")))
+    (tmp_path / "s.json").write_text(Group({}, {}, name="s", type="share").to_json())
     expected = {"latest": (2, 2, 1), "all": (4, 0, 1), "2026-11-20": (1, 3, 1)}
     for at, (used, other, several) in expected.items():
         found = open_inputs(tmp_path, at=at)
@@ -678,7 +677,7 @@ def test_groups_without_a_name_are_called_what_the_reader_calls_them(tmp_path):
     """So they are different groups, and have the names that `rank` gives them."""
     owned = {"a": [("t", n) for n in range(9)]}
     crowded = Group({"t": 9}, {"a": ["t"], "b": ["t"]}, owned=owned)
-    (tmp_path / "g.jsonl").write_text("\n".join(write_document(crowded.replace(generation=n)) for n in (1, 2)))
+    (tmp_path / "g.jsonl").write_text("\n".join(crowded.replace(generation=n).to_json() for n in (1, 2)))
     names = open_inputs(tmp_path).groups["group"].to_pylist()
     read = read_groups(tmp_path)
     assert names == list(read) and len(set(names)) == 2
@@ -715,7 +714,8 @@ def test_the_generated_fleet_is_reproduced_and_needs_everything():
     assert {row["kind"] for row in needs} == set(range(1, 9))
     assert {row["kind"] for row in needs if row["strategy"]} == set(range(1, 6))
     assert len({row["group"] for row in needs}) < len(fleet) / 2
-    stable = [group for group in fleet.values() if group.state == "Stable" and group.strategy in ("range", "roundrobin")]
+    stable = [group for group in fleet.values()
+              if group.state == "Stable" and group.strategy in ("range", "roundrobin")]
     assert len(stable) > 50 and all(
         np.array_equal(assign(group, group.strategy).owner, group.previous) for group in stable)
 

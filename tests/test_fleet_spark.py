@@ -19,7 +19,6 @@ from typer.testing import CliRunner
 
 from kafka_assign import Group, compare, rank, read_groups
 from kafka_assign.cli.app import program
-from kafka_assign.document import write_document
 from kafka_assign.fleet.codec import group_from_row
 from kafka_assign.fleet.kernel import compare_batches
 from kafka_assign.fleet.schemas import COMPARE_TABLES, NARROW_GROUP_SCHEMA, FleetError
@@ -129,7 +128,7 @@ def test_all_inputs_at_once(spark, tmp_path):
     folder.mkdir()
     (folder / "billing.txt").write_text(CAPTURE)
     (folder / "notes.txt").write_text("call Anna\n")
-    documents = [write_document(group.replace(cluster="json")) for group in a_fleet(3)]
+    documents = [group.replace(cluster="json").to_json() for group in a_fleet(3)]
     documents.append('{"topics": {"t": -1}, "members": []}')
     (tmp_path / "groups.jsonl").write_text("\n".join(documents))
     twice = {"group": "twice", "members": [{"id": "m"}, {"id": "m"}]}
@@ -288,7 +287,7 @@ def test_times_in_any_form(spark, at, expected):
 def test_moments_of_text(spark, tmp_path):
     """The latest is used; a line and the counts tell of the others; options of `rank` mean the same."""
     for at, group in enumerate(at_times("2026-11-20", "2026-11-21", "2026-11-22"), 1):
-        (tmp_path / f"{at}.json").write_text(write_document(group.replace(end={"t": [9] * 9})))
+        (tmp_path / f"{at}.json").write_text(group.replace(end={"t": [9] * 9}).to_json())
     said, options = [], {"cluster": "east", "reset": "none"}
     run = run_of(tmp_path, tmp_path / "runs", spark=spark, strategies=["range"], progress=said.append, **options)
     assert used_moments(run) == [("g", "2026-11-22", 3)]

@@ -17,7 +17,7 @@ from kafka_assign.comparison import compare
 from kafka_assign.registry import assign
 from kafka_assign.cli.app import program
 from kafka_assign.cli.output import show_assignment, show_comparisons, show_run
-from kafka_assign.document import group_to_document, read_document, write_document
+from kafka_assign.document import group_to_document
 from kafka_assign.group import Group
 from kafka_assign.live import LiveGroup
 from kafka_assign.members import Member
@@ -132,14 +132,14 @@ def test_displays_of_rebalances(group):
 
 @given(groups())
 def test_documents_give_names_back(group):
-    again = read_document(write_document(group))
+    again = Group.from_json(group.to_json())
     assert group_to_document(again) == group_to_document(group)
     assert (again.name, again.members, again.topics) == (group.name, group.members, group.topics)
 
 
 @given(groups())
 def test_tables(group):
-    text = write_document(group)
+    text = group.to_json()
     tables = [run(["compare", "-", "-s", "fair", "--moves"], text), run(["assign", "-", "-s", "fair"], text)]
     for done in tables:
         assert done.exit_code == 0 and harmless(done.stdout) and done.stderr == ""
@@ -167,7 +167,7 @@ def test_a_terminal(group):
 
 @given(groups())
 def test_json_gives_names_back(group):
-    text = write_document(group)
+    text = group.to_json()
     compared = run(["compare", "-", "-s", "fair", "--moves", "--format", "json"], text)
     assigned = run(["assign", "-", "-s", "fair", "--format", "json"], text)
     for done in (compared, assigned):
@@ -185,7 +185,7 @@ def test_json_gives_names_back(group):
 
 @given(groups())
 def test_csv_gives_names_back(group):
-    text = write_document(group)
+    text = group.to_json()
     rows = rows_of(run(["assign", "-", "-s", "fair", "--format", "csv"], text).stdout_bytes.decode())
     assert [(row["group"], row["topic"], int(row["partition"])) for row in rows] == [
         (group.name, *group.at(at)) for at in range(group.columns.size)]
@@ -223,7 +223,7 @@ def test_rankings(needs, folder):
 
 @given(groups(), names)
 def test_errors_are_a_line(group, name):
-    text = write_document(group)
+    text = group.to_json()
     path = f"no/such/{name}".replace("\x00", "")
     for words in (["compare", "-", "--group", f"no {name}"], ["compare", "-", "-s", f"no {name}"],
                   ["compare", "-", "-s", f"fair:{name}=1"], ["compare", "-", "--format", name], ["compare", path],

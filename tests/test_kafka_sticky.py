@@ -14,7 +14,6 @@ from kafka_assign.assignors.kafka_sticky.differing import assign_balanced
 from kafka_assign.assignors.kafka_sticky.forecast import (
     cooperative_answer, cooperative_member, cooperative_rounds, eager_answer, eager_member, group_in_java)
 from kafka_assign.assignors.kafka_sticky.joined import have_equal_subscriptions, settle_claims
-from kafka_assign.document import group_from_document
 from kafka_assign.hash_order import JavaHashSet
 from kafka_assign.registry import ForecastError
 from kafka_assign.wire import Claims, encode_sticky
@@ -38,7 +37,7 @@ def group_of(case, order):
     members = [case["members"][at] for at in order]
     if case["strategy"] == "kafka-sticky":
         members = [sent(member) for member in members]
-    return group_from_document(case | {"members": members, "strategy": ""})
+    return Group.from_json(case | {"members": members, "strategy": ""})
 
 
 def orders(case):
@@ -160,7 +159,7 @@ def test_a_live_group_settles_as_in_java(name):
 
 def as_walked(case, as_read):
     """The group as the assignor saw it when these vectors were made: it visited members as they are listed."""
-    joined = group_in_java(group_from_document(case), as_read)
+    joined = group_in_java(Group.from_json(case), as_read)
     return replace(joined, members=[joined.by_id[member["id"]] for member in case["members"]])
 
 
@@ -174,7 +173,7 @@ def figures(group, assigned):
 
 
 def check_figures(case, assigned):
-    found = figures(group_from_document(case), assigned)
+    found = figures(Group.from_json(case), assigned)
     if case["ambiguous"]:
         found.pop("kept", None)
     assert found == {key: case["java"][key] for key in found}
@@ -207,7 +206,7 @@ def test_the_figures_of_java_after_the_last_round(name):
     (strategy, name) for strategy in ("sticky", "cooperative-sticky") for name in cases(f"{strategy}-fresh")])
 def test_fresh(strategy, name):
     case = cases(f"{strategy}-fresh")[name]
-    assert answered(assign(group_from_document(case), f"kafka-{strategy}")) == case["expected"]
+    assert answered(assign(Group.from_json(case), f"kafka-{strategy}")) == case["expected"]
 
 
 @pytest.mark.parametrize("racks", ["java", "java_without_racks"])
@@ -216,13 +215,13 @@ def test_the_figures_of_java_with_racks_and_without(name, racks):
     case = cases("sticky-rack")[name]
     hidden = () if racks == "java" else ("partition_racks",)
     shown = {key: value for key, value in case.items() if key not in hidden}
-    assigned = eager_answer(group_in_java(group_from_document(shown), eager_member))
+    assigned = eager_answer(group_in_java(Group.from_json(shown), eager_member))
     rack_of = {member["id"]: member.get("rack") for member in case["members"]}
     in_rack = sum(rack_of[member] in case["partition_racks"][topic][number]
                   for member, own in assigned.items() for topic, number in own)
-    found = figures(group_from_document(case), assigned) | {"in_rack": in_rack}
+    found = figures(Group.from_json(case), assigned) | {"in_rack": in_rack}
     assert {key: found[key] for key in case[racks]} == case[racks]
-    rounds = list(islice(cooperative_rounds(group_in_java(group_from_document(shown), cooperative_member)), 8))
+    rounds = list(islice(cooperative_rounds(group_in_java(Group.from_json(shown), cooperative_member)), 8))
     assert len(rounds) == case["cooperative_rounds" + racks.removeprefix("java")]
 
 

@@ -13,7 +13,6 @@ from test_reference import answered, cases
 
 from kafka_assign import Assignment, Group, Member, assign, assign_many
 from kafka_assign.assignors import kip54
-from kafka_assign.document import group_from_document
 
 CASES = cases("kip54")
 EXAMPLES = [name for name in CASES if name.startswith("kip54-ex")]
@@ -21,7 +20,7 @@ EXAMPLES = [name for name in CASES if name.startswith("kip54-ex")]
 
 @cache
 def answer(name):
-    return assign(group_from_document(CASES[name]), "kip54")
+    return assign(Group.from_json(CASES[name]), "kip54")
 
 
 def figures(assignment):

@@ -17,7 +17,6 @@ from kafka_assign.assignors import lag_search
 from kafka_assign.assignors.lag import assign_by_rounds, lag_bound, lag_by_rule
 from kafka_assign.columns import side_by_side
 from kafka_assign.conformance import check_strategy, random_groups
-from kafka_assign.document import group_from_document
 from kafka_assign.wire import Claims, encode_sticky
 
 PAGE = Path(__file__).resolve().parent.parent / "nbs" / "24_lag.ipynb"
@@ -187,7 +186,7 @@ def test_every_member_keeps_one():
     "options", ["", ":scope=topic", ":max_skew=1,min_gain=0", ":max_moves=none", ":weight=none"], ids=lambda o: o or "-"
 )
 def test_options_off_change_nothing(options):
-    groups = {case["id"]: group_from_document(case) for case in cases("lag").values()}
+    groups = {case["id"]: Group.from_json(case) for case in cases("lag").values()}
     together = assign_many(groups, f"lag{options}")
     assert {name: answered(assignment) for name, assignment in together.items()} == {
         name: case["expected"] for name, case in cases("lag").items()

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from kafka_assign import (
     Assignment, Group, GroupError, Member, StrategyError, assign, assign_many, check_strategy, compare, describe,
     explain, plot, proof_of, strategies, strategy)
-from kafka_assign.document import group_from_document, group_to_document
+from kafka_assign.document import group_to_document
 from kafka_assign.fleet.codec import group_from_row, row_from_group
 from kafka_assign.registry import resolve
 from kafka_assign.wire import Claims, encode_sticky
@@ -94,7 +94,7 @@ DOCUMENT, OFFSETS = group_to_document(GROUP), group_to_document(GROUP.replace(en
 WRONG = [
     (lambda: assign("range", GROUP), "group must be a Group, as in assign(group, strategy) (got 'range')"),
     (lambda: assign(DOCUMENT, "range"), "group must be a Group (got a document, of which "
-                                        "kafka_assign.document.group_from_document makes one)"),
+                                        "Group.from_json makes one)"),
     (lambda: assign(RANGE, "range"), "group must be a Group, as in assign(group, strategy) (got <range:"),
     (lambda: assign(GROUP, GROUP), "strategy must be a name, a function or a Strategy (got <Group"),
     (lambda: assign(GROUP, ["range"]), "strategy must be a name, a function or a Strategy (got ['range'])"),
@@ -121,7 +121,7 @@ WRONG = [
     (lambda: Group(TOPICS, MEMBERS, pd.Series({("clicks", 0): "a"})), "member ids to partitions (got a key ('clicks',"),
     (lambda: Group(TOPICS, MEMBERS, reset="newest"), "reset must be latest, earliest or none (got 'newest')"),
     (lambda: Group(TOPICS, MEMBERS, end={"views": [1]}, reset=""), "reset must be latest, earliest or none (got '')"),
-    (lambda: group_from_document({**OFFSETS, "reset": "newest"}), "reset must be latest, earliest or none (got 'new"),
+    (lambda: Group.from_json({**OFFSETS, "reset": "newest"}), "reset must be latest, earliest or none (got 'new"),
     (lambda: Group(TOPICS, MEMBERS, lag={"clicks": 5}), "lag of clicks must have an entry for each of 2 partitions "
                                                         "(got the number 5)"),
     (lambda: Group(TOPICS, MEMBERS, lag={("clicks", 1): 1.0}), "lag of clicks-1 must be whole numbers of 64 bits, -1 "),
@@ -333,7 +333,7 @@ def test_a_claim_holds_or_is_dropped(group, data):
     assert len(set(dropped)) == len(dropped) and not held & set(dropped)
     assert held | set(dropped) == given_claims
     order = data.draw(st.permutations(range(len(group.members))))
-    for again in (group_from_document(group_to_document(group)), copy.deepcopy(group), group.replace(inferred="x"),
+    for again in (Group.from_json(group_to_document(group)), copy.deepcopy(group), group.replace(inferred="x"),
                   pickle.loads(pickle.dumps(group)), group.replace(members=[group.details[i] for i in order])):
         assert again.dropped == group.dropped
     if group.columns.size and all(0 <= number < 2**31 for _, _, number in dropped):  # as Kafka sends them

@@ -8,10 +8,9 @@ from unittest.mock import patch
 import numpy as np
 import pytest
 
-from kafka_assign import assign, assign_many
+from kafka_assign import Group, assign, assign_many
 from kafka_assign.assignors import lag
 from kafka_assign.assignors.lag import partition_lag
-from kafka_assign.document import group_from_document
 
 REFERENCE = Path(__file__).parent / "reference"
 STRATEGIES = {"range": "RangeAssignor", "roundrobin": "RoundRobinAssignor",
@@ -39,7 +38,7 @@ def test_the_vectors_are_all_there(strategy):
 
 def test_the_vectors_with_racks_are_all_there_and_racks_matter():
     assert len(cases("range-rack")) == 80
-    hidden = [group_from_document(case).replace(partition_racks=None) for case in cases("range-rack").values()]
+    hidden = [Group.from_json(case).replace(partition_racks=None) for case in cases("range-rack").values()]
     differ = [answered(assignment) != case["expected"]
               for assignment, case in zip(assign_many(hidden, "range"), cases("range-rack").values())]
     assert sum(differ) > 30
@@ -48,12 +47,12 @@ def test_the_vectors_with_racks_are_all_there_and_racks_matter():
 @pytest.mark.parametrize("file, case", [(file, case) for file in FILES for case in cases(file)])
 def test_alone(file, case):
     case = cases(file)[case]
-    assert answered(assign(group_from_document(case), FILES[file])) == case["expected"]
+    assert answered(assign(Group.from_json(case), FILES[file])) == case["expected"]
 
 
 @pytest.mark.parametrize("file", FILES)
 def test_all_groups_of_a_file_as_one(file):
-    groups = {case["id"]: group_from_document(case) for case in cases(file).values()}
+    groups = {case["id"]: Group.from_json(case) for case in cases(file).values()}
     together = assign_many(groups, STRATEGIES[FILES[file]])
     assert {name: answered(assignment) for name, assignment in together.items()} == {
         name: case["expected"] for name, case in cases(file).items()}
@@ -62,20 +61,20 @@ def test_all_groups_of_a_file_as_one(file):
 @pytest.mark.parametrize("file", FILES)
 def test_in_the_other_order_too(file):
     last_first = list(cases(file).values())[::-1]
-    together = assign_many(map(group_from_document, last_first), FILES[file])
+    together = assign_many(map(Group.from_json, last_first), FILES[file])
     assert [answered(assignment) for assignment in together] == [case["expected"] for case in last_first]
 
 
 def test_range_with_and_without_racks_as_one():
     """Groups without racks between groups that have some."""
     mixed = [case for pair in zip(cases("range-rack").values(), cases("range").values()) for case in pair]
-    together = assign_many(map(group_from_document, mixed), "range")
+    together = assign_many(map(Group.from_json, mixed), "range")
     assert [answered(assignment) for assignment in together] == [case["expected"] for case in mixed]
 
 
 @pytest.mark.parametrize("small_round", [0, 10**9], ids=["NumPy", "Python"])
 def test_lag_by_either_way_of_computing_a_round(small_round):
-    groups = {case["id"]: group_from_document(case) for case in cases("lag").values()}
+    groups = {case["id"]: Group.from_json(case) for case in cases("lag").values()}
     with patch.object(lag, "SMALL_ROUND", small_round):
         together = assign_many(groups, "lag")
     assert {name: answered(assignment) for name, assignment in together.items()} == {

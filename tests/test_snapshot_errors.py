@@ -8,7 +8,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kafka_assign.document import write_document
 from kafka_assign.snapshot import Ignored, SnapshotError, read_groups
 from outputs import FILES, LINES, SAMPLES, mangled, table
 
@@ -16,7 +15,7 @@ DESCRIBE = (SAMPLES / "kafka-4.3.1" / "orders-billing.describe.txt").read_text(e
 MEMBERS = (SAMPLES / "kafka-4.3.1" / "orders-billing.members-verbose.txt").read_text(encoding="utf-8")
 STATE = (SAMPLES / "kafka-4.3.1" / "orders-billing.state.txt").read_text(encoding="utf-8")
 HEADER = DESCRIBE.splitlines()[1]
-WHOLE = write_document(read_groups(DESCRIBE + MEMBERS + STATE)["orders-billing"])
+WHOLE = read_groups(DESCRIBE + MEMBERS + STATE)["orders-billing"].to_json()
 
 
 G_T_0 = ["g", "t", 0, 1, 2, 1, "-", "-", "-"]
@@ -131,7 +130,7 @@ def test_the_same_name_in_two_folders(tmp_path):
 def test_the_same_text_by_other_ways(encode):
     groups = read_groups(encode(DESCRIBE + MEMBERS + STATE))
     assert groups.rejects == [] and groups.read == 18 + 4 + 1
-    assert write_document(groups["orders-billing"]) == WHOLE
+    assert groups["orders-billing"].to_json() == WHOLE
 
 
 def test_streams_are_left_open(tmp_path):
@@ -268,8 +267,8 @@ def test_one_bad_line_among_many():
 
 def test_documents_and_tables_in_one_folder(tmp_path):
     group = read_groups(DESCRIBE)["orders-billing"]
-    (tmp_path / "a.json").write_text(write_document(group.replace(name="other")), encoding="utf-8")
-    lines = [write_document(group.replace(name=name)) for name in ("x", "y", "x", "orders-billing")]
+    (tmp_path / "a.json").write_text(group.replace(name="other").to_json(), encoding="utf-8")
+    lines = [group.replace(name=name).to_json() for name in ("x", "y", "x", "orders-billing")]
     (tmp_path / "b.jsonl").write_text("\n".join(lines), encoding="utf-8")
     (tmp_path / "c.txt").write_text(DESCRIBE, encoding="utf-8")
     groups = read_groups(tmp_path, cluster="prod", time="2026-11-21")
@@ -408,7 +407,7 @@ def test_rows_in_any_order_say_the_same(seed):
     chance.shuffle(tables)
     groups = account("".join(tables))
     assert (groups.used, groups.repeated, groups.rejects) == (23, 9, [])
-    documents = [json.loads(text) for text in (write_document(groups["orders-billing"]), WHOLE)]
+    documents = [json.loads(text) for text in (groups["orders-billing"].to_json(), WHOLE)]
     for document in documents:                                   # members are listed in the order of the text
         document["members"].sort(key=lambda member: member["id"])
     assert documents[0] == documents[1]

@@ -8,7 +8,6 @@ import pytest
 
 from kafka_assign import Group, Member, assign
 from kafka_assign.assignment import SUMMARY_KEYS, Assignment
-from kafka_assign.document import write_document
 from kafka_assign.notes import Note, remark
 from kafka_assign.snapshot import SnapshotError, read_groups
 
@@ -155,7 +154,7 @@ def test_lag_where_nothing_is_committed(version):
 def test_lag_of_documents_follows_the_reset_that_was_asked_for():
     group = Group({"t": 3}, {"m": ["t"]}, committed={"t": [-1, -1, 5]}, begin={"t": [2, -1, 0]}, end={"t": [9, 9, 9]},
                   reset="earliest", name="g", notes=[remark("a"), Note("lag-from-end", 2, ("latest",))])
-    text = write_document(group) + "\n"
+    text = group.to_json() + "\n"
     assert read_groups(text)["g"] == group
     for reset, lag in ("latest", [0, 0, 4]), ("earliest", [7, -1, 4]):
         found = read_groups(text, reset=reset)["g"]

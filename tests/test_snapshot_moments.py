@@ -5,7 +5,6 @@ from itertools import permutations
 
 import pytest
 
-from kafka_assign.document import write_document
 from kafka_assign.notes import Note
 from kafka_assign.snapshot import SnapshotError, read_groups
 from outputs import SAMPLES, table
@@ -145,8 +144,8 @@ def test_the_time_in_the_name_of_a_file(tmp_path, name, time):
 
 def test_the_time_of_a_document_is_its_own(tmp_path):
     group = read_groups(describe())["shop"]
-    folder = folder_of(tmp_path, {"2026-11-20.json": write_document(group),
-                                  "2026-11-22.json": write_document(group.replace(time="2026-11-21"))})
+    folder = folder_of(tmp_path, {"2026-11-20.json": group.to_json(),
+                                  "2026-11-22.json": group.replace(time="2026-11-21").to_json()})
     assert [moment[0] for moment in seen(folder)] == ["2026-11-20", "2026-11-21"]
 
 
@@ -214,11 +213,11 @@ def test_a_folder_read_in_any_order(tmp_path):
     files = {f"{day}.{what}.txt": text for day in ("2026-11-20", "2026-11-21")
              for what, text in (("describe", describe(day)), ("members", members(day)), ("state", state()))}
     paths, chance = list(folder_of(tmp_path, files).iterdir()), random.Random(7)
-    expected = {key: write_document(group) for key, group in read_groups(sorted(paths), at="all").items()}
+    expected = {key: group.to_json() for key, group in read_groups(sorted(paths), at="all").items()}
     assert len(expected) == 2
     for _ in range(10):
         chance.shuffle(paths)
-        assert {key: write_document(g) for key, g in read_groups(paths, at="all").items()} == expected
+        assert {key: g.to_json() for key, g in read_groups(paths, at="all").items()} == expected
 
 
 def test_the_captures_are_one_moment_each():

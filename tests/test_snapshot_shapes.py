@@ -5,7 +5,6 @@ from unittest.mock import patch
 
 import pytest
 
-from kafka_assign.document import write_document
 from kafka_assign.snapshot import SnapshotError, read_groups, sources
 from kafka_assign.snapshot.parse import FOREIGN_TEXTS
 from outputs import POSTED, SAMPLES
@@ -13,7 +12,7 @@ from outputs import POSTED, SAMPLES
 KAFKA = SAMPLES / "kafka-4.3.1"
 DESCRIBE, MEMBERS, STATE = ((KAFKA / f"orders-billing.{what}.txt").read_text(encoding="utf-8")
                             for what in ("describe", "members-verbose", "state"))
-WHOLE = write_document(read_groups(DESCRIBE + MEMBERS + STATE)["orders-billing"])
+WHOLE = read_groups(DESCRIBE + MEMBERS + STATE)["orders-billing"].to_json()
 RPK = (POSTED / "rpk-describe.txt").read_text(encoding="utf-8")
 RPK_JSON = (POSTED / "rpk-describe.json").read_text(encoding="utf-8")
 
@@ -28,13 +27,13 @@ def test_what_precedes_every_line_is_removed(prefix, repeat):
     text = "".join(prefix + line for line in (DESCRIBE * repeat + MEMBERS + STATE).splitlines(keepends=True))
     groups = read_groups(text)
     assert (groups.rejects, groups.read) == ([], 18 + 4 + 1)
-    assert write_document(groups["orders-billing"]) == WHOLE
+    assert groups["orders-billing"].to_json() == WHOLE
 
 
 def test_times_of_a_log_may_differ_in_length():
     lines = (DESCRIBE + MEMBERS + STATE).splitlines(keepends=True)
     text = "".join(f"2026-11-20T06:30:00.{'1' * (number % 9 + 1)}Z {line}" for number, line in enumerate(lines))
-    assert write_document(read_groups("Attaching to kafka-0\n" + text)["orders-billing"]) == WHOLE
+    assert read_groups("Attaching to kafka-0\n" + text)["orders-billing"].to_json() == WHOLE
 
 
 @pytest.mark.parametrize("size", [1, 100, 1 << 22])
@@ -43,7 +42,7 @@ def test_the_size_of_blocks_does_not_matter(size):
     text = noise + "".join(f"kafka-0 | {line}" for line in (DESCRIBE + MEMBERS + STATE).splitlines(keepends=True))
     with patch.object(sources, "BLOCK_BYTES", size):
         groups = read_groups(io.BytesIO(text.encode()))
-    assert write_document(groups["orders-billing"]) == WHOLE and groups.read == groups.used == 23
+    assert groups["orders-billing"].to_json() == WHOLE and groups.read == groups.used == 23
 
 
 def test_nothing_is_removed_without_such_a_header():

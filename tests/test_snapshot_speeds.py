@@ -7,7 +7,6 @@ from unittest.mock import patch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kafka_assign.document import write_document
 from kafka_assign.snapshot import SnapshotError, read_groups, sources
 from outputs import FILES, mangled, table
 
@@ -21,7 +20,7 @@ def everything(text, size):
             groups = read_groups(io.BytesIO(text.encode("utf-8", "surrogateescape")))
         except SnapshotError as error:
             return str(error)
-    documents = [(key, write_document(group)) for key, group in groups.items()]
+    documents = [(key, group.to_json()) for key, group in groups.items()]
     return documents, groups.rejects, groups.ignored, groups.read, groups.used, groups.repeated
 
 

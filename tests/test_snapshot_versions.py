@@ -1,7 +1,6 @@
 """Output of every version of the tool as people post it: alone, mixed, and between other lines."""
 import pytest
 
-from kafka_assign.document import write_document
 from kafka_assign.notes import Note
 from kafka_assign.snapshot import SnapshotError, read_groups
 from outputs import POSTED
@@ -144,7 +143,7 @@ def test_all_versions_in_one_text():
     assert groups.keys() == alone.keys() and groups.rejects == []
     for name, group in groups.items():
         notes = [note for note in group.notes if note.kind != "name-guessed"]
-        assert write_document(group.replace(notes=notes)) == write_document(alone[name])
+        assert group.replace(notes=notes).to_json() == alone[name].to_json()
     assert {entry.kind for entry in groups.ignored} == {"prompt", "log", "notice", "header", "share"}
 
 

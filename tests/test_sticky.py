@@ -16,7 +16,6 @@ from kafka_assign.registry import resolve, usual_strategies
 from kafka_assign.certificate import check_columns
 from kafka_assign.columns import side_by_side
 from kafka_assign.ragged import row_of
-from kafka_assign.document import group_from_document
 
 CASES, FRESH = cases("sticky"), cases("sticky-fresh")
 CLEAR = [name for name, case in CASES.items() if not case["ambiguous"]]
@@ -35,32 +34,32 @@ def test_the_vectors_are_all_there():
 
 @pytest.mark.parametrize("name", CLEAR)
 def test_exactly_the_best(name):
-    a = assign(group_from_document(CASES[name]), "sticky")
+    a = assign(Group.from_json(CASES[name]), "sticky")
     figures = {"loads": sorted(a.loads.tolist()), "score": a.balance_score, "kept": int(a.kept.sum())}
     assert figures == CASES[name]["best"]
 
 
 @pytest.mark.parametrize("name", FRESH)
 def test_fresh_with_equal_subscriptions_it_is_the_assignment_of_java(name):
-    assert answered(assign(group_from_document(FRESH[name]), "sticky")) == FRESH[name]["expected"]
+    assert answered(assign(Group.from_json(FRESH[name]), "sticky")) == FRESH[name]["expected"]
 
 
 def test_all_groups_of_a_file_as_one():
-    fleet = [group_from_document(case) for case in [*CASES.values(), *FRESH.values()]]
+    fleet = [Group.from_json(case) for case in [*CASES.values(), *FRESH.values()]]
     alone = [assign(group, "sticky").owner.tolist() for group in fleet]
     assert [a.owner.tolist() for a in assign_many(fleet, "sticky")] == alone
 
 
 @pytest.mark.parametrize("name", [*CASES, *FRESH])
 def test_the_proof_of_every_answer_holds(name):
-    columns = group_from_document((CASES | FRESH)[name]).columns
+    columns = Group.from_json((CASES | FRESH)[name]).columns
     proved(columns, sticky.sticky_assign(columns))
 
 
 @pytest.mark.parametrize("name", cases("kip54"))
 def test_the_best_of_kip54_too(name):
     case = cases("kip54")[name]
-    columns = group_from_document(case).columns
+    columns = Group.from_json(case).columns
     assert outcome(columns, sticky.sticky_assign(columns)) == (case["best"]["loads"], case["best"]["kept"])
 
 

@@ -16,7 +16,6 @@ from kafka_assign.registry import resolve
 from kafka_assign.assignors.sticky.rule import bellman_ford, residual_graph, sticky_by_rule
 from kafka_assign.certificate import check_columns
 from kafka_assign.columns import one_group, side_by_side
-from kafka_assign.document import group_from_document
 
 STICKY = resolve("sticky")
 FILES = ["sticky", "sticky-fresh", "cooperative-sticky", "cooperative-sticky-fresh", "kip54", "fair", "lag", "range",
@@ -56,7 +55,7 @@ def test_all_files_with_groups_are_tried():
 @pytest.mark.parametrize("name", different_cases())
 def test_as_the_fast_solver_on_every_reference_group(name):
     case = different_cases()[name]
-    columns = group_from_document(case).columns
+    columns = Group.from_json(case).columns
     loads, kept = assert_same(columns)
     if "best" in case and not case.get("ambiguous"):
         assert (loads, kept) == (case["best"]["loads"], case["best"]["kept"])
@@ -64,7 +63,7 @@ def test_as_the_fast_solver_on_every_reference_group(name):
 
 @pytest.mark.parametrize("name", cases("sticky-fresh"))
 def test_fresh_with_equal_subscriptions_it_is_the_assignment_of_java(name):
-    group = group_from_document(cases("sticky-fresh")[name])
+    group = Group.from_json(cases("sticky-fresh")[name])
     assert answered(Assignment(group, sticky_by_rule(group.columns))) == cases("sticky-fresh")[name]["expected"]
 
 

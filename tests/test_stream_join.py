@@ -14,7 +14,6 @@ from outputs import texts
 from kafka_assign import Group, LiveGroup, Member, StrategyError, assign, assign_many, co_partitioned
 from kafka_assign.assignors.stream_join import stream_join_by_rule, unjoined
 from kafka_assign.columns import Columns
-from kafka_assign.document import group_from_document
 from kafka_assign.registry import resolve, running_strategy
 from kafka_assign.wire import decode_epoch, decode_stream_join, decode_subscription, encode_stream_join
 
@@ -63,7 +62,7 @@ def test_vectors(case):
     case = CASES[case]
     claims = {name: (one["partitions"], one["epoch"]) for name, one in case["previous"].items()}
     topics, members = case["topics"], {member["id"]: member["topics"] for member in case["members"]}
-    group = group_from_document({"topics": topics, "members": case["members"]})
+    group = Group.from_json({"topics": topics, "members": case["members"]})
     group = group.replace(members=sending(members, claims))
     state, owner = moved_numbers(topics, members, claims, assign(group, "StickyStreamJoinAssignor"))
     loads, kept = outcome(state, owner)

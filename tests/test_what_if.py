@@ -18,7 +18,6 @@ from kafka_assign.comparison import compare
 from kafka_assign.cli.arguments import demo_group
 from kafka_assign.cli.changes import FORMS, Change, find_members, parse_change
 from kafka_assign.cli.output import FIGURES
-from kafka_assign.document import write_document
 from kafka_assign.group import Group
 from kafka_assign.ownership import CLAIM_RULES
 
@@ -234,7 +233,7 @@ def same(group, shown, changes):
 @given(groups_and_changes)
 def test_the_command_line_says_what_python_says(both):
     group, changes = both[0], as_read(*both)
-    same(group, shown_by(["-", *map(as_typed, changes)], write_document(group)), changes)
+    same(group, shown_by(["-", *map(as_typed, changes)], group.to_json()), changes)
 
 
 @given(changes_of(demo_group()))
@@ -450,16 +449,16 @@ NAMED = Group({"t": 4}, THREE, name="orders")
     "web-1-5c76aa": 0, "web-1-5": 0, "etl-a": 2, "java": 2, "e": 2, "web": 3, "x": 3}.items())
 def test_a_member_by_any_of_its_names(text, found):
     assert find_members(NAMED, text, "a member") == [THREE[found].id]
-    group = shown_by(["-", "--leave", text, "--subscribe", f"{THREE[1].id}:"], write_document(NAMED))
+    group = shown_by(["-", "--leave", text, "--subscribe", f"{THREE[1].id}:"], NAMED.to_json())
     assert [change["member"] for change in group["changes"]] == [THREE[found].id, THREE[1].id]
 
 
 def test_ambiguous_names_name_the_candidates():
     for text in ("web-1", "w"):
-        done = run(["compare", "-", "--leave", text], write_document(NAMED))
+        done = run(["compare", "-", "--leave", text], NAMED.to_json())
         assert done.code == 2 and "web-1-5c76aa, web-1-77aa00" in done.err and one_line(done.err)
     many = Group({"t": 1}, {f"m{number:02}": ["t"] for number in range(40)})
-    assert "m00, m01, m02, m03, m04 and 35 more)" in run("compare - --leave m", write_document(many)).err
+    assert "m00, m01, m02, m03, m04 and 35 more)" in run("compare - --leave m", many.to_json()).err
 
 
 @given(st.lists(st.sampled_from(["a", "b", "ab", "*", "ba*", "[a]"]), unique=True, min_size=1, max_size=5),
@@ -469,7 +468,7 @@ def test_patterns(names, text):
     fits = [name for name in group.members if fits_pattern(name, text)]
     if text in names:
         fits = [text]                                                   # a member may have such a name
-    done = run(["compare", "-", "--leave", text, "-s", "range", "--format", "json"], write_document(group))
+    done = run(["compare", "-", "--leave", text, "-s", "range", "--format", "json"], group.to_json())
     assert done.code == (0 if fits else 2), done.err
     if fits:
         [shown] = json.loads(done.out)
@@ -487,13 +486,13 @@ def fits_pattern(name, pattern):
 
 
 def test_members_that_are_counted():
-    two = shown_by(["-", "--join", "2"], write_document(NAMED))
+    two = shown_by(["-", "--join", "2"], NAMED.to_json())
     ids = [change["member"] for change in two["changes"]]
     form = r"consumer-orders-(\d)-[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}"
     assert [re.fullmatch(form, name)[1] for name in ids] == ["1", "2"]
     assert {tuple(change["topics"]) for change in two["changes"]} == {("t",)}
     assert {row["members"] for row in two["rows"]} == {4, 6}
-    again = shown_by(["-", "--join", "1", "--join", "1"], write_document(NAMED))
+    again = shown_by(["-", "--join", "1", "--join", "1"], NAMED.to_json())
     assert again["rows"] == two["rows"] and again["changes"] == two["changes"]
     [note] = [line for line in two["notes"] if "made up" in line]
     assert "10 orders" in note                       # two of five dynamic members; the static one comes first
@@ -503,7 +502,7 @@ def test_the_answers_that_made_up_ids_hold():
     """As many orders as the line says, and the answer is that of one of them."""
     members = {f"m{number}": ["t", "u"] for number in (1, 3, 5)}
     group = Group({"t": 4, "u": 3}, members, name="g")
-    shown = shown_by(["-", "--join", "2"], write_document(group))
+    shown = shown_by(["-", "--join", "2"], group.to_json())
     answers = {places: compare(group.join(f"m{places[0]}x", ["t", "u"]).join(f"m{places[1]}y", ["t", "u"]), CHOSEN).rows
                for places in combinations_with_replacement((0, 1, 3, 5), 2)}
     assert f"1 of {len(answers)} orders" in " ".join(shown["notes"])
@@ -512,23 +511,23 @@ def test_the_answers_that_made_up_ids_hold():
 
 def test_like_another_member():
     mixed = NAMED.with_partitions(u=2).subscribe("web", ["u"])
-    done = run("compare - --join 1", write_document(mixed))
+    done = run("compare - --join 1", mixed.to_json())
     assert done.code == 2 and "(got members that differ in their topics)" in done.err
-    [change] = shown_by(["-", "--join", "1", "--like", "x"], write_document(mixed))["changes"]
+    [change] = shown_by(["-", "--join", "1", "--like", "x"], mixed.to_json())["changes"]
     assert change["topics"] == ["u"]
 
 
 def test_what_ifs_on_assign():
     line = "assign - -s range --leave web-1* --join 1 --partitions t=6 --format json"
-    done = run(line, write_document(NAMED))
+    done = run(line, NAMED.to_json())
     answer = json.loads(done.out)
     made = [change["member"] for change in answer["changes"] if change["change"] == "join"]
     after = NAMED.leave("web-1-5c76aa", "web-1-77aa00").join(made[0], ["t"]).with_partitions(t=6)
     expected = {name: [list(one) for one in owned] for name, owned in assign(after, "range").items()}
     assert answer["assignment"] == expected and len(answer["changes"]) == 4 and "made up" in answer["notes"][0]
-    table = run(line.replace("json", "table"), write_document(NAMED)).out
+    table = run(line.replace("json", "table"), NAMED.to_json()).out
     assert "made up" in table and "change 4    t has 6 partitions\n" in table
-    assert run("assign - -s range --partitions t=3", write_document(NAMED)).code == 2
+    assert run("assign - -s range --partitions t=3", NAMED.to_json()).code == 2
 
 
 def test_what_is_said_of_changes():
@@ -597,7 +596,7 @@ CHAIN = Group({"t0": 2, "t1": 1}, name="chain", state="Stable", type="classic", 
 @pytest.mark.parametrize("runs", ["sticky", "cooperative-sticky"])
 def test_a_group_that_runs_kafka_s_sticky_is_judged_by_its_answer(runs):
     """Not by the optimum, unless that is named: under a group whose answers differ, each has its own verdict."""
-    group = write_document(CHAIN.replace(strategy=runs)) + "\n"
+    group = CHAIN.replace(strategy=runs).to_json() + "\n"
     done = run(["compare", "-", "--fail-if", "max_load>1"], group)
     assert done.code == 1 and f"under kafka-{runs}: max_load is 2" in done.err
     assert run(["compare", "-", "-s", "sticky", "--fail-if", "max_load>1"], group).code == 0
@@ -647,7 +646,7 @@ def test_joining_is_said_once():
 
 
 def test_the_program_says_what_a_forecast_leaves_open():
-    group = write_document(TEAM.replace(strategy="sticky", name="team")) + "\n"
+    group = TEAM.replace(strategy="sticky", name="team").to_json() + "\n"
     for line in ("compare - --join 1", "compare - --join 1 --format json", "assign - -s kafka-sticky --join 1"):
         assert "which new member gets which partitions depends on ids" in " ".join(run(line, group).out.split())
     assert "depends on ids" not in run("compare - --leave a", group).out

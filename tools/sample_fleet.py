@@ -9,7 +9,6 @@ from dataclasses import replace
 from pathlib import Path
 
 from kafka_assign import LiveGroup, Member
-from kafka_assign.document import write_document
 
 FILE = Path(__file__).resolve().parent.parent / "samples" / "generated-fleet.jsonl"
 GROUPS, SEED = 200, 22
@@ -144,7 +143,7 @@ def sample(source, number):
 def lines():
     """The file, a line for each group."""
     source = random.Random(SEED)
-    return [write_document(sample(source, number)) + "\n" for number in range(GROUPS)]
+    return [sample(source, number).to_json() + "\n" for number in range(GROUPS)]
 
 
 if __name__ == "__main__":

@@ -22,7 +22,7 @@ from ..batch import GroupBatch
 from ..build import (
     MOST_PARTITIONS, ClaimColumns, GroupError, Offsets, build_columns, oversized_groups, subscriber_rows, with_claims)
 from ..columns import Columns, Racks, shifted
-from ..document import MEMBER_TEXT, group_from_document, group_to_document
+from ..document import MEMBER_TEXT, group_to_document
 from .schemas import COMPARED_SCHEMA, FIGURE_FIELDS, OWNER_FIELDS, RESULT_FIELDS
 from ..group import Group
 from ..inputs import ABOUT, TYPES, column_by_topic
@@ -84,7 +84,7 @@ def _lag_document(topics):
     if lag and offsets:
         counts = {name: topic.get("partitions") for topic in topics
                   if (name := topic["topic"]) in offsets}
-        others = group_from_document({"topics": counts, "members": [], "offsets": offsets})
+        others = Group.from_json({"topics": counts, "members": [], "offsets": offsets})
         lag |= column_by_topic(others.lag, others.topics, others.columns.start)
     return {"lag": lag or None, "offsets": offsets or None}
 
@@ -98,7 +98,7 @@ def group_from_row(row: Mapping) -> Group:
     if len(counts) < len(topics):
         twice, _ = Counter(topic["topic"] for topic in topics).most_common(1)[0]
         raise GroupError(f"topics must differ (got {shown(twice)} twice)")
-    return group_from_document({name: row.get(name) for name in (*ABOUT, "inferred")} | _lag_document(topics) | {
+    return Group.from_json({name: row.get(name) for name in (*ABOUT, "inferred")} | _lag_document(topics) | {
         "name": row["group"], "topics": counts,
         "members": list(map(_member_document, row.get("members") or [])),
         "partition_racks": {topic["topic"]: [racks or [] for racks in topic["racks"]]

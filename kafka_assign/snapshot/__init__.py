@@ -13,7 +13,7 @@ from itertools import chain, groupby
 
 import numpy as np
 
-from ..document import group_from_document, is_group_document
+from ..document import is_group_document
 from ..group import Group
 from ..names import first_of, shown
 from ..notes import LAG_KINDS
@@ -202,8 +202,8 @@ class SnapshotReader:
     def _group_of(self, document):
         "The group of a document; the caller's `reset` counts, if there is one."
         if self.reset is None or not document.get("offsets"):
-            return group_from_document(document)
-        group = group_from_document({**document, "reset": self.reset})
+            return Group.from_json(document)
+        group = Group.from_json({**document, "reset": self.reset})
         committed, begin, end = group.offsets[:3]
         without_commit = (committed < 0) & (end >= 0)
         counts = (int(np.count_nonzero(mask)) for mask in (

@@ -18,8 +18,8 @@ from .build import GroupError, Offsets, with_claims
 from .columns import Columns, read_only, same_content
 from .document import group_arguments, group_to_document
 from .inputs import (
-    ABOUT, checked_about, checked_counts, checked_ids, claims_of_strangers,
-    coded_claims, columns_by_name, columns_from_arrays, kept_lag, kept_racks, places_of)
+    ABOUT, checked_about, checked_ids, claims_of_strangers, coded_claims,
+    columns_by_name, columns_from_arrays, kept_arguments, places_of)
 from kafka_assign.members import (
     Dropped, Member, TopicPartition, checked_mapping, checked_name, decoded_members,
     dropped_claims, known_name, listed_members, members_from_columns, ordered_members,
@@ -96,8 +96,7 @@ class Group:
                 for topic, rows in (partition_racks or {}).items()}),
             _known={name: tuple(values) for name, values in known.items()},
             _claimed=columns.previous if claimed is None else read_only(claimed),
-            _dropped=tuple(dropped), _sent=sent)
-        vars(self).update({} if details is None else {"details": details})
+            **({"details": details} if details else {}), _dropped=dropped, _sent=sent)
         return self
 
     @classmethod
@@ -169,8 +168,8 @@ class Group:
     def decode_claims(self, rule: str | None) -> "Group":
         """The group without user data, with the claims that `rule` decodes from it.
 
-        `rule` is one of `ownership.CLAIM_RULES`; `dropped` lists what it cannot decode.
-        Without a rule, or without user data, this is the group itself.
+        `rule` is one of `ownership.CLAIM_RULES`, or None; `dropped` lists what it cannot
+        decode. A group without user data is returned as it is.
         """
         if rule is None or not self.has_user_data:
             return self
@@ -189,8 +188,7 @@ class Group:
 
     def subscribers(self, topic: str) -> np.ndarray:
         "The members that subscribe to `topic`, as indices into `members`, ascending."
-        first, end = self.columns.subscriber_offsets[self.index[topic]:][:2]
-        return self.columns.subscribers[first:end]
+        return np.array(self.columns.subscribers_of(self.index[topic]), np.int32)
 
     def position(self, topic: str, partition: int) -> int:
         "The position of a partition in every column over partitions."
@@ -212,7 +210,7 @@ class Group:
             changes["members"] = [
                 replace(former[name], topics=topics) if name in former
                 else (name, topics) for name, topics in members.items()]
-        made = Group(**_arguments(self, changes) | changes)
+        made = Group(**kept_arguments(self, changes) | changes)
         if changes.keys() & {"members", "owned"}:
             return made
         return made._store(**made.__getstate__() | {"dropped": self._dropped})
@@ -234,8 +232,8 @@ class Group:
 
     def subscribe(self, member_id: str, topics: Iterable[str]) -> "Group":
         "The group in which this member subscribes to `topics` and to no others."
-        known_name(
-            member_id, self.members, "a member that subscribes", "belong to the group")
+        who = "a member that subscribes"
+        known_name(member_id, self.members, who, "belong to the group")
         return self._changed([
             self._with_known_topics(replace(member, topics=topics))
             if member.id == member_id else member for member in self._listed])
@@ -287,15 +285,6 @@ class Group:
         return _member_table(self).html()
 
 # %% ../nbs/13_group.ipynb #e8e1124b
-def _arguments(group, changes):
-    "The arguments of `Group` that make a group, as far as `changes` leave it."
-    topics = checked_counts(changes.get("topics", group.topic_counts))
-    kept = {name: getattr(group, name) for name in (*ABOUT, "topic_ids")}
-    kept |= {"topics": topics, "members": group._listed,
-             "partition_racks": kept_racks(group.partition_racks, topics)}
-    return kept | kept_lag(group.columns, group.topics, group.offsets, topics, changes)
-
-
 def _decoded(group, rule):
     "The group with the claims in members' user data decoded by `rule`."
     members, undecodable = decoded_members(group.details, rule)

@@ -4,13 +4,14 @@
 
 # %% auto #0
 __all__ = ['ABOUT', 'TYPES', 'checked_about', 'checked_ids', 'claims_of_strangers', 'coded_claims', 'places_of', 'owners_by_name',
-           'per_partition', 'column_by_topic', 'kept_lag', 'kept_racks', 'checked_counts', 'columns_by_name',
-           'take_by_topic', 'columns_from_arrays']
+           'per_partition', 'column_by_topic', 'kept_lag', 'kept_racks', 'checked_counts', 'kept_arguments',
+           'columns_by_name', 'take_by_topic', 'columns_from_arrays']
 
 # %% ../nbs/11_inputs.ipynb #e43eda26
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import chain, repeat
 from operator import itemgetter
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -23,6 +24,9 @@ from .names import brief, count_of, did_you_mean, java_sorted, quoted, shown
 from .notes import Note, remark
 from .ragged import row_of, row_offsets, take_rows
 from .wire import TopicPartitions
+
+if TYPE_CHECKING:
+    from kafka_assign.group import Group
 
 # %% ../nbs/11_inputs.ipynb #9bc6cfdc
 ABOUT = {"name": "", "type": "", "state": "", "strategy": "", "generation": -1, "time": "",
@@ -322,6 +326,15 @@ def checked_counts(topics: Mapping[str, int]) -> dict[str, int]:
         counts[name] = int(count)
     check_sizes(np.array([*counts.values()], np.int64), np.array([0, len(counts)]))
     return counts
+
+# %% ../nbs/11_inputs.ipynb #32d0f8d6
+def kept_arguments(group: "Group", changes: Mapping) -> dict:
+    "The arguments of `Group` that make this group again, as far as `changes` leave it."
+    counts = checked_counts(changes.get("topics", group.topic_counts))
+    kept = {name: getattr(group, name) for name in (*ABOUT, "topic_ids")}
+    kept |= {"topics": counts, "members": [group.details[at] for at in group.listed],
+             "partition_racks": kept_racks(group.partition_racks, counts)}
+    return kept | kept_lag(group.columns, group.topics, group.offsets, counts, changes)
 
 # %% ../nbs/11_inputs.ipynb #b93dc33b
 def columns_by_name(

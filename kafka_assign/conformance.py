@@ -237,11 +237,11 @@ def _depends_on_hash_seed(strategy):
     if place is None:
         return _NOT_CHECKED
     path, found = list(map(os.path.abspath, sys.path)), []      # "" is the current folder
-    code = (f"import sys; sys.path[:] = {path!r}; from kafka_assign.conformance import _fingerprint; "
+    code = (f"import sys; sys.path += {path!r}; from kafka_assign.conformance import _fingerprint; "
             f"print(_fingerprint({place!r}, {strategy.many!r}))")
     for seed in "12":
         environment = os.environ | {"PYTHONHASHSEED": seed}
-        run = subprocess.run([sys.executable, "-c", code],
+        run = subprocess.run([sys.executable, "-P", "-c", code],
                              env=environment, capture_output=True, text=True)
         if run.returncode:
             return _NOT_CHECKED

@@ -168,8 +168,8 @@ class Group:
     def decode_claims(self, rule: str | None) -> "Group":
         """The group without user data, with the claims that `rule` decodes from it.
 
-        `rule` is one of `ownership.CLAIM_RULES`, or None; `dropped` lists what it cannot
-        decode. A group without user data is returned as it is.
+        `rule` is one of `ownership.CLAIM_RULES`, or None; `dropped` lists what it
+        cannot decode. A group without user data is returned as it is.
         """
         if rule is None or not self.has_user_data:
             return self

@@ -57,6 +57,9 @@ class Comparison:
         self.notes = [*notes, *(f"{label}: {note}" for label, one in self.assignments.items()
                                 for note in one.notes)]
 
+    def __getitem__(self, label: str) -> Assignment:
+        return self.assignments[label]
+
     @property
     def rows(self) -> list[dict]:
         "A summary per strategy, in the order asked for."

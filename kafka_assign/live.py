@@ -261,6 +261,10 @@ class LiveGroup:
     def __len__(self) -> int:
         return len(self.members)
 
+    def __repr__(self) -> str:
+        size = f"{count_of(len(self), 'member')}, {count_of(len(self.topics), 'topic')}"
+        return f"<LiveGroup {self.strategy.label}: {size}, generation {self.generation}>"
+
     def join(self, members: str | Mapping | Iterable[Member],
              topics: Iterable[str] | None = None) -> Rebalance:
         "One member joins, as in `join('C3', ['t0'])`, or several, given as in `Group`."

@@ -901,3 +901,34 @@ def test_a_file_of_an_unknown_kind_is_refused(tmp_path):
     assert done.code == 2 and "must end in .json, .csv or .txt" in done.err
     assert list(tmp_path.iterdir()) == []
     assert run(f"assign - -s range -g billing -o {tmp_path}/x.out --format csv", TWO).code == 0
+
+
+# --- nothing is lost, and nothing waits for ever ---------------------------------------------------------------------
+
+def test_an_output_that_is_an_input_is_refused(tmp_path):
+    file = tmp_path / "group.json"
+    file.write_text(demo_group().to_json())
+    before = file.read_bytes()
+    done = run(["assign", str(file), "-s", "range", "-o", str(file)])
+    assert done.code == 2 and "it must not be an input" in done.err and file.read_bytes() == before
+    assert run(["assign", str(file), "-s", "range", "-o", str(tmp_path / "other.json")]).code == 0
+    assert sorted(os.listdir(tmp_path)) == ["group.json", "other.json"]
+
+
+def test_a_file_without_a_name_is_not_the_current_folder():
+    assert run(["rank", ""]).code == run(["compare", ""]).code == 2
+
+
+def test_a_key_that_occurs_twice_is_an_error(tmp_path):
+    file = tmp_path / "twice.json"
+    file.write_text('{"topics": {"t": 1, "t": 2}, "members": []}')
+    done = run(["compare", str(file)])
+    assert done.code == 3 and "the key 't' occurs twice in an object" in done.err
+
+
+def test_cells_of_csv_are_no_formulas():
+    members = [f"{sign}cmd" for sign in "=+-@"]
+    group = Group({"t": 4}, dict.fromkeys(members, ["t"]), name="=1+1")
+    done = run(["assign", "-", "-s", "range", "--format", "csv"], group.to_json())
+    assert done.code == 0 and all(f"'{name}" in done.out for name in members)
+    assert not re.search(r"(?m)(^|,)[=+@]", done.out)

@@ -1,6 +1,7 @@
 """Snapshots that are damaged, foreign or hostile: one clear error, or rejects; nothing lost, nothing else raised."""
 import io
 import json
+import os
 import random
 from pathlib import Path
 
@@ -455,3 +456,13 @@ def test_a_named_file_that_holds_only_an_error_is_a_reject(tmp_path):
     assert read_groups(tmp_path).rejects == []                                 # nobody named the file
     (tmp_path / "bad.txt").write_text("SLF4J: no logger\n", encoding="utf-8")
     assert read_groups([tmp_path / "good.txt", tmp_path / "bad.txt"]).rejects == []
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="pipes have names only on Unix")
+def test_a_pipe_in_a_folder_does_not_wait_for_a_writer(tmp_path):
+    os.mkfifo(tmp_path / "pipe.txt")
+    (tmp_path / "group.txt").write_text(DESCRIBE, encoding="utf-8")
+    groups = read_groups(tmp_path)
+    assert len(groups) == 1
+    assert [(os.path.basename(one.source), one.kind, one.reason) for one in groups.ignored if one.kind != "header"] == [
+        ("pipe.txt", "unreadable", "no regular file")]

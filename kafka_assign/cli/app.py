@@ -10,7 +10,6 @@ __all__ = ['program', 'Commands', 'about', 'compare_command', 'assign_command', 
 import logging
 import os
 import sys
-from contextlib import nullcontext, redirect_stdout
 from types import SimpleNamespace
 from typing import Annotated
 
@@ -21,7 +20,7 @@ from .. import __version__
 from .arguments import (
     NAME, InOrder, Options, changed, check_usable, compared_groups, demo_group, form_to_write,
     group_label, groups_of, line_of_error, picked_groups, remark_on_answer, remark_on_missing,
-    remark_on_rows, resolved, sources_of, typed_changes, typed_joins, write_remark)
+    remark_on_rows, resolved, sources_of, typed_changes, typed_joins, write_remark, written_to)
 from .changes import usage_errors
 
 # %% ../../nbs/74_cli.ipynb #8c992877
@@ -184,12 +183,11 @@ def assign_command(
     """
     from kafka_assign.cli.output import show_assignment
     [chosen], changes = resolved([strategy]), typed_changes(ctx)
-    form, groups = form_to_write(form, output), groups_of(ctx.params)
+    form, groups = form_to_write(form, output, files), groups_of(ctx.params)
     [one] = picked_groups(groups, group and [group], one=True)
     after, made = changed(one, changes, like)
     answer = chosen.run(after)
-    with (open(output, "w", encoding="utf-8", newline="") if output
-          else nullcontext(sys.stdout)) as target, redirect_stdout(target):
+    with written_to(output):
         show_assignment(answer, form, made)
     missing = remark_on_answer(groups, [one], at, form)
     raise typer.Exit(_UNUSABLE if missing else _DONE)

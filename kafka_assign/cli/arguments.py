@@ -4,14 +4,15 @@
 
 # %% auto #0
 __all__ = ['NAME', 'write_remark', 'write_remarks', 'Options', 'InOrder', 'typed_changes', 'typed_joins', 'line_of_error',
-           'form_to_write', 'resolved', 'sources_of', 'groups_of', 'demo_group', 'picked_groups', 'group_label',
-           'changed', 'compared_groups', 'remark_on_rows', 'write_once', 'remark_on_missing', 'check_usable',
-           'remark_on_answer']
+           'form_to_write', 'written_to', 'resolved', 'sources_of', 'groups_of', 'demo_group', 'picked_groups',
+           'group_label', 'changed', 'compared_groups', 'remark_on_rows', 'write_once', 'remark_on_missing',
+           'check_usable', 'remark_on_answer']
 
 # %% ../../nbs/71_cli_arguments.ipynb #2a1356b1
 import sys
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, redirect_stdout
 from pathlib import Path
 from typing import Annotated, Literal
 
@@ -164,16 +165,37 @@ _FORM_OF_FILE = {".json": "json", ".csv": "csv", ".txt": "table"}
 
 
 @usage_errors("--output")
-def form_to_write(form: str | None, output: str | None) -> str:
+def form_to_write(form: str | None, output: str | None, inputs: Sequence[str] = ()) -> str:
     "The form of an output: as asked for, else by the name of the file, else a table; or a usage error."
     if not output:
         return form or "table"
     path = Path(output)
+    if path.is_file() and any(Path(one).is_file() and path.samefile(one) for one in inputs):
+        raise ValueError(f"it must not be an input (got {quoted(output)})")
     if not path.absolute().parent.is_dir():
         raise ValueError(f"its folder must exist (got {quoted(output)})")
     if not form and path.suffix not in _FORM_OF_FILE:
         raise ValueError(f"a file must end in .json, .csv or .txt, or give --format (got {quoted(output)})")
     return form or _FORM_OF_FILE[path.suffix]
+
+# %% ../../nbs/71_cli_arguments.ipynb #3280c76c
+@contextmanager
+def written_to(output: str | None) -> Iterator[None]:
+    "Standard output goes into the file `output`, which is replaced at the end; None = it stays as it is."
+    if output is None:
+        yield
+        return
+    into = Path(output)
+    is_device = into.exists() and not into.is_file()                   # as /dev/null, or a pipe
+    part = into if is_device else into.with_name(f".{into.name}.part")
+    try:
+        with open(part, "w", encoding="utf-8", newline="") as target, redirect_stdout(target):
+            yield
+        if not is_device:
+            part.replace(into)
+    finally:
+        if not is_device:
+            part.unlink(missing_ok=True)
 
 # %% ../../nbs/71_cli_arguments.ipynb #659ad8f2
 @usage_errors("--strategy")
@@ -185,6 +207,9 @@ def resolved(names: Sequence[str] | None) -> list | None:
 # %% ../../nbs/71_cli_arguments.ipynb #f4d519b3
 def sources_of(files: Sequence[str]) -> list:
     "Files as sources to read: `-` is standard input; an address such as `hdfs://` stays as it is."
+    with usage_errors("FILE"):
+        if "" in files:
+            raise ValueError("a file must have a name (got '')")
     return [sys.stdin if name == "-" else name if "://" in name else Path(name) for name in files]
 
 # %% ../../nbs/71_cli_arguments.ipynb #9179db66

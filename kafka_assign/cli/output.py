@@ -48,13 +48,19 @@ def _json_list(objects):
     return [*("[" + ",\n".join(map(_as_json, objects))).split("\n"), "]"]
 
 # %% ../../nbs/73_cli_output.ipynb #461cdab5
+def _csv_cell(value):
+    "A value in a CSV table. A text that a spreadsheet would run as a formula gets an apostrophe before it."
+    if isinstance(value, bool):
+        return str(value).lower()
+    return f"'{value}" if isinstance(value, str) and value[:1] in (*"=+-@\t\r",) else value
+
+
 def _csv_lines(keys, rows):
     "The lines of a CSV table: `keys`, then the values of each row."
     end = "\r\n"                        # the writer quotes a cell that holds one of these
     write = csv.writer(SimpleNamespace(write=str), lineterminator=end).writerow         # returns the line
     for values in chain([keys], (map(row.get, keys) for row in rows)):
-        line = write(str(value).lower() if isinstance(value, bool) else value for value in values)
-        yield line.removesuffix(end)
+        yield write(map(_csv_cell, values)).removesuffix(end)
 
 # %% ../../nbs/73_cli_output.ipynb #73bd59c1
 _READABLE = 100          # columns of what has no heads, however wide the terminal is

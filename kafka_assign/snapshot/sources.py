@@ -22,6 +22,7 @@ from functools import partial
 from itertools import chain
 from typing import NamedTuple
 
+from ..document import json_value
 from ..names import shown
 
 # %% ../../nbs/41_snapshot_sources.ipynb #13a1f0dc
@@ -52,6 +53,8 @@ class Origin(NamedTuple):
     def blocks(self) -> Iterator[bytes]:
         "The text in blocks of whole lines, as UTF-8. Raises `NoText`."
         begun = []
+        if not self.named and not os.path.isfile(self.content):
+            raise NoText("unreadable", "no regular file")         # a pipe would wait for ever
         try:
             with open(self.content, "rb") if isinstance(self.content, str) else nullcontext(self.content) as stream:
                 for part in _utf8_parts(getattr(stream, "buffer", stream)):
@@ -307,11 +310,11 @@ _JSON_BEGINS = re.compile(rb"""\s*(?:\{\s*(?:["}]|$)|\[\s*(?:[{\["\]]|$))""", re
 def _parsed_json(text):
     "The JSON value in `text`, or None and the reason why it cannot be parsed."
     try:
-        return json.loads(text), ""
+        return json_value(text), ""
     except json.JSONDecodeError as error:
         return None, f"JSON must be whole ({error.msg}, got {excerpt(text)})"
     except (ValueError, RecursionError) as error:
-        return None, f"JSON must be readable (got {type(error).__name__})"
+        return None, f"JSON must be readable (got {excerpt(str(error)) or type(error).__name__})"
 
 
 def begins_like_json(text: bytes) -> bool:

@@ -51,8 +51,7 @@ quarto:
 	    echo "make docs needs quarto on PATH: get it from https://quarto.org/docs/get-started/" >&2; exit 1; }
 
 pages: spark java dev
-	@echo "nbdev_test: every notebook in nbs/"
-	@nbdev_test --timing
+	@$(BIN)/python tools/notebooks.py test
 
 # What is installed, and stamps that say so: a second run installs nothing and works offline.
 spark: $(VENV)/.spark

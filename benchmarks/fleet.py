@@ -87,7 +87,7 @@ def decide(batches, strategies):
         done = output_rows(batch.rows, members=member_lists(batch), results=table)
         clock.step("encode")
         current = outcomes.pop(CURRENT)
-        found = needs(batch.columns, current, outcomes, types=batch.rows["type"].to_pylist())
+        found = needs(batch, current, outcomes)
         need_lists(found, done.num_rows)
         clock.step("attention")
     return clock.steps

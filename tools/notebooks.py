@@ -1,6 +1,7 @@
 """The one way in which notebooks become modules, committed outputs and the README.
 
     python tools/notebooks.py write    export, execute, clean every notebook in place, and write README.md
+    python tools/notebooks.py test     execute every notebook in a scratch copy: their cells are tests
     python tools/notebooks.py check    export, execute and clean in a scratch copy, and fail if that changes anything
     python tools/notebooks.py docs     render the site into _docs/ with the `quarto` on PATH
 
@@ -281,7 +282,7 @@ def tidy_markdown(text):
     return re.sub(r"\n{3,}", "\n\n", text).strip() + "\n"
 
 
-# --- the three commands ------------------------------------------------------------------------------------------
+# --- the four commands -------------------------------------------------------------------------------------------
 
 def renew(root):
     """Export, execute, clean: in this order, since pages import what others export."""
@@ -326,6 +327,13 @@ def copy_project(root, copy):
     return copy
 
 
+def test(root):
+    """Execute every notebook of a copy: its cells are tests."""
+    print("executing every notebook")
+    with tempfile.TemporaryDirectory() as scratch:
+        execute_all(copy_project(root, Path(scratch) / "copy"))
+
+
 def check(root):
     """Renew a copy; whatever that changes, adds or no longer makes is out of date. README.md: see `test_site.py`."""
     print("checking that `make notebooks` would change nothing")
@@ -368,6 +376,8 @@ if __name__ == "__main__":
     match sys.argv[1:]:
         case ["write"]:
             write(ROOT)
+        case ["test"]:
+            test(ROOT)
         case ["check"]:
             check(ROOT)
         case ["docs"]:

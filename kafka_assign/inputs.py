@@ -11,7 +11,6 @@ __all__ = ['ABOUT', 'TYPES', 'checked_about', 'checked_ids', 'claims_of_stranger
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import chain, repeat
 from operator import itemgetter
-from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -24,9 +23,6 @@ from .names import brief, count_of, did_you_mean, java_sorted, quoted, shown
 from .notes import Note, remark
 from .ragged import row_of, row_offsets, take_rows
 from .wire import TopicPartitions
-
-if TYPE_CHECKING:
-    from kafka_assign.group import Group
 
 # %% ../nbs/11_inputs.ipynb #9bc6cfdc
 ABOUT = {"name": "", "type": "", "state": "", "strategy": "", "generation": -1, "time": "",
@@ -328,7 +324,7 @@ def checked_counts(topics: Mapping[str, int]) -> dict[str, int]:
     return counts
 
 # %% ../nbs/11_inputs.ipynb #32d0f8d6
-def kept_arguments(group: "Group", changes: Mapping) -> dict:
+def kept_arguments(group, changes: Mapping) -> dict:
     "The arguments of `Group` that make this group again, as far as `changes` leave it."
     counts = checked_counts(changes.get("topics", group.topic_counts))
     kept = {name: getattr(group, name) for name in (*ABOUT, "topic_ids")}

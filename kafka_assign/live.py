@@ -262,8 +262,8 @@ class LiveGroup:
         return len(self.members)
 
     def __repr__(self) -> str:
-        size = f"{count_of(len(self), 'member')}, {count_of(len(self.topics), 'topic')}"
-        return f"<LiveGroup {self.strategy.label}: {size}, generation {self.generation}>"
+        size = f"{count_of(len(self), 'member')}, generation {self.generation}"
+        return f"<LiveGroup under {self.strategy.label}: {size}>"
 
     def join(self, members: str | Mapping | Iterable[Member],
              topics: Iterable[str] | None = None) -> Rebalance:

@@ -49,10 +49,11 @@ def _json_list(objects):
 
 # %% ../../nbs/73_cli_output.ipynb #461cdab5
 def _csv_cell(value):
-    "A value in a CSV table. A text that a spreadsheet would run as a formula gets an apostrophe before it."
+    "A value in a CSV table. A text that a spreadsheet would run, or that begins with `'`, gets a `'` before it."
     if isinstance(value, bool):
         return str(value).lower()
-    return f"'{value}" if isinstance(value, str) and value[:1] in (*"=+-@\t\r",) else value
+    unsafe = isinstance(value, str) and value and (value[0] in "=+-@'" or not value.isprintable())
+    return f"'{value}" if unsafe else value
 
 
 def _csv_lines(keys, rows):

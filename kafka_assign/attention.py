@@ -114,10 +114,16 @@ def _excess_lag(columns, current, results):
 # %% ../nbs/51_attention.ipynb #6565a7c1
 def shortfalls(columns: Columns, current: Outcome, results: Mapping[str, Outcome],
                 everything: bool = False) -> dict[int, Shortfall]:
-    "The kinds of need that a strategy cures; `everything` includes what is trifling."
-    return {
+    """The kinds of need that a strategy cures; `everything` includes what is trifling.
+
+    A group for which no strategy has an answer falls short of nothing.
+    """
+    found = {
         1: shortfall("unowned", current, results, possible=0),
         2: shortfall("could_take", current, results, possible=0),
         3: _overload(columns, current, results, everything),
         4: _excess_lag(columns, current, results),
         5: shortfall("split_joins", current, results)}
+    judged = least(results, "could_take") != UNATTAINABLE
+    return {kind: short._replace(affected=short.affected * judged)
+            for kind, short in found.items()}

@@ -36,6 +36,7 @@ class GroupBatch(NamedTuple):
     group: Callable[[int], Group]  # the group at a place, alone
     read: Callable[[str | None], Columns]  # the columns with claims decoded by a rule
     may_lack: Sequence[bool]  # whether each group may lack partitions in the input
+    client_ids: Callable[[int], Sequence[str]]  # of the members of the group at a place
     rows: object = None  # the Arrow rows of the groups, if they were decoded from rows
 
 # %% ../nbs/40_batch.ipynb #c8e8bd31
@@ -53,7 +54,8 @@ def batch_of_groups(groups: Sequence[Group]) -> GroupBatch:
         for name in ("topics", "members", "type", "state", "strategy"))
     return GroupBatch(
         columns, list(chain(*topics)), list(chain(*members)), types, states, strategies,
-        groups.__getitem__, read, [may_lack_partitions(group.notes) for group in groups])
+        groups.__getitem__, read, [may_lack_partitions(group.notes) for group in groups],
+        lambda at: [member.client_id for member in groups[at].details])
 
 # %% ../nbs/40_batch.ipynb #9220325f
 def cut_short(batch: GroupBatch) -> np.ndarray:

@@ -27,7 +27,7 @@ from .wire import TopicPartitions
 # %% ../nbs/11_inputs.ipynb #9bc6cfdc
 ABOUT = {"name": "", "type": "", "state": "", "strategy": "", "generation": -1, "time": "",
          "cluster": "", "notes": (), "moment": 0}
-TYPES = ("", "classic", "consumer", "share")
+TYPES = ("", "classic", "consumer", "share", "streams")
 
 
 def _checked_note(note):
@@ -61,7 +61,7 @@ def checked_about(about: Mapping) -> dict:
                for name, value in (ABOUT | about).items() if name not in ("notes", "inferred")}
     if checked["type"].lower() not in TYPES:
         raise GroupError(
-            f"type must be classic, consumer, share or empty (got {quoted(checked['type'])})")
+            f"type must be classic, consumer, share, streams or empty (got {quoted(checked['type'])})")
     notes = _checked_notes(about.get("notes", ()), about.get("inferred", ""))
     return checked | {"type": checked["type"].lower(), "notes": notes}
 

@@ -431,7 +431,7 @@ def _running(name, kind):
     "The strategy of a group of this type that reports this name."
     if not name:
         raise StrategyError("the strategy that the group runs is unknown (--state shows it)")
-    if kind == "consumer":
+    if kind in ("consumer", "streams"):
         raise StrategyError(f"the broker assigns the partitions of this group, by {quoted(name)}")
     if name in _NOT_COMPUTED:
         raise StrategyError(f"{quoted(name)} {_NOT_COMPUTED[name]}")

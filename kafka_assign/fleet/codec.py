@@ -344,6 +344,12 @@ def _code_rows(flat):
     return _CodedRows(columns, topics, members, keys, rank, claims, generation)
 
 # %% ../../nbs/61_fleet_codec.ipynb #ff0e9bbf
+def _client_ids(members, group):
+    "The client ids of the members of a group, by its place; an unknown one is empty."
+    begin, end = members.offsets[group:group + 2].tolist()
+    return members.field("client_id")[begin:end].fill_null("").to_pylist()
+
+
 def batch_of(flat: _FlatRows) -> GroupBatch:
     "The batch of valid rows; raises `GroupError` if the lag of a group does not fit into 64 bits."
     coded = _code_rows(flat)
@@ -354,7 +360,8 @@ def batch_of(flat: _FlatRows) -> GroupBatch:
         coded.columns, coded.topics, coded.members, *about,
         group=lambda at: group_from_row(rows.slice(at, 1).to_pylist()[0]),
         read=lambda rule: _with_decoded_claims(flat, coded, rule) if rule else coded.columns,
-        may_lack=_groups_cut_short(rows), rows=rows)
+        may_lack=_groups_cut_short(rows), rows=rows,
+        client_ids=lambda at: _client_ids(flat.members, at))
 
 # %% ../../nbs/61_fleet_codec.ipynb #958afc51
 _log = logging.getLogger(__name__)

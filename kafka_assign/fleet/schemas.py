@@ -96,7 +96,7 @@ def _group_schema(member_fields, topic_fields):
 
 GROUP_SCHEMA = _group_schema(_MEMBER_FIELDS, _TOPIC_FIELDS)
 NARROW_GROUP_SCHEMA = _group_schema(
-    [field for field in _MEMBER_FIELDS if field.name not in ("client_id", "host")],
+    [field for field in _MEMBER_FIELDS if field.name != "host"],
     [field for field in _TOPIC_FIELDS if field.name != "id"])
 
 # %% ../../nbs/60_fleet_schemas.ipynb #95416f58

@@ -85,6 +85,15 @@ def _curable(batch, current, results, everything):
         batch.types[at], batch.strategies[at], batch.client_ids(at))]
 
 
+def _places_besides(users, curable):
+    "The groups that each strategy is asked about besides, given who runs which."
+    may_fail = [at for label in _FORECASTS for at in users.get(label, ())]
+    places = users | {label: [*users.get(label, ()), *curable] for label in _FORECASTS}
+    for label in _WITHOUT_MEMORY:
+        places[label] = [*users.get(label, ()), *curable, *may_fail]
+    return {label: sorted(set(found)) for label, found in places.items() if found}
+
+
 def _only_of(outcome, places):
     "An outcome without the groups at other places."
     answered = np.zeros_like(outcome.answered)
@@ -97,43 +106,48 @@ def judge(batch: GroupBatch, strategies: Sequence[Strategy],
     "Ask `strategies` about all groups of a batch, and find what the groups need."
     columns, join = batch.columns, join_numbers(map(str, batch.topics), joins)
     current, read_once = current_outcome(columns, join), cache(batch.read)
-    in_use = strategies_in_use(batch.strategies, batch.types)
-    running = [one and one.label for one in in_use]
-    answers, results, fails = {}, {}, {}
+    known = {one.label: one for one in map(resolve, SHIPPED)}
+    compared = {one.label: one for one in strategies}
+    for_joins = [one.label for one in strategies_for_joins(joins) if len(compared) > 1]
+    running, users = [], {}
+    for at, one in enumerate(strategies_in_use(batch.strategies, batch.types)):
+        running.append(one and one.label)
+        if one:
+            known[one.label] = one
+            users.setdefault(one.label, []).append(at)
+    answers, results = {}, {}
 
     def ask(strategy, places):
         label, read = strategy.label, read_once(strategy.claims)
-        given = answer(batch, strategy, read, places)
+        answers[label] = given = answer(batch, strategy, read, places)
         withheld = (given.owner < 0) & (given.target >= 0)
         measured = outcome(read, given.target, join, withheld)
         results[label] = measured._replace(answered=given.answered(columns.groups))
-        answers[label] = given
 
-    compared = {one.label: one for one in strategies}
-    for_joins = [one.label for one in strategies_for_joins(joins) if len(compared) > 1]
     for label, one in compared.items():
         ask(one, _groups_joined(columns, join) if label in for_joins else None)
-    short = _curable(batch, current, results, everything)
-    more = {one.label: one for one in (*map(resolve, SHIPPED), *filter(None, in_use))}
-    users = {label: [at for at, runs in enumerate(running) if runs == label] for label in more}
-    may_fail = [at for label in _FORECASTS for at in users[label]]
-    for label in [label for label in more if label not in compared]:
-        places = {*users[label], *(short if label in SHIPPED else ()),
-                  *(may_fail if label in _WITHOUT_MEMORY else ())}
-        if places:
-            ask(more[label], sorted(places))
+    curable = _curable(batch, current, results, everything)
+    for label, places in _places_besides(users, curable).items():
+        if label not in compared:
+            ask(known[label], places)
+    answers, fails = _without_foreseen(answers, running, compared)
+    loadable = _loadable([*known.values(), *compared.values()])
+    found = needs(batch, current, results, loadable, running, fails, everything)
+    in_use = {label: _only_of(results[label], places)
+              for label, places in users.items() if label not in compared}
+    shown = in_use | {label: results[label] for label in compared}
+    return Judgment(answers, {CURRENT: current} | shown, found, running)
+
+
+def _without_foreseen(answers, running, compared):
+    "The answers without failures that are a result, and these failures by group."
+    found, fails = {}, {}
     for label, given in answers.items():
         ours = {at: why for at, why in given.foreseen.items() if running[at] == label}
-        answers[label] = given._replace(failures={
-            at: why for at, why in given.failures.items()
-            if at not in ours and (label in compared or running[at] == label)})
-        fails |= ours
-    loadable = _loadable([*more.values(), *compared.values()])
-    found = needs(batch, current, results, loadable, running, fails, everything)
-    in_use = {label: _only_of(one, users[label]) for label, one in results.items()
-              if label not in compared and users[label]}
-    outcomes = {CURRENT: current} | in_use | {label: results[label] for label in compared}
-    return Judgment(answers, outcomes, found, running)
+        failures = {at: why for at, why in given.failures.items()
+                    if at not in ours and (label in compared or running[at] == label)}
+        found[label], fails = given._replace(failures=failures), fails | ours
+    return found, fails
 
 # %% ../nbs/56_ranking.ipynb #bf6d7ea7
 def _urgency(found):

@@ -20,12 +20,14 @@ from kafka_assign.members import (
 from .names import count_of, first_of, quoted, shown
 from .rebalance import (
     Consumer, LiveState, Phase, Rebalance, client_strategy, run_rounds)
+from .registry import Strategy
 
 # %% ../nbs/48_live.ipynb #c0de4805
 class Event(NamedTuple):
     "What happens to a live group: a method of `LiveGroup`, and its arguments."
     kind: str  # name of the method, as in `leave`
     arguments: tuple = ()  # as in `("C1", "C2")`; for `join`, the `Member`s that join
+    listed: tuple[Strategy, ...] = ()  # for `join`: what they list; empty: the group's
 
 # %% ../nbs/48_live.ipynb #c0de4810
 _MOST_NAMED = 3               # members in a title
@@ -77,20 +79,23 @@ def _check_newcomers(added, present):
             raise GroupError(f"a member that joins must {must} (got {found})")
 
 
-def _start(state, *added):
+def _start(state, *added, listed=()):
     _check_newcomers(added, state.members)
+    listed = listed or (state.strategy,)
     ids, taken = {one.id for one in added}, {one.instance_id for one in added} - {None}
     evicted = tuple(one for one in state.evicted
                     if one.id not in ids and one.instance_id not in taken)
-    new = (Consumer(one.id, one.topics, one.instance_id, one.rack,
+    new = [Consumer(one.id, one.topics, one.instance_id, one.rack,
                     frozenset(TopicPartition(*pair) for pair in one.owned),
-                    one.generation, epoch=one.generation) for one in added)
+                    one.generation, epoch=one.generation, listed=listed)
+           for one in added]
     started = replace(state, members=(*state.members, *new), evicted=evicted)
     return started, "the group starts"
 
 
-def _join(state, *added):
-    return _start(state, *added)[0], _title([one.id for one in added], "join")
+def _join(state, *added, listed=()):
+    started, _ = _start(state, *added, listed=listed)
+    return started, _title([one.id for one in added], "join")
 
 # %% ../nbs/48_live.ipynb #c0de4816
 def _edited(state, names, **changes):
@@ -190,13 +195,15 @@ def step(state: LiveState, event: Event) -> tuple[LiveState, Rebalance]:
     Raises `GroupError` for an event that cannot happen, and `StrategyError` if the
     strategy raises or does not settle.
     """
-    kind, arguments, rounds, answers = *event, [], []
+    kind, arguments, listed = event
+    rounds, answers = [], []
     known_name(kind, _MEMBER_EVENTS | _OTHER_EVENTS, "the kind of an event", "be known")
     if kind in _MEMBER_EVENTS:
         names = _named(state, arguments, kind)
         after, title = _MEMBER_EVENTS[kind](state, names), _title(names, kind)
     else:
-        after, title = _OTHER_EVENTS[kind](state, *arguments)
+        lists = {"listed": listed} if listed else {}
+        after, title = _OTHER_EVENTS[kind](state, *arguments, **lists)
     if kind not in _QUIET or len(after.members) > len(state.members):
         rounds, answers, after = run_rounds(after)
     subscribed = {topic for one in after.members for topic in one.topics}
@@ -228,9 +235,9 @@ class LiveGroup:
         self._lock = Lock()
         self._step("start", *listed_members(members))
 
-    def _step(self, kind, *arguments):
+    def _step(self, kind, *arguments, listed=()):
         with self._lock:
-            self._state, rebalance = step(self._state, Event(kind, arguments))
+            self._state, rebalance = step(self._state, Event(kind, arguments, listed))
             self._history.append(rebalance)
         return rebalance
 
@@ -266,10 +273,16 @@ class LiveGroup:
         return f"<LiveGroup under {self.strategy.label}: {size}>"
 
     def join(self, members: str | Mapping | Iterable[Member],
-             topics: Iterable[str] | None = None) -> Rebalance:
-        "One member joins, as in `join('C3', ['t0'])`, or several, given as in `Group`."
+             topics: Iterable[str] | None = None, *,
+             strategies: Iterable[str] = ()) -> Rebalance:
+        """One member joins, as in `join('C3', ['t0'])`, or several, as in `Group`.
+
+        `strategies` are those that they list (`partition.assignment.strategy`), the
+        preferred one first; by default the one that the group runs.
+        """
         given = {members: topics} if isinstance(members, str) else members
-        return self._step("join", *listed_members(given))
+        listed = tuple(map(client_strategy, strategies))
+        return self._step("join", *listed_members(given), listed=listed)
 
     def leave(self, *members: str) -> Rebalance:
         "Members leave and forget what they owned."

@@ -6,12 +6,14 @@
 __all__ = ['Consumer', 'next_epoch', 'client_strategy', 'lead_round', 'lead', 'LiveState', 'Phase', 'run_rounds', 'Rebalance']
 
 # %% ../nbs/47_rebalance.ipynb #f04a56da
+from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import NamedTuple
 
 from .assignment import Assignment
+from .build import GroupError
 from .group import SHOWN_MEMBERS, Group
 from .members import Member, TopicPartition
 from .names import count_of, quoted
@@ -45,21 +47,26 @@ class Consumer:
     consuming: frozenset[TopicPartition] = frozenset()
     frozen: bool = False  # whether it has stopped responding
     losses: int = 0  # how often it has lost what it had fetched
+    listed: tuple[Strategy, ...] = ()  # those that it can run, in order; empty: the group's
+
+    def cooperates(self, strategy: Strategy) -> bool:
+        "Whether it keeps consuming when it joins: all strategies that it lists must allow it."
+        return all(one.protocol == "cooperative" for one in self.listed or (strategy,))
 
     def revoke(self, strategy: Strategy) -> "Consumer":
         "The consumer after it has revoked what the protocol requires before it joins."
-        if strategy.protocol != "cooperative":
+        if not self.cooperates(strategy):
             return replace(self, consuming=frozenset())
         claims = frozenset(one for one in self.claims if one.topic in self.topics)
         return replace(self, claims=claims, consuming=self.consuming & claims)
 
     def subscription(self, strategy: Strategy) -> bytes:
         "What it sends when it joins."
-        listed = self.claims if strategy.protocol == "cooperative" else ()
+        owned = self.claims if self.cooperates(strategy) else ()
         counted_as = self.epoch if strategy.claims == "stream-join" else self.generation
         user_data = _USER_DATA[strategy.claims](Claims(self.claims, counted_as))
         return encode_subscription(Subscription(
-            self.topics, user_data, listed, self.generation, self.rack))
+            self.topics, user_data, owned, self.generation, self.rack))
 
     def receive(self, data: bytes, generation: int) -> "Consumer":
         "The consumer after it has adopted an encoded assignment."
@@ -125,7 +132,7 @@ def lead(strategy: str | Strategy | Callable,
 class LiveState:
     "All that a live group knows between two events."
 
-    strategy: Strategy
+    strategy: Strategy  # what the group runs; members that join list it by default
     topics: tuple[tuple[str, int], ...] = ()  # names and numbers of partitions, by name
     members: tuple[Consumer, ...] = ()  # in the order in which they joined
     evicted: tuple[Consumer, ...] = ()  # those that may come back
@@ -169,12 +176,26 @@ class Phase(NamedTuple):
         return {one for one, member in self.consumers.items() if after.get(one, member) != member}
 
 # %% ../nbs/47_rebalance.ipynb #74d44072
+def _elected(state):
+    "The strategy with the most votes: each member votes for the first that all members list."
+    lists = [{one.label: one for one in member.listed or (state.strategy,)}
+             for member in state.members]
+    common = set.intersection(*map(set, lists))
+    if not common:
+        raise GroupError(f"a member that joins must list a strategy that all members list (got "
+                         f"{', '.join(lists[-1])}, as Kafka's InconsistentGroupProtocolException)")
+    votes = Counter(next(label for label in one if label in common) for one in lists)
+    return lists[0][votes.most_common(1)[0][0]]
+
+
 _MOST_ROUNDS = 10              # a strategy that has not settled by then never will
 
 
 def run_rounds(state: LiveState) -> tuple[list[Phase], list[Assignment], LiveState]:
     "The phases and assignments of all rounds of a rebalance, and the state after the last one."
     state = state.evict([one.id for one in state.members if one.frozen])
+    if state.members:
+        state = replace(state, strategy=_elected(state))
     strategy, names = state.strategy, [one.id for one in state.members]
     if state.leader not in names:
         state = replace(state, leader=next(iter(names), None))
@@ -193,8 +214,8 @@ def run_rounds(state: LiveState) -> tuple[list[Phase], list[Assignment], LiveSta
         generation += 1
         joined = [one.receive(received[one.id], generation) for one in joining]
         state = replace(state, members=tuple(joined), generation=generation)
-        settled = strategy.protocol != "cooperative" or all(
-            now.claims >= one.claims for one, now in zip(joining, joined))
+        settled = all(now.claims >= one.claims or not one.cooperates(strategy)
+                      for one, now in zip(joining, joined))
     return phases, answers, replace(state, generation=generation)
 
 # %% ../nbs/47_rebalance.ipynb #fe904e25

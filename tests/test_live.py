@@ -236,6 +236,77 @@ class Fragile:
         self.rounds_left = np.inf
 
 
+# --- the strategies that members list ------------------------------------------------------------------------------
+
+LISTS = [["range"], ["cooperative-sticky", "range"], ["range", "cooperative-sticky"], ["cooperative-sticky"],
+         ["sticky", "range"]]
+
+
+def restarted(live, member, strategies):
+    return live.leave(member), live.join(member, ["t"], strategies=strategies)
+
+
+def test_a_change_of_assignor_needs_one_in_common_at_every_moment():
+    live = LiveGroup("range", {"t": 6}, dict.fromkeys("abc", ["t"]))
+    live.leave("a")
+    before = live.state
+    with pytest.raises(GroupError, match="must list a strategy that all members list .got cooperative-sticky, as"):
+        live.join("a", ["t"], strategies=["cooperative-sticky"])
+    assert live.state == before and live.members == ("b", "c")
+    live.join("a", ["t"], strategies=["cooperative-sticky", "range"])
+    for member in "bc":
+        assert live.strategy.label == "range"
+        restarted(live, member, ["cooperative-sticky", "range"])
+    assert live.strategy.label == "cooperative-sticky"
+
+
+def test_members_with_an_eager_strategy_in_their_list_stop_everything():
+    """Kafka's default list since 3.0 runs range, eagerly; without range, what stays is consumed all the time."""
+    live = LiveGroup("range", {"t": 6}, {})
+    live.join(dict.fromkeys("abc", ["t"]), strategies=["range", "cooperative-sticky"])
+    assert live.strategy.label == "range" and live.leave("a").stopped == 6
+    live.join("a", ["t"], strategies=["cooperative-sticky"])
+    assert live.strategy.label == "cooperative-sticky" and live.leave("b").stopped == 4       # c lists range still
+    live.join("b", ["t"], strategies=["cooperative-sticky"])
+    restarted(live, "c", ["cooperative-sticky"])
+    assert live.leave("a").stopped == 2
+
+
+def test_the_majority_elects():
+    live = LiveGroup("range", {"t": 6}, {})
+    live.join("a", ["t"], strategies=["range", "sticky"])
+    live.join("b", ["t"], strategies=["sticky", "range"])
+    assert live.strategy.label == "range"                       # one vote each: that of the first member
+    live.join("c", ["t"], strategies=["sticky", "range"])
+    assert live.strategy.label == "sticky"
+    live.leave("b")
+    live.leave("c")
+    assert live.strategy.label == "range"
+
+
+@given(st.lists(st.tuples(st.sampled_from("abcd"), st.sampled_from(LISTS)), max_size=12))
+def test_members_with_any_lists_never_share_a_partition(restarts):
+    """A member either joins and has its part of the partitions, or is refused and the others have them all."""
+    live = LiveGroup("range", {"t": 7}, dict.fromkeys("abcd", ["t"]))
+    listed = dict.fromkeys("abcd", {"range"})
+    for member, strategies in restarts:
+        done = []
+        if member in live.members:
+            done.append(live.leave(member))
+        listed.pop(member, None)
+        common = set.intersection(set(strategies), *listed.values())
+        if common:
+            done.append(live.join(member, ["t"], strategies=strategies))
+            listed[member] = set(strategies)
+            assert live.strategy.label in common
+        else:
+            with pytest.raises(GroupError, match="must list a strategy that all members list"):
+                live.join(member, ["t"], strategies=strategies)
+        assert not any(rebalance.shared for rebalance in done) and set(live.members) == set(listed)
+        if listed:
+            assert sorted(one for name in live for one in live[name]) == [("t", n) for n in range(7)]
+
+
 @pytest.mark.parametrize("protocol", ["eager", "cooperative"])
 @pytest.mark.parametrize("event", [
     ("join", "D", ["t"]), ("leave", "A"), ("crash", "A"), ("rejoin", "B"), ("thaw", "E", "C"),

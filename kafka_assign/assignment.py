@@ -21,7 +21,8 @@ from .group import SHOWN_MEMBERS, Group
 from .notes import UNCERTAIN_ANSWERS, Note, note_text, remark
 from .inputs import owners_by_name, take_by_topic
 from .members import TopicPartition, known_name
-from .names import checked_kind, count_of, first_of, foreign_code, quoted, shown
+from .names import (
+    checked_kind, count_of, first_of, foreign_code, needing, quoted, shown)
 from .tables import Table
 
 if TYPE_CHECKING:
@@ -169,7 +170,8 @@ class Assignment(Mapping):
 
     def to_frame(self) -> "pd.DataFrame":
         "A pandas frame: topic, number, member, previous and target of each partition."
-        import pandas as pd
+        with needing("plot"):
+            import pandas as pd
         columns = self.group.columns
         names = np.array([*self.group.members, None], object)
         return pd.DataFrame({

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from .assignment import SUMMARY_KEYS, Assignment
 from .build import GroupError
 from .group import Group
-from .names import checked_kind
+from .names import checked_kind, needing
 from .registry import (
     BUILT_IN, ForecastError, Strategy, StrategyError, assign, checked_group, resolve_all, running_strategy)
 from .tables import Table
@@ -88,7 +88,8 @@ class Comparison:
 
     def to_frame(self):
         "The rows as a pandas frame, indexed by strategy."
-        import pandas as pd
+        with needing("plot"):
+            import pandas as pd
         return pd.DataFrame(self.rows).set_index("strategy")
 
 # %% ../nbs/21_comparison.ipynb #e638cfc1

@@ -4,7 +4,7 @@
 
 # %% auto #0
 __all__ = ['java_key', 'java_order', 'java_sorted', 'shown', 'quoted', 'brief', 'checked_kind', 'crash_place', 'foreign_code',
-           'first_of', 'count_of', 'runs_in_words', 'did_you_mean']
+           'needing', 'first_of', 'count_of', 'runs_in_words', 'did_you_mean']
 
 # %% ../nbs/00_names.ipynb #ae397a01
 from collections.abc import Iterable, Iterator, Sequence
@@ -89,6 +89,16 @@ def foreign_code(what: str, error_class: type[ValueError]) -> Iterator[None]:
         raise
     except (Exception, SystemExit, GeneratorExit) as error:      # but no interrupt
         raise error_class(f"{what} must not raise (got {brief(error)}{crash_place(error)})") from error
+
+# %% ../nbs/00_names.ipynb #b6563ff4
+@contextmanager
+def needing(extra: str) -> Iterator[None]:
+    "Around the import of a package of an `extra`; `ImportError` says how to install it."
+    try:
+        yield
+    except ImportError as error:
+        message = f"this needs {error.name}: pip install 'kafka_assign[{extra}]'"
+        raise ImportError(message, name=error.name) from error
 
 # %% ../nbs/00_names.ipynb #84931fa7
 def first_of(texts: Sequence[str], most: int, between: str = ", ") -> str:

@@ -48,6 +48,12 @@ def test_it_is_compared_on_the_command_line(installed):
     assert [row["strategy"] for row in group["rows"]] == ["current", "theirs", "range"]
 
 
+def test_the_package_runs_as_the_program():
+    done = subprocess.run([sys.executable, "-m", "kafka_assign", "compare", "--demo", "--format", "json"],
+                          capture_output=True, text=True)
+    assert done.returncode == 0 and json.loads(done.stdout)[0]["rows"]
+
+
 def test_a_module_in_the_current_folder_is_found(tmp_path):
     crash = "def crash(group):\n    return [][group.columns.size]\n"
     (tmp_path / "mine.py").write_text(f"def deal(group):\n    return [0] * group.columns.size\n\n\n{crash}")

@@ -10,7 +10,7 @@ import typer
 from groups import NAMES, groups, sending_groups
 from hypothesis import assume, given, strategies as st
 from outputs import table as printed
-from test_cli import TWO, one_line, program, run
+from test_cli import TWO, one_line, program, run, unwrapped
 
 from kafka_assign import Member, assign
 from kafka_assign.assignment import SUMMARY_KEYS
@@ -195,6 +195,18 @@ def test_changes_as_text(name, topics, count):
 def test_text_that_is_no_change(kind, text):
     with pytest.raises(typer.BadParameter, match="must"):
         parse_change(kind, text)
+
+
+def test_a_static_member_that_leaves_is_missed_only_later(tmp_path):
+    members = [Member("m1", ["t"], owned=[("t", 0)], instance_id="i1"), Member("m2", ["t"], owned=[("t", 1)])]
+    path = tmp_path / "group.json"
+    path.write_text(Group({"t": 2}, members, name="g").to_json())
+    words = "m1: a static member that stops keeps its partitions, unconsumed, until session.timeout.ms"
+    for command in ("compare", "assign -s fair"):
+        assert words in unwrapped(run(f"{command} {path} --leave m1").out)
+        assert "static member that stops" not in unwrapped(run(f"{command} {path} --leave m2").out)
+    [notes] = [one["notes"] for one in json.loads(run(f"compare {path} --leave m1 --format json").out)]
+    assert any(note.startswith(words) for note in notes)
 
 
 def test_a_static_member_leaves_and_stays_known_elsewhere():

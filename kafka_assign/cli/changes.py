@@ -4,7 +4,7 @@
 
 # %% auto #0
 __all__ = ['FORMS', 'NAMED_CANDIDATES', 'usage_errors', 'Change', 'parse_change', 'find_members', 'apply_changes', 'lost_topics',
-           'order_notes']
+           'change_notes']
 
 # %% ../../nbs/70_cli_changes.ipynb #7a0c0004
 import itertools
@@ -37,6 +37,7 @@ class Change(NamedTuple):
     topics: tuple[str, ...] = ()
     count: int = 0  # of partitions; of joining members that are yet to get an id
     generated: bool = False  # whether the id of a joining member was made up here
+    static: bool = False  # whether a member that leaves has an instance id
 
     def applied(self, group):
         "The group after this change; raises `GroupError`."
@@ -161,7 +162,9 @@ def _meant(change, group, like):
         return [Change("join", name, topics, generated=True) for name in _new_ids(group, change.count)] or [change]
     what = "a member that leaves" if change.kind == "leave" else "a member that subscribes"
     found = find_members(group, change.name, what, several=change.kind == "leave")
-    return [change._replace(name=name) for name in found]
+    static = {member.id for member in group.details if member.instance_id is not None}
+    leaves = change.kind == "leave"
+    return [change._replace(name=name, static=leaves and name in static) for name in found]
 
 
 def _check_subscribed(before, after, changes):
@@ -193,9 +196,22 @@ def lost_topics(before, after) -> list[str]:
             and len(before.subscribers(name)) and not len(after.subscribers(name))]
 
 # %% ../../nbs/70_cli_changes.ipynb #7a0c0018
-def order_notes(group, changes: Sequence[Change], strategies: Iterable[str]) -> list[str]:
-    """What is uncertain about the order of members in a group, if one of the `strategies` goes by it; `changes`: those
-    that led to the group."""
+def _absence_notes(changes):
+    "When a group rebalances if static members leave."
+    names = [shown(change.name) for change in changes if change.static]
+    if not names:
+        return []
+    return [f"{first_of(names, NAMED_CANDIDATES)}: a static member that stops keeps its partitions, unconsumed, until "
+            "session.timeout.ms (45 s by default since 3.0); back before then, it causes no rebalance"]
+
+
+def change_notes(group, changes: Sequence[Change], strategies: Iterable[str]) -> list[str]:
+    "What is uncertain about what `strategies` answer for a group after `changes`, and about when they do."
+    return [*_absence_notes(changes), *_order_notes(group, changes, strategies)]
+
+
+def _order_notes(group, changes, strategies):
+    "What is uncertain about the order of the members, if one of the `strategies` goes by it."
     if {"range", "roundrobin"}.isdisjoint(label.partition(":")[0] for label in strategies):
         return []
     lines, new = [], {change.name for change in changes if change.generated}.intersection(group.members)

@@ -29,7 +29,7 @@ from ..remedies import rebalancing
 from ..certificate.words import CHECKED, Proof, proof_of
 from ..comparison import Comparison
 from .arguments import NAME, group_label, write_once, write_remark, write_remarks
-from .changes import Change, lost_topics, order_notes, usage_errors
+from .changes import Change, change_notes, lost_topics, usage_errors
 from ..group import Group
 from ..metrics import lag_per_member, loads
 from ..names import count_of, did_you_mean, first_of, quoted, shown
@@ -140,7 +140,7 @@ def _owner_changes(assignment):
 # %% ../../nbs/73_cli_output.ipynb #7a0c0308
 def _comparison_notes(comparison, changed=()):
     "What a reader of the figures must know; `changed`: the what-ifs, by member id."
-    return comparison.notes + order_notes(comparison.group, changed, comparison.assignments)
+    return comparison.notes + change_notes(comparison.group, changed, comparison.assignments)
 
 
 def _note_block(group, lines):
@@ -325,7 +325,7 @@ def _partition_rows(assignment):
 def show_assignment(assignment: Assignment, form: str, changed: Sequence[Change] = ()) -> None:
     "Write an assignment as `table`, `json` or `csv`; `changed`: the what-ifs before it."
     group, withholds = assignment.group, assignment.withheld.any()
-    lines = [note.text for note in assignment.notes] + order_notes(group, changed, [assignment.strategy])
+    lines = [note.text for note in assignment.notes] + change_notes(group, changed, [assignment.strategy])
     if form == "json":
         target = {"target": dict(Assignment(group, assignment.target))} if withholds else {}
         _send([_as_json(_key_of(group) | _documents(group, lines, changed) | target | {

@@ -23,7 +23,7 @@ from warnings import catch_warnings, filterwarnings
 import numpy as np
 
 from ..assignment import Assignment
-from ..names import java_sorted, quoted
+from ..names import java_sorted, needing, quoted
 from .words import shortened
 from ..ragged import rank_in_run
 
@@ -61,7 +61,8 @@ def looks(count: int) -> list[Look]:
 @contextmanager
 def matplotlib_defaults() -> Iterator[None]:
     "Matplotlib with its own defaults; the user's settings are restored afterwards."
-    import matplotlib
+    with needing("plot"):
+        import matplotlib
     with matplotlib.rc_context(), catch_warnings():
         matplotlib.rcdefaults()
         matplotlib.rcParams["svg.hashsalt"] = "kafka_assign"          # else ids are random

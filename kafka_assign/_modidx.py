@@ -1739,6 +1739,8 @@ d = { 'settings': {'branch': 'main', 'doc_baseurl': '', 'doc_host': '', 'git_url
                                                                                               'kafka_assign/snapshot/moments.py'),
                                                'kafka_assign.snapshot.moments._noticed_moment': ( 'snapshot_moments.html#_noticed_moment',
                                                                                                   'kafka_assign/snapshot/moments.py'),
+                                               'kafka_assign.snapshot.moments._numbered_names': ( 'snapshot_moments.html#_numbered_names',
+                                                                                                  'kafka_assign/snapshot/moments.py'),
                                                'kafka_assign.snapshot.moments._offsets_contents': ( 'snapshot_moments.html#_offsets_contents',
                                                                                                     'kafka_assign/snapshot/moments.py'),
                                                'kafka_assign.snapshot.moments._only_of_their_kind': ( 'snapshot_moments.html#_only_of_their_kind',

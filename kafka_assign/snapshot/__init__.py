@@ -149,55 +149,47 @@ class SnapshotReader:
         start = self.account.position
         for line, value, complaint in values:
             self.account.position = start + line
-            if not complaint and not is_group_document(value):
-                complaint = self._read_other_json(value, tables, place)
-            elif not complaint:
+            try:
+                if complaint:
+                    raise ValueError(complaint)
+                if is_group_document(value):
+                    self._keep_document(value, cluster, place.time)
+                else:
+                    self._read_other_json(value, tables, place)
+            except ValueError as error:
                 self.account.rows += 1
-                complaint = self._keep_document(value, cluster, place.time)
-            else:
-                self.account.rows += 1
-            if complaint:
-                self.account.reject(self.account.position, complaint)
+                self.account.reject(self.account.position, shown(error))
 
     def _read_other_json(self, value, tables, place):
-        "Read what another tool printed; return a complaint if it is damaged."
-        try:
-            rows = rows_in_json(value)
-        except ValueError as error:
-            self.account.rows += 1
-            return shown(error)
-        if rows is None:
-            self.account.ignore("json", "JSON without topics and members of a group")
-            return ""
+        "Read what another tool printed. Raises `ValueError` before it keeps any of it."
+        rows = rows_in_json(value)
         if not rows:
-            self.account.ignore("json", "JSON without partitions of a group")
+            self.account.ignore("json", "JSON without topics and members of a group")
+            return
         kinds = {OffsetsRow: "offsets", MemberRow: "members", StateRow: "state"}
         for kind, part in groupby(rows, key=lambda row: kinds[type(row)]):
             tables.begin(kind, place, self.account.position)
             for row in part:
                 self.account.rows += 1
                 tables.add(row, self.account.position)
-        return ""
 
     def _keep_document(self, document, cluster, time):
-        "Keep the group of a document; return a complaint if that is impossible."
+        "Keep the group of a document. Raises `ValueError` if that is impossible."
         position = self.account.position
         time = self.time or document.get("time") or time
         if self.cluster is None:
             cluster = document.get("cluster") or cluster
-        try:
-            group = self._group_of({**document, "cluster": cluster, "time": time})
-        except ValueError as error:
-            return shown(error)
+        group = self._group_of({**document, "cluster": cluster, "time": time})
         key = (group.cluster, group.name, group.time, group.moment,
                None if group.name else position)
         _, first, same = self.documents.setdefault(key, (group, position, document))
         if same != document:
-            return (f"a group must be given once (got {shown(group.name)} with another "
-                    f"content in {self.account.place(first)})")
+            other = f"another content in {self.account.place(first)}"
+            raise ValueError(
+                f"a group must be given once (got {group.name} with {other})")
+        self.account.rows += 1
         self.account.repeated += first != position
         self.account.used += first == position
-        return ""
 
     def _group_of(self, document):
         "The group of a document; the caller's `reset` counts, if there is one."

@@ -72,11 +72,11 @@ def _numbers(keys, ordered):
     return np.array([*(number[key] for key in keys), -1], np.int32)
 
 # %% ../../nbs/45_snapshot_assemble.ipynb #33a1f0cc
-def _most_frequent(member: np.ndarray, count: np.ndarray, length: np.ndarray) -> np.ndarray:
-    "For each description whether it is the best one of its member: most frequent, then longest, then first."
-    order = np.lexsort((np.arange(len(member)), -length, -count, member))
-    best = np.zeros(len(member), bool)
-    best[order[np.diff(member[order], prepend=-1) != 0]] = True
+def _best_descriptions(descriptions: Sequence[tuple[int, str, str, str]], counts: Sequence[int]) -> dict:
+    "By moment and member id, the number of the description to believe: most frequent, then longest, then first."
+    lengths, best = [len(host) + len(client) for *_, host, client in descriptions], {}
+    for number in sorted(range(len(counts)), key=lambda i: (-counts[i], -lengths[i])):
+        best.setdefault(descriptions[number][:2], number)
     return best
 
 # %% ../../nbs/45_snapshot_assemble.ipynb #33a1f0ce
@@ -84,32 +84,38 @@ def _one_description(names, rows, member_rows, account):
     """Members; members in the order in which they are shown; and the rows of offsets and of members (with the number of
     the member, and the position) that have the best description of their member."""
     descriptions = names.descriptions
-    keys = [description[:2] for description in descriptions]
-    member_of = _numbers(keys, _ordered(set(keys)))
     member_rows = [(int(names.description[number]), row, position) for number, row, position in member_rows]
     rows = rows._replace(member=names.description[rows.member])
     records = np.array([(number, at) for number, _, at in member_rows], np.int64).reshape(-1, 2).T
     number, position = np.concatenate([(rows.member, rows.position), records], axis=1)
-    first = np.full(len(keys) + 1, np.iinfo(np.int64).max)
-    np.minimum.at(first, member_of[number], position)
-    count = np.bincount(number + 1, minlength=len(keys) + 1)[1:]
-    length = np.array([len(host) + len(client) for *_, host, client in descriptions], np.int64)
-    best = np.append(_most_frequent(member_of[:-1], count, length), True)
-    for at in np.flatnonzero(~best[number]):
+    counts = np.bincount(number + 1, minlength=len(descriptions) + 1)[1:]
+    best = _best_descriptions(descriptions, counts.tolist())
+    keys, good = _ordered(best), np.isin(number, [-1, *best.values()])
+    for at in np.flatnonzero(~good):
         _, member, host, client = descriptions[number[at]]
         account.reject(position[at], f"member {shown(member)} must have one host and client id, most rows have another "
                                      f"(got {shown(host)}, {shown(client)})")
-    good = np.flatnonzero(best[:-1])
-    members = [descriptions[number] for number in good[np.argsort(member_of[good])].tolist()]
-    listed = np.lexsort((first[:len(members)], np.array([group for group, *_ in members], np.int64)))
-    rows = rows if best.all() else rows.take(best[rows.member])
-    return members, listed, rows._replace(member=member_of[rows.member]), [
-        (int(member_of[number]), row, position) for number, row, position in member_rows if best[number]]
+    member_of = _numbers([description[:2] for description in descriptions], keys)
+    first = np.full(len(keys) + 1, np.iinfo(np.int64).max)
+    np.minimum.at(first, member_of[number], position)
+    listed = np.lexsort((first[:-1], np.array([group for group, _ in keys], np.int64)))
+    good_rows, good_records = np.split(good, [len(rows.member)])
+    rows = rows if good_rows.all() else rows.take(good_rows)
+    return [descriptions[best[key]] for key in keys], listed, rows._replace(member=member_of[rows.member]), [
+        (int(member_of[number]), row, position)
+        for (number, row, position), one in zip(member_rows, good_records) if one]
 
 # %% ../../nbs/45_snapshot_assemble.ipynb #33a1f0d1
 def _partition_name(topics, row):
     "Topic and number of the partition of a row, for messages."
     return f"{shown(topics[row.topic][1])}-{row.partition}"
+
+
+def _without(rows, wrong, reason, account):
+    "The rows that are not `wrong`. The others are rejected, each for its reason: what `reason` says about the row."
+    for at in np.flatnonzero(wrong):
+        account.reject(rows.position[at], reason(rows.take(at)))
+    return rows.take(~wrong) if wrong.any() else rows
 
 
 def _one_state(rows, topics, account):
@@ -162,29 +168,17 @@ def _claims(assignments, members, topics):
     return ClaimColumns(*np.array(claims, np.int32).reshape(-1, 3).T)
 
 
-def _listed_members(tables, names):
-    "Moment and id of the members that `--members` lists, at the moments whose lists have no rejected row."
+def _by_listed_members(rows, tables, names, members, account):
+    "The rows whose owner `--members` lists, at the moments at which it lists members and no row of it is rejected."
     table_of, descriptions = [table for table, _ in tables.outputs], list(tables.descriptions)
-    listed, damaged = set(), set()
-    for number, *_ in tables.members:
-        key = names.descriptions[names.description[number]][:2]
-        listed.add(key)
-        if table_of[descriptions[number][0]] in tables.damaged:
-            damaged.add(key[0])
-    return {key for key in listed if key[0] not in damaged}
-
-
-def _by_listed_members(rows, listed, members, account):
-    "The rows whose owner `--members` lists, where it lists the members of the group."
-    moments = {moment for moment, _ in listed}
+    rows_of = [(names.descriptions[names.description[number]][:2], table_of[descriptions[number][0]])
+               for number, *_ in tables.members]
+    listed, damaged = {key for key, _ in rows_of}, {key[0] for key, table in rows_of if table in tables.damaged}
+    moments = {moment for moment, _ in listed} - damaged
     unlisted = [number for number, key in enumerate(members) if key[0] in moments and key[:2] not in listed]
-    if not unlisted:
-        return rows
-    wrong = np.isin(rows.member, unlisted)
-    for at in np.flatnonzero(wrong):
-        account.reject(rows.position[at], "an owner must be one of the members that --members lists "
-                                          f"(got {shown(members[rows.member[at]][1])})")
-    return rows.take(~wrong)
+    return _without(rows, np.isin(rows.member, unlisted), lambda row: (
+        "an owner must be one of the members that --members lists "
+        f"(got {shown(members[row.member][1])})"), account)
 
 
 def _in_assignments(rows, records, members, topics, account):
@@ -198,10 +192,9 @@ def _in_assignments(rows, records, members, topics, account):
             for one, place in ((rows, places), (claims, claimed)))
     owned = (rows.member >= 0) & (rows.topic >= 0)
     wrong = owned & (np.isin(rows.member, list(current)) | np.isin(places, claimed)) & ~np.isin(*keys)
-    for at in np.flatnonzero(wrong):
-        where, owner = _partition_name(topics, rows.take(at)), shown(members[rows.member[at]][1])
-        account.reject(rows.position[at], f"partition {where} must be in the assignment of its owner (got {owner})")
-    return rows.take(~wrong)
+    return _without(rows, wrong, lambda row: (
+        f"partition {_partition_name(topics, row)} must be in the assignment of its owner "
+        f"(got {shown(members[row.member][1])})"), account)
 
 
 def _shown_members(rows, records, members, listed):
@@ -269,7 +262,7 @@ def merge_tables(tables: ParsedTables, account: Account) -> Facts:
              for topic, _ in (record.current or ()) + (record.target or ())}
     topics = _ordered({*names.topics, *named})
     rows = _one_state(rows._replace(topic=_numbers(names.topics, topics)[rows.topic]), topics, account)
-    rows = _by_listed_members(rows, _listed_members(tables, names), members, account)
+    rows = _by_listed_members(rows, tables, names, members, account)
     rows = _in_assignments(rows, records, members, topics, account)
     rows, records, members, listed = _shown_members(rows, records, members, listed)
     account.used += len(rows.topic)

@@ -60,26 +60,22 @@ def _row_contents(rows):
     return {output: _Content(frozenset(keys), optional[output]) for output, keys in always.items()}
 
 
-def _offsets_contents(tables, rows, wanted):
-    "The contents of these outputs of offsets: their different rows in order, with names as numbers."
-    names = {}
-    keys = [names.setdefault(name, len(names)) for _, name in tables.topics]
-    keys += [names.setdefault(tuple(member), len(names)) for _, *member in tables.descriptions]
-    number = np.array([*keys, -1])
-    of_name = np.array([output for output, *_ in [*tables.topics, *tables.descriptions]] + [-1])
-    first = len(tables.topics)
-    member = np.where(rows.member < 0, -1, rows.member + first)
-    output = of_name[np.where(rows.topic < 0, member, rows.topic)]
-    chosen = np.flatnonzero(np.isin(output, wanted))
-    if not chosen.size:
-        return {}
-    cells = np.array([output[chosen], number[rows.topic[chosen]], rows.partition[chosen], rows.committed[chosen],
-                      rows.end[chosen], number[member[chosen]]])
+def _numbered_names(keys):
+    "Output and number of each key; equal names have equal numbers. -1 and -1 at the end, so that -1 stays -1."
+    numbers = {}
+    pairs = [(output, numbers.setdefault(tuple(names), len(numbers))) for output, *names in keys]
+    return np.array([*pairs, (-1, -1)]).T
+
+
+def _offsets_contents(tables, rows):
+    "The contents of outputs of offsets: their different rows in order, with names as numbers."
+    (of_topic, topic), (of_member, member) = map(_numbered_names, (tables.topics, tables.descriptions))
+    output = np.where(rows.topic < 0, of_member[rows.member], of_topic[rows.topic])
+    cells = np.array([output, topic[rows.topic], rows.partition, rows.committed, rows.end, member[rows.member]])
     cells = cells[:, np.lexsort(cells[::-1])]
-    cells = cells[:, np.append(True, (cells[:, 1:] != cells[:, :-1]).any(axis=0))]
-    starts = np.flatnonzero(np.append(True, cells[0, 1:] != cells[0, :-1])).tolist()
-    return {int(cells[0, start]): _Content(cells[1:, start:end].tobytes(), {})
-            for start, end in zip(starts, [*starts[1:], cells.shape[1]])}
+    cells = cells[:, np.diff(cells, prepend=-2).any(axis=0)]            # no cell is below -1
+    parts = np.split(cells, np.flatnonzero(np.diff(cells[0])) + 1, axis=1)
+    return {int(part[0, 0]): _Content(part[1:].tobytes(), {}) for part in parts if part.size}
 
 # %% ../../nbs/43_snapshot_moments.ipynb #53a1f0cb
 @dataclass(eq=False)
@@ -212,12 +208,12 @@ def time_order(time: str) -> tuple:
     return bool(time) + (found is not None), found.timestamp() if found else 0.0, time
 
 # %% ../../nbs/43_snapshot_moments.ipynb #53a1f0d3
-def _contents(tables, rows, wanted):
-    "The contents of these outputs."
+def _contents(tables, rows):
+    "The contents of all outputs."
     output_of = [output for output, *_ in tables.descriptions]
     shown = _row_contents(chain(((output_of[number], row) for number, row, _ in tables.members),
                                 ((output, row) for output, row, _ in tables.states)))
-    return shown | _offsets_contents(tables, rows, wanted)
+    return shown | _offsets_contents(tables, rows)
 
 
 def moments_of(tables: ParsedTables, rows: OffsetsTable) -> list[Moment]:
@@ -225,8 +221,8 @@ def moments_of(tables: ParsedTables, rows: OffsetsTable) -> list[Moment]:
     by_group = defaultdict(list)
     for (table, group), output in tables.outputs.items():
         by_group[group].append((output, tables.starts[table]))
-    several = [output for outputs in by_group.values() if len(outputs) > 1 for output, _ in outputs]
-    contents = _contents(tables, rows, several) if several else {}
+    several = any(len(outputs) > 1 for outputs in by_group.values())
+    contents = _contents(tables, rows) if several else {}
     return [moment for group, outputs in by_group.items() for moment in _moments_of_group(group, [
         (output, start, contents.get(output) or _Content(output, {})) for output, start in outputs])]
 
@@ -276,11 +272,8 @@ def numbered(moments: list[Found]) -> list[Found]:
     "The moments of one group, the earliest first, with numbers where times are not enough."
     if len(moments) == 1:
         return moments
-
-    def key(one):
-        return one.group.time, one.group.moment
     moments = sorted(moments, key=lambda one: (time_order(one.group.time), one.group.moment))
-    keys = [*map(key, moments)]
+    keys = [(one.group.time, one.group.moment) for one in moments]
     if ("", 0) in keys or len({*keys}) < len(keys):
         times, seen = Counter(one.group.time for one in moments), Counter()
         for i, (group, place, _) in enumerate(moments):

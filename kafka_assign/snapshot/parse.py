@@ -95,9 +95,10 @@ class TableLayout(NamedTuple):
         return [cell.strip() for cell in of_columns(line)] if before.count(" ") == len(before) else None
 
     def squeezed(self, line: str) -> Sequence[str] | None:
-        "The words of `line` if they are its cells: blanks were squeezed, or a long name shifted them; else None."
+        "The cells of `line` if it can be cut at commas, or at blanks that were squeezed or shifted; else None."
         columns = self.columns
-        words = line.split(maxsplit=len(columns) - 1 if columns[-1] == "ASSIGNMENT" else -1)
+        words = line.strip().split(", ") if self.commas else line.split(
+            maxsplit=len(columns) - 1 if columns[-1] == "ASSIGNMENT" else -1)
         truncated = self.starts and all(line[start - 1:start] in ("", " ") for start in self.starts[1:])
         if truncated or not {"HOST", "OWNER"} & {*columns}:
             return None
@@ -111,11 +112,6 @@ class TableLayout(NamedTuple):
 
     def cut(self, line: str) -> Sequence[str]:
         "The cells of a row in the order of the columns. Raises `ValueError` if the row cannot be cut."
-        if self.commas:
-            cells = line.strip().split(", ")
-            if len(cells) != len(self.columns):
-                raise ValueError(f"a row must have {len(self.columns)} cells, as its header (got {excerpt(line)})")
-            return cells
         filled = line if line.isascii() else re.sub("([\U00010000-\U0010ffff])", "\\1" + _FILLER, line)
         cells = self.aligned(line) or self.aligned(filled) or self.squeezed(line)
         if not cells:

@@ -418,6 +418,37 @@ def test_files_of_one_folder_complete_each_other(tmp_path):
     assert group["cluster"] == "prod"
 
 
+def test_racks_of_a_file_reach_the_assignor(tmp_path):
+    """Each member gets the partitions with a replica near it, as KIP-881's range does."""
+    file = tmp_path / "racks.json"
+    file.write_text(json.dumps({"members": {"web-1": "east", "etl-3d14": "west"}, "partitions": {
+        "orders": [["east"], ["east"], ["west"], ["west"]], "elsewhere": [["north"]]}}))
+    done = run(f"assign - -s range -g billing --racks {file} --format json", TWO)
+    found = json.loads(done.out)
+    assert found["assignment"] == {"web-1-5c76": [["orders", 0], ["orders", 1]],
+                                   "etl-3d14": [["orders", 2], ["orders", 3]]}
+    assert "racks-unknown" not in {note["kind"] for note in found["inferred_notes"]}
+    blind = json.loads(run("assign - -s range -g billing --format json", TWO).out)
+    assert blind["assignment"] != found["assignment"]
+    assert "racks-unknown" in {note["kind"] for note in blind["inferred_notes"]}
+    [row] = json.loads(run(f"rank - --racks {file} -s range --all --format json", TWO).out)[:1]
+    assert row["group"] == "billing"
+
+
+@pytest.mark.parametrize("text, words", {
+    '{"members": {"x": "east"}}': "racks must be of members or topics of the input (got none of these)",
+    '{"members": ["x"]}': 'racks.members must be an object (got ["x"])',
+    '{"members": {"etl": 7}}': "rack of member etl-3d14 must be text (got 7)",
+    '{"partitions": {"orders": [["a"]]}}': "must be a list of 4 entries",
+    "[": "racks must be JSON (got "}.items())
+def test_a_file_of_racks_that_does_not_fit(tmp_path, text, words):
+    file = tmp_path / "racks.json"
+    file.write_text(text)
+    done = run(f"compare - --racks {file}", TWO)
+    assert done.code == 3 and done.out == "" and one_line(done.err)
+    assert f"{file}: " in done.err and words in done.err
+
+
 def test_same_name_in_two_clusters():
     done = run(f"compare {SAMPLES} -g py-etl -s range --format json")
     assert [group["cluster"] for group in json.loads(done.out)] == ["kafka-2.8.2", "kafka-3.9.2", "kafka-4.3.1"]

@@ -4,6 +4,7 @@ import operator
 import re
 from itertools import combinations_with_replacement
 from types import SimpleNamespace
+from uuid import NAMESPACE_URL, uuid5
 
 import pytest
 import typer
@@ -16,10 +17,12 @@ from kafka_assign import Member, assign
 from kafka_assign.assignment import SUMMARY_KEYS
 from kafka_assign.comparison import compare
 from kafka_assign.cli.arguments import demo_group
-from kafka_assign.cli.changes import FORMS, Change, find_members, parse_change
+from kafka_assign.cli.changes import FORMS, Change, find_members, parse_change, restart_in_turn
 from kafka_assign.cli.output import FIGURES
 from kafka_assign.group import Group
+from kafka_assign.live import LiveGroup
 from kafka_assign.ownership import CLAIM_RULES
+from kafka_assign.registry import resolve
 
 CHOSEN = ["range", "roundrobin", "fair"]
 STRATEGIES = [word for name in CHOSEN for word in ("-s", name)]
@@ -662,3 +665,45 @@ def test_the_program_says_what_a_forecast_leaves_open():
     for line in ("compare - --join 1", "compare - --join 1 --format json", "assign - -s kafka-sticky --join 1"):
         assert "which new member gets which partitions depends on ids" in " ".join(run(line, group).out.split())
     assert "depends on ids" not in run("compare - --leave a", group).out
+
+
+# --- restarts ----------------------------------------------------------------------------------------------------
+
+@given(st.data(), st.sampled_from(["range", "roundrobin", "fair", "sticky", "cooperative-sticky"]))
+def test_restarts_cost_what_a_live_group_shows(data, strategy):
+    """The same events on consumers that send bytes: rounds, partitions that change hands, and those that stop."""
+    topics = {"a": data.draw(st.integers(1, 6)), "b": data.draw(st.integers(1, 6))}
+    wanted = st.sampled_from([["a"], ["b"], ["a", "b"]])
+    names = [f"m{number}" for number in range(data.draw(st.integers(1, 4)))]
+    static = data.draw(st.sets(st.sampled_from(names)))
+    members = [Member(name, data.draw(wanted), instance_id=name if name in static else None) for name in names]
+    live, total = LiveGroup(strategy, topics, members), {"rebalances": 0, "moved": 0, "paused": 0}
+    found = restart_in_turn(live.group, names, resolve(strategy))
+    for number, member in enumerate(members):
+        total["paused"] += len(live[member.id])
+        if member.id in static:
+            assert live.restart(member.id).rounds == 0
+            continue
+        new = f"consumer-{uuid5(NAMESPACE_URL, f'consumer-{number}')}"
+        for event in (lambda: live.leave(member.id)), (lambda: live.join(new, member.topics)):
+            rebalance = event()
+            total["rebalances"] += rebalance.rounds
+            total["moved"] += len(rebalance.moved)
+            total["paused"] += len(rebalance.revoked)
+    assert found == (strategy, len(names), len(static), *total.values())
+
+
+def test_restarts_on_the_command_line():
+    [rolling] = json.loads(run("compare --demo -s sticky --rolling --format json").out)
+    group = demo_group()
+    assert rolling["restarts"] == [
+        restart_in_turn(group, group.members, resolve(name))._asdict() for name in ("range", "sticky")]
+    one = "compare --demo -s sticky --restart news* --restart billing-1 --restart newsletter --format csv"
+    rows = run(one).out.splitlines()
+    assert [row.split(",")[4:8] for row in rows] == [
+        ["strategy", "restarts", "static", "rebalances"], ["range", "2", "0", "4"], ["sticky", "2", "0", "4"]]
+    assert "A static member that is back" in run("compare --demo --rolling").out
+    wrong = run("compare --demo --restart nobody")
+    assert wrong.code == 2 and "--restart" in wrong.err and one_line(wrong.err)
+    assert run("compare --demo --rolling --moves --format csv").code == 2
+    assert "restarts" not in json.loads(run("compare --demo --format json").out)[0]

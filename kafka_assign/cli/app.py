@@ -18,9 +18,10 @@ from typer.core import TyperGroup
 
 from .. import __version__
 from .arguments import (
-    NAME, InOrder, Options, changed, check_usable, compared_groups, demo_group, form_to_write,
-    group_label, groups_of, line_of_error, picked_groups, remark_on_answer, remark_on_missing,
-    remark_on_rows, resolved, sources_of, typed_changes, typed_joins, write_remark, written_to)
+    NAME, InOrder, Options, changed, check_usable, compared_groups, form_to_write,
+    group_label, groups_of, line_of_error, picked_groups, remark_on_answer,
+    remark_on_missing, remark_on_rows, resolved, restarts_of, sources_of, typed_changes,
+    typed_joins, write_remark, written_to)
 from .changes import usage_errors
 
 # %% ../../nbs/74_cli.ipynb #8c992877
@@ -93,11 +94,13 @@ def compare_command(
         group: Options.groups = None, strategy: Options.strategies = None,
         leave: Options.leave = None, join: Options.join = None,
         like: Options.like = None, subscribe: Options.subscribe = None,
-        partitions: Options.partitions = None, fail_if: Options.fail_if = None,
+        partitions: Options.partitions = None, restart: Options.restart = None,
+        rolling: Options.rolling = False, fail_if: Options.fail_if = None,
         moves: Options.moves = False, prove: Options.prove = False,
         wide: Options.wide = False, form: Options.form = "table",
         cluster: Options.cluster = None, time: Options.time = "",
         at: Options.at = "latest", reset: Options.reset = None,
+        racks: Options.racks = None,
         demo: Options.demo = False):
     """What a group looks like now, and under each strategy.
 
@@ -121,6 +124,7 @@ def compare_command(
       kafka-assign compare --demo --join 2 --like billing-1 --fail-if 'moved>5'
       kafka-assign compare --demo --strategy sticky --prove
       kafka-assign compare --demo --strategy cooperative-sticky --join 1 --moves
+      kafka-assign compare --demo --rolling
       kafka-assign compare describe.txt members.txt --strategy fair --moves
       kafka-consumer-groups.sh ... --describe --all-groups |
         kafka-assign compare - --format json
@@ -133,26 +137,28 @@ def _compare(ctx, given):
     from kafka_assign.cli.output import (
         check_judgeable, false_proofs, judge_conditions, parse_condition,
         show_comparisons)
-    from kafka_assign.snapshot import Groups
     if given.demo == bool(given.files):
         raise typer.BadParameter(
             "give files, - for standard input, or --demo", param_hint="FILE")
-    if given.form == "csv" and given.moves and given.prove:
+    restarts = given.rolling or bool(given.restart)
+    if given.form == "csv" and given.moves + given.prove + restarts > 1:
         raise typer.BadParameter(
-            "CSV is one table: give --moves or --prove", param_hint="--format")
+            "CSV is one table: give --moves, --prove, or --restart or --rolling",
+            param_hint="--format")
     changes = typed_changes(ctx)
     conditions = [parse_condition(text) for text in given.fail_if or ()]
     chosen = resolved(given.strategy)
-    groups = Groups({"demo": demo_group()}) if given.demo else groups_of(ctx.params)
-    picked = picked_groups(groups, given.group, one=bool(changes))
+    groups = groups_of(ctx.params)
+    picked = picked_groups(groups, given.group, one=bool(changes or given.restart))
     if not chosen:
         check_judgeable(picked, conditions)
 
     after = [changed(one, changes, given.like) for one in picked]
     made = [change for _, changes_made in after for change in changes_made]
     comparisons, failed = compared_groups(picked, [one for one, _ in after], chosen)
-    show_comparisons(
-        comparisons, given.form, given.moves, made, given.prove, given.wide)
+    restarted = [restarts_of(one, ctx.params, chosen) for one in comparisons]
+    show_comparisons(comparisons, given.form, given.moves, made, given.prove,
+                     given.wide, restarted if restarts else ())
     failed += false_proofs(comparisons) if given.prove else []
     unusable = remark_on_answer(groups, picked, given.at, given.form, failed)
     labels = [one.label for one in chosen or ()]
@@ -169,7 +175,8 @@ def assign_command(
         subscribe: Options.subscribe = None, partitions: Options.partitions = None,
         output: Options.file = None, form: Options.form_of_file = None,
         cluster: Options.cluster = None, time: Options.time = "",
-        at: Options.at = "latest", reset: Options.reset = None):
+        at: Options.at = "latest", reset: Options.reset = None,
+        racks: Options.racks = None):
     """Which member gets which partitions under a strategy.
 
     The answer is computed as the leader of the group would compute it, from the
@@ -201,7 +208,7 @@ def rank_command(
         joins: Options.joins = None, everything: Options.everything = False,
         form: Options.form = "table", cluster: Options.cluster = None,
         time: Options.time = "", at: Options.at = "latest",
-        reset: Options.reset = None):
+        reset: Options.reset = None, racks: Options.racks = None):
     """Which groups need attention, and what strategies would do for them.
 
     Every group is compared under every strategy, and under the one that it runs now.

@@ -5,21 +5,24 @@
 # %% auto #0
 __all__ = ['NAME', 'write_remark', 'write_remarks', 'Options', 'InOrder', 'typed_changes', 'typed_joins', 'line_of_error',
            'form_to_write', 'written_to', 'resolved', 'sources_of', 'groups_of', 'demo_group', 'picked_groups',
-           'group_label', 'changed', 'compared_groups', 'remark_on_rows', 'write_once', 'remark_on_missing',
-           'check_usable', 'remark_on_answer']
+           'group_label', 'changed', 'compared_groups', 'restarts_of', 'remark_on_rows', 'write_once',
+           'remark_on_missing', 'check_usable', 'remark_on_answer']
 
 # %% ../../nbs/71_cli_arguments.ipynb #2a1356b1
 import sys
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, redirect_stdout
+from itertools import chain
 from pathlib import Path
 from typing import Annotated, Literal
 
 import typer
 from typer.core import TyperCommand
 
-from .changes import FORMS, NAMED_CANDIDATES, Change, apply_changes, lost_topics, parse_change, usage_errors
+from .changes import (
+    FORMS, NAMED_CANDIDATES, Change, Restarts, apply_changes, find_members, lost_topics, parse_change,
+    restart_in_turn, usage_errors)
 from ..names import did_you_mean, first_of, quoted, shown
 
 # %% ../../nbs/71_cli_arguments.ipynb #1095cc08
@@ -86,6 +89,9 @@ class Options:
                  "means the last one up to then.", show_default=True, callback=_time_or("latest", "all"))
     reset = _option(Literal["latest", "earliest", "none"] | None, "--reset", None, "auto.offset.reset of the members: "
                     "it decides how far a partition without a commit lags. [default: what JSON says, else latest]")
+    racks = _option(str | None, "--racks", "FILE", "Racks, which the output of the tool does not show, as JSON: members by "
+                    "their ids or client ids, and the replicas of each partition: "
+                    '{"members": {"m-1": "a"}, "partitions": {"t": [["a", "b"]]}}')
     demo = _option(bool, "--demo", None, "Take a small group that comes with the program.")
     moves = _option(bool, "--moves", None, "Also list the moves: partition, from, to.")
     prove = _option(bool, "--prove", None, "Prove, where a strategy can, that no assignment is more balanced and that "
@@ -106,6 +112,9 @@ class Options:
     like = _option(str | None, "--like", "M", "With --join N: they subscribe to the topics of this member.")
     subscribe = _option(_Several, "--subscribe", "M:TOPICS", "What if this member subscribed to only these topics?")
     partitions = _option(_Several, "--partitions", "T=N", "What if this topic had this many partitions?")
+    restart = _option(_Several, "--restart", "M", "What would it cost to restart this member, after all changes? As --leave; "
+                      "repeatable.")
+    rolling = _option(bool, "--rolling", None, "What would it cost to restart all members, one after another?")
     fail_if = _option(_Several, "--fail-if", "CONDITION", "Exit with 1 if this holds for a strategy named by -s, or "
                       "else for the one that the group runs: 'moved>10', 'balanced==no' (> >= < <= == !=); repeatable.")
 
@@ -214,10 +223,28 @@ def sources_of(files: Sequence[str]) -> list:
 
 # %% ../../nbs/71_cli_arguments.ipynb #9179db66
 def groups_of(given: Mapping) -> Mapping:
-    "The groups that a command reads; `given`: its options."
-    from kafka_assign.snapshot import read_groups
+    "The groups that a command reads, or the demo; `given`: its options."
+    from kafka_assign.snapshot import Groups, read_groups
     options = {name: given[name] for name in ("cluster", "time", "reset", "at")}
-    return read_groups(sources_of(given["files"]), **options)
+    groups = (Groups({"demo": demo_group()}) if given.get("demo") else
+              read_groups(sources_of(given["files"]), **options))
+    if given["racks"] is not None:
+        groups |= _racked(groups, given["racks"])
+    return groups
+
+
+def _racked(groups, file):
+    "The groups with the racks in a JSON file; `GroupError` names the file."
+    from kafka_assign.build import GroupError
+    from kafka_assign.document import with_racks
+    try:
+        text = Path(file).read_text(encoding="utf-8")
+        found = {key: with_racks(group, text) for key, group in groups.items()}
+    except ValueError as error:
+        raise GroupError(f"{file}: {error}") from None
+    if all(found[key] is group for key, group in groups.items()):
+        raise GroupError(f"{file}: racks must be of members or topics of the input (got none of these)")
+    return found
 
 # %% ../../nbs/71_cli_arguments.ipynb #993b7d9a
 def demo_group():
@@ -274,6 +301,17 @@ def compared_groups(groups: Iterable, after: Iterable, strategies: Sequence | No
         except ValueError as error:
             failed.append(f"{group_label(group)}: {line_of_error(error)}")
     return comparisons, failed
+
+
+def restarts_of(comparison, given: Mapping, chosen: Sequence | None) -> list[Restarts]:
+    "What the restarts of `--restart` and `--rolling` cost under each strategy of a comparison; else empty."
+    from kafka_assign.registry import resolve
+    group, known = comparison.group, {one.label: one for one in chosen or ()}
+    with usage_errors("--restart"):
+        found = [find_members(group, text, "a member that restarts", several=True) for text in given["restart"] or ()]
+    names = group.members if given["rolling"] else list(dict.fromkeys(chain.from_iterable(found)))
+    labels = [one.strategy for one in comparison.assignments.values()] if names else []
+    return [restart_in_turn(group, names, known.get(label) or resolve(label)) for label in labels]
 
 # %% ../../nbs/71_cli_arguments.ipynb #ed028db3
 def remark_on_rows(rejects: Iterable[tuple[str, int, str]], ignored: Mapping[str, int], what: str) -> None:

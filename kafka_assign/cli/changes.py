@@ -4,13 +4,15 @@
 
 # %% auto #0
 __all__ = ['FORMS', 'NAMED_CANDIDATES', 'usage_errors', 'Change', 'parse_change', 'find_members', 'apply_changes', 'lost_topics',
-           'change_notes']
+           'change_notes', 'Restarts', 'restart_in_turn']
 
 # %% ../../nbs/70_cli_changes.ipynb #7a0c0004
 import itertools
 import re
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from math import comb
 from typing import NamedTuple
 from uuid import NAMESPACE_URL, uuid5
@@ -223,3 +225,44 @@ def _order_notes(group, changes, strategies):
     if any(note.kind == "members-assumed-dynamic" for note in group.notes):
         lines.append("the answers of range and round robin depend on which members are static")
     return lines
+
+# %% ../../nbs/70_cli_changes.ipynb #7e570002
+class Restarts(NamedTuple):
+    "What it costs to restart members one after another under a strategy."
+
+    strategy: str  # its label
+    restarts: int  # of members
+    static: int  # of these, restarts of static members, which cause no rebalance
+    rebalances: int
+    moved: int  # partitions that got another owner, each as often as it did
+    paused: int  # partitions that stopped, each as often as it did
+
+
+def _settled(answer, *newcomers):
+    "The group of an assignment after it has settled, and `newcomers` in it."
+    from kafka_assign.assignment import Assignment
+    group, owned = answer.group, Assignment(answer.group, answer.target).to_dict()
+    members = [replace(group.details[at], owned=owned[group.members[at]], generation=-1, user_data=None)
+               for at in group.listed]
+    return group.replace(members=[*members, *newcomers])
+
+
+def restart_in_turn(group, names: Sequence[str], strategy) -> Restarts:
+    "The cost of restarting the members `names` of a group; `strategy` is a `Strategy`."
+    total, count = Counter(), len(names)
+    for name in names:
+        member = group.details[group.members.index(name)]
+        own = group.previous == group.members.index(name)
+        total["paused"] += int(own.sum())
+        if member.instance_id is not None:
+            total["static"] += 1
+            continue
+        left = strategy.run(group.leave(name))
+        total["moved"] += int((own & (left.target >= 0)).sum())
+        new = replace(member, id=_new_ids(group, 1)[0], owned=(), generation=-1, user_data=None)
+        back = strategy.run(_settled(left, new))
+        for answer in filter(len, (left, back)):           # in an empty group nobody computes one
+            figures = answer.summary()
+            total.update(rebalances=1 + (figures["withheld"] > 0), moved=figures["moved"], paused=figures["paused"])
+        group = _settled(back)
+    return Restarts(strategy.label, count, *(total[key] for key in Restarts._fields[2:]))

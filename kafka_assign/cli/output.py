@@ -29,7 +29,7 @@ from ..remedies import rebalancing
 from ..certificate.words import CHECKED, Proof, proof_of
 from ..comparison import Comparison
 from .arguments import NAME, group_label, write_once, write_remark, write_remarks
-from .changes import Change, change_notes, lost_topics, usage_errors
+from .changes import Change, Restarts, change_notes, lost_topics, usage_errors
 from ..group import Group
 from ..metrics import lag_per_member, loads
 from ..names import count_of, did_you_mean, first_of, quoted, shown
@@ -211,11 +211,22 @@ def _change_keys(comparisons):
     return (*_OWNER_CHANGE, *["withheld"] * withholds)
 
 
-def _comparison_blocks(comparison, moves=False, changed=(), prove=False, wide=False):
+_OF_RESTARTS = ("Each restart of a dynamic member is two rebalances or more, with a new id, made up here. A static member "
+                "that is back within session.timeout.ms causes none; its partitions pause until then.")
+
+
+def _restart_block(costs):
+    "What restarts cost, and what is assumed."
+    rows = [one._asdict() for one in costs]
+    keys = [key for key in Restarts._fields if key != "static" or any(row[key] for row in rows)]
+    return [Table(keys, rows), _OF_RESTARTS] if rows else []
+
+
+def _comparison_blocks(comparison, moves=False, changed=(), prove=False, wide=False, restarts=()):
     "A comparison for people; `changed`: the what-ifs that led to the compared group."
     before, moved = comparison.before, list(_all_owner_changes(comparison)) if moves else []
     return [[_fact_table(_facts(before), changed)], [comparison.figure_table(_figures(comparison), wide)],
-            _note_block(before, _comparison_notes(comparison, changed)),
+            _note_block(before, _comparison_notes(comparison, changed)), _restart_block(restarts),
             [Table(_change_keys([comparison]), moved)] * bool(moved), *(_proof_blocks(comparison) if prove else [])]
 
 # %% ../../nbs/73_cli_output.ipynb #7a0c030c
@@ -235,8 +246,8 @@ def _group_table(comparisons):
     return Table(_known(_GROUP_LINE, found), found)
 
 # %% ../../nbs/73_cli_output.ipynb #d7971cae
-def _comparison_document(comparison, moves=False, changed=(), prove=False):
-    "A comparison as a JSON object: facts, `changes`, and `rows`, perhaps with `moves` and `proof`."
+def _comparison_document(comparison, moves=False, changed=(), prove=False, restarts=()):
+    "A comparison as a JSON object: facts, `changes`, `rows`, perhaps with `moves` and `proof`, and `restarts`."
     rows, found = _figures(comparison), _proofs(comparison) if prove else {}
     for row, (name, assignment) in zip(rows[1:], comparison.assignments.items()):
         if moves:
@@ -246,7 +257,8 @@ def _comparison_document(comparison, moves=False, changed=(), prove=False):
             proof = found.get(name)
             row["proof"] = {"holds": False, "reason": proof} if isinstance(proof, str) else proof and proof.document()
     return _facts(comparison.before) | {"running": comparison.running, "rows": rows} | _documents(
-        comparison.before, _comparison_notes(comparison, changed), changed)
+        comparison.before, _comparison_notes(comparison, changed), changed) | (
+            {"restarts": [one._asdict() for one in restarts]} if restarts else {})
 
 # %% ../../nbs/73_cli_output.ipynb #e66ceb59
 _GROUP_KEYS = ("cluster", "group", "time", "moment")
@@ -259,21 +271,29 @@ def _key_of(group):
 
 # %% ../../nbs/73_cli_output.ipynb #7a0c0321
 def show_comparisons(comparisons: Sequence[Comparison], form: str, moves: bool = False,
-                     changed: Sequence[Change] = (), prove: bool = False, wide: bool = False) -> None:
-    "Write comparisons as `table`, `json` or `csv`; `changed`: the what-ifs, by member id."
+                     changed: Sequence[Change] = (), prove: bool = False, wide: bool = False,
+                     restarts: Sequence[Sequence[Restarts]] = ()) -> None:
+    """Write comparisons as `table`, `json` or `csv`.
+
+    `changed`: the what-ifs, by member id; `restarts`: what they cost, for each comparison; empty = none are asked for.
+    """
+    pairs = list(zip(comparisons, restarts or [()] * len(comparisons)))
     if form == "json":
-        _send(_json_list(_comparison_document(one, moves, changed, prove) for one in comparisons))
+        _send(_json_list(_comparison_document(one, moves, changed, prove, costs) for one, costs in pairs))
     elif form == "csv":
         keys, rows_of = ((_change_keys(comparisons), _all_owner_changes) if moves else
                          (_PROOF_KEYS, proof_rows) if prove else (SUMMARY_KEYS, _figures))
         rows = (_key_of(one.group) | row for one in comparisons for row in rows_of(one))
+        if restarts:
+            keys = Restarts._fields
+            rows = (_key_of(one.group) | cost._asdict() for one, costs in pairs for cost in costs)
         _send(_csv_lines((*_GROUP_KEYS, *keys), rows))
         write_once((line, group_label(one.group)) for one in comparisons for line in _comparison_notes(one, changed))
     else:
         listed = len(comparisons) > _GROUPS_WITHOUT_LIST
         show_blocks([_group_table(comparisons)] * listed)
-        for number, one in enumerate(comparisons):
-            show_blocks([""] * (listed or number > 0), *_comparison_blocks(one, moves, changed, prove, wide))
+        for number, (one, costs) in enumerate(pairs):
+            show_blocks([""] * (listed or number > 0), *_comparison_blocks(one, moves, changed, prove, wide, costs))
 
 # %% ../../nbs/73_cli_output.ipynb #4d27b869
 _PARTITION_KEYS = (*_GROUP_KEYS, "topic", "partition", "member", "previous")

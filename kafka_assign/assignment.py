@@ -88,11 +88,12 @@ class Assignment(Mapping):
     prove: Callable | None
     target: np.ndarray  # what the group settles on, int32; `owner` unless cooperative
     remarks: Callable | None
+    protocol: str  # `eager`, `cooperative` or `broker`; empty = not known
 
     def __init__(self, group: Group, owner: np.ndarray | Sequence[int] | Mapping,
                  strategy: str = "", prove: Callable | None = None,
                  target: np.ndarray | Sequence[int] | None = None,
-                 remarks: Callable | None = None):
+                 remarks: Callable | None = None, protocol: str = ""):
         checked_kind(group, Group, "group", "Assignment(group, owner)", AssignmentError)
         if isinstance(owner, Mapping):
             try:
@@ -105,7 +106,7 @@ class Assignment(Mapping):
                   else checked_target(group.columns, owner, target))
         vars(self).update(                          # frozen: no attribute can be set
             group=group, owner=read_only(owner), strategy=strategy, prove=prove,
-            target=read_only(target), remarks=remarks)
+            target=read_only(target), remarks=remarks, protocol=protocol)
 
     @classmethod
     def current(cls, group: Group) -> "Assignment":
@@ -233,7 +234,8 @@ class Assignment(Mapping):
         "The figures of this assignment, the row that tables, JSON and fleets show."
         columns, is_current = self.group.columns, self.strategy == CURRENT
         figures = (metrics.measure_current(columns) if is_current
-                   else metrics.measure(columns, self.target, self.withheld))
+                   else metrics.measure(
+                       columns, self.target, self.withheld, self.protocol))
         row = {key: figures[key].item() for key in metrics.FIGURE_MEANINGS}
         row = {key: None if value < 0 else value for key, value in row.items()}
         row["balanced"] = {None: None, 0: False, 1: True}[row["balanced"]]
@@ -243,9 +245,11 @@ class Assignment(Mapping):
 
     @property
     def notes(self) -> list[Note]:
-        "What a reader must know of it: what is withheld, and what is uncertain."
+        "What a reader must know of it: what has no effect yet, and what is uncertain."
         more = self.remarks(self) if self.remarks else []
-        found = [Note("withheld", int(self.withheld.sum()))] * bool(self.withheld.any())
+        counts = {"owned-dropped": len(self.group.dropped),
+                  "withheld": int(self.withheld.sum())}
+        found = [Note(kind, count) for kind, count in counts.items() if count]
         return found + [remark(one) if isinstance(one, str) else one for one in more]
 
     @cached_property
@@ -268,7 +272,7 @@ class Assignment(Mapping):
 
     def __reduce__(self):
         return Assignment, (self.group, self.owner, self.strategy, self.prove,
-                            self.target, self.remarks)
+                            self.target, self.remarks, self.protocol)
 
     def _lines(self, mask):
         "The first partitions in `mask` of each of the first members, in a line."

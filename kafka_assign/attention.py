@@ -33,12 +33,14 @@ def _outcome(columns, owner, join, figures):
 
 
 def outcome(columns: Columns, owner: np.ndarray, join: np.ndarray | None = None,
-            withheld: np.ndarray | None = None) -> Outcome:
+            withheld: np.ndarray | None = None, protocol: str = "") -> Outcome:
     """Measure an owner column; `join` numbers the join of each topic, -1 = in none.
 
-    `withheld` marks partitions that are handed out later; None = none.
+    `withheld` marks partitions that are handed out later; None = none. `protocol` is
+    that of the strategy; empty = unknown.
     """
-    return _outcome(columns, owner, join, measure(columns, owner, withheld))
+    figures = measure(columns, owner, withheld, protocol)
+    return _outcome(columns, owner, join, figures)
 
 # %% ../nbs/51_attention.ipynb #a0e10002
 def current_outcome(columns: Columns, join: np.ndarray | None = None) -> Outcome:

@@ -6,7 +6,7 @@
 __all__ = ['FORECASTS', 'Comparison', 'optimum_beside', 'compare']
 
 # %% ../nbs/21_comparison.ipynb #5cca35bd
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from .assignment import SUMMARY_KEYS, Assignment
@@ -18,6 +18,7 @@ from .registry import (
 from .tables import Table
 
 # %% ../nbs/21_comparison.ipynb #0468aeb7
+_ONLY_IF_ANY = "withheld", "unassigned", "placed", "paused"
 _ONLY_IF_WIDE = ("balanced", "topic_spread", "topic_gap", "split_numbers", "in_rack", "lag_min",
                  "lag_total", "lag_unknown")
 
@@ -29,7 +30,7 @@ def _columns_worth_showing(rows: Sequence[Mapping], wide: bool = False) -> list[
             return False
         if key in ("members", "partitions"):
             return len({row[key] for row in rows}) > 1
-        if key in ("withheld", "unassigned") or key == "lag_unknown" and not wide:
+        if key in _ONLY_IF_ANY or key == "lag_unknown" and not wide:
             return any(row[key] for row in rows)
         if key == "lag_total" and all(row["lag_max"] is None for row in rows):
             return any(row[key] is not None for row in rows)
@@ -54,8 +55,11 @@ class Comparison:
         self.before = group if before is None else before
         self.current = Assignment.current(self.before)
         self.running = running
-        self.notes = [*notes, *(f"{label}: {note}" for label, one in self.assignments.items()
-                                for note in one.notes)]
+        said = defaultdict(list)
+        for label, one in self.assignments.items():
+            for note in one.notes:
+                said[note.text].append(label)
+        self.notes = [*notes, *(f"{', '.join(who)}: {text}" for text, who in said.items())]
 
     def __getitem__(self, label: str) -> Assignment:
         return self.assignments[label]

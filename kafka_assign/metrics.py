@@ -177,6 +177,7 @@ FIGURE_MEANINGS = {
     "kept": "partitions that stay with their valid previous owner",
     "moved": "partitions that change their owner",
     "placed": "partitions with an owner that had no valid previous owner",
+    "paused": "partitions that stop during the rebalance, whether they move or not",
     "topic_spread": "sum of squared counts of partitions over (topic, member)",
     "topic_gap":
         "largest difference in partitions of one topic between two of its subscribers",
@@ -193,6 +194,14 @@ def move_masks(columns: Columns, owner: np.ndarray) -> dict[str, np.ndarray]:
     had, has, same = columns.previous >= 0, owner >= 0, owner == columns.previous
     return {"kept": same & has, "moved": had & has & ~same, "placed": has & ~had}
 
+
+def _paused(columns, owner, protocol):
+    "Per group, the partitions that an eager group, or another one, stops consuming."
+    stops = columns.previous >= 0
+    if protocol != "eager":
+        stops &= owner != columns.previous
+    return row_sums(stops, columns.group_offsets) if protocol else -1
+
 # %% ../nbs/04_metrics.ipynb #09fc8f16
 def _lag_figures(columns, owner):
     groups, members = columns.group_offsets, columns.member_offsets
@@ -205,7 +214,7 @@ def _lag_figures(columns, owner):
     return {name: np.where(known > 0, figure, -1) for name, figure in figures.items()}
 
 
-_OF_MOVES = ("kept", "moved", "placed")          # figures that need previous owners
+_OF_MOVES = "kept", "moved", "placed", "paused"  # figures that need previous owners
 _OF_PARTITIONS = ("partitions", "assigned", "unassigned", "withheld")
 OF_MEMBERS = (                                  # figures that need members
     "min_load", "max_load", "balance_score", "balanced", *_OF_MOVES, "topic_spread",
@@ -220,14 +229,16 @@ def _groups_counted(columns):
 
 
 def measure(columns: Columns, owner: np.ndarray,
-            withheld: np.ndarray | None = None) -> dict[str, np.ndarray]:
+            withheld: np.ndarray | None = None,
+            protocol: str = "") -> dict[str, np.ndarray]:
     """All figures of an owner column, each an array with one entry per group.
 
-    `withheld` marks the partitions that are handed out later; None = none.
+    `withheld` marks the partitions that are handed out later; None = none. `protocol`
+    is that of the strategy: `eager`, `cooperative` or `broker`; empty = unknown.
 
     A figure is -1 where it is unknown or does not apply: `in_rack` without racks,
-    `lag_*` without any known lag, moves where the previous owners are unknown, and all
-    figures about members without members.
+    `lag_*` without any known lag, `paused` without a protocol, moves where the previous
+    owners are unknown, and all figures about members without members.
     """
     load, pairs = loads(columns, owner), topic_owner_pairs(columns, owner)
     members, groups = columns.member_offsets, columns.group_offsets
@@ -245,6 +256,7 @@ def measure(columns: Columns, owner: np.ndarray,
         "could_take": could_take(columns, load, pairs),
         **{name: row_sums(mask, groups)
            for name, mask in move_masks(columns, owner).items()},
+        "paused": _paused(columns, owner, protocol),
         "topic_spread": topic_spread(columns, pairs),
         "topic_gap": topic_gap(columns, pairs),
         "split_numbers": split_numbers(columns, owner),

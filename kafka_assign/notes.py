@@ -18,6 +18,8 @@ NOTE_TEXTS = {
     "instance-ids-guessed": "instance ids: by the member ids",
     "members-assumed-dynamic": "members: taken to be dynamic",
     "member-ids-not-shown": "members: by client id and host, their ids are not shown",
+    "racks-unknown": "racks: taken to be none, since the input shows none",
+    "leader-assumed": "leader: taken to be a Java client, 3.8 or later",
     "members-missing": "members: {count} not shown",
     "members-not-counted": "members: {count} more than the state counts",
     "members-not-shown": "members: none shown",
@@ -37,6 +39,7 @@ NOTE_TEXTS = {
     "type-guessed": "type: {subjects}",
     "name-guessed": "name: {subjects}",
     "member-ids-to-come": "member ids: a member that joins gets its id from the coordinator",
+    "owned-dropped": "claims on partitions: {count} without effect (Group.dropped has the reasons)",
     "withheld": "{partitions} withheld until the member that may still consume {them} has revoked "
                 "{them}; a second rebalance assigns {them}",
     "owners-depend-on-ids": "which new member gets which partitions depends on ids that are not known yet; "

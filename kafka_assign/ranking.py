@@ -121,7 +121,7 @@ def judge(batch: GroupBatch, strategies: Sequence[Strategy],
         label, read = strategy.label, read_once(strategy.claims)
         answers[label] = given = answer(batch, strategy, read, places)
         withheld = (given.owner < 0) & (given.target >= 0)
-        measured = outcome(read, given.target, join, withheld)
+        measured = outcome(read, given.target, join, withheld, strategy.protocol)
         results[label] = measured._replace(answered=given.answered(columns.groups))
 
     for label, one in compared.items():

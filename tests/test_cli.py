@@ -74,8 +74,8 @@ def test_demo_says_what_python_says():
     assert (done.code, done.err) == (0, "")
     assert group["rows"] == [expected.current.summary(), *expected.rows]
     assert [row["strategy"] for row in group["rows"]] == ["current", *usual_strategies()]
-    assert {"group", "cluster", "time", "moment", "type", "state", "strategy", "generation", "members", "topics",
-            "partitions", "lag_known", "inferred", "inferred_notes", "changes", "running", "notes",
+    assert {"group", "cluster", "time", "moment", "type", "state", "strategy", "protocol", "generation", "members",
+            "topics", "partitions", "lag_known", "inferred", "inferred_notes", "changes", "running", "notes",
             "rows"} == group.keys()
     assert (group["running"], group["notes"]) == ("range", [])
 
@@ -99,7 +99,7 @@ def test_columns_appear_only_if_a_row_has_them():
 
 def test_figures_that_answer_the_question_unless_all_are_wanted():
     short, wide = run("compare --demo -s fair").out, run("compare --demo -s fair --wide").out
-    assert "spread" not in short and "spread" in wide and all(word in short for word in ("kept", "moved", "placed"))
+    assert "spread" not in short and "spread" in wide and all(word in short for word in ("kept", "moved", "paused"))
     assert len(short.split("\n\n")) < len(wide.split("\n\n"))            # the others are continued below
 
 

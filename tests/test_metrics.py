@@ -15,7 +15,7 @@ from kafka_assign.columns import one_group, side_by_side
 from kafka_assign.ragged import row_of
 
 
-def by_definition(group, owner):
+def by_definition(group, owner, protocol=""):
     """The figures of a group, computed from names and lists."""
     partitions = [group.at(i) for i in range(group.columns.size)]
     subscribed = {member.id: set(member.topics) for member in group.details}
@@ -41,6 +41,7 @@ def by_definition(group, owner):
         "kept": sum(before.get(tp) == m for tp, m in holder.items()),
         "moved": sum(tp in before and before[tp] != m for tp, m in holder.items()),
         "placed": sum(tp not in before for tp in holder),
+        "paused": {"": -1, "eager": len(before)}.get(protocol, sum(holder.get(tp) != m for tp, m in before.items())),
         "topic_spread": sum(count * count for count in cell.values()),
         "topic_gap": max((max(counts) - min(counts) for topic in group.topics
                           if (counts := [cell[topic, m] for m in asked[topic]])), default=0),
@@ -48,7 +49,7 @@ def by_definition(group, owner):
         "lag_max": max(member_lag, default=0) if known else -1, "lag_min": min(member_lag, default=0) if known else -1,
         "lag_total": sum(known.values()) if known else -1, "lag_unknown": len(lag) - len(known) if known else -1,
         "in_rack": in_rack_by_definition(group, holder)}
-    moves = ["kept", "moved", "placed"]
+    moves = ["kept", "moved", "placed", "paused"]
     of_members = ["min_load", "max_load", "balance_score", "balanced", "topic_spread", "topic_gap", "split_numbers",
                   "lag_max", "lag_min", *moves]
     not_known = moves if any(member.counted is not None for member in group.details) else []
@@ -64,15 +65,17 @@ def in_rack_by_definition(group, holder):
     return sum(racks[m] is not None and racks[m] in replicas(tp) for tp, m in holder.items())
 
 
-def figures(columns, owner, group=0):
-    return {name: figure[group].item() for name, figure in metrics.measure(columns, owner).items()}
+def figures(columns, owner, group=0, protocol=""):
+    found = metrics.measure(columns, owner, protocol=protocol)
+    return {name: figure[group].item() for name, figure in found.items()}
 
 
 @given(st.data())
 def test_every_figure_is_what_its_definition_says(data):
     group = data.draw(groups())
     owner = np.array(data.draw(owners(group)), np.int32)
-    assert figures(group.columns, owner) == by_definition(group, owner.tolist())
+    protocol = data.draw(st.sampled_from(["", "eager", "cooperative", "broker"]))
+    assert figures(group.columns, owner, protocol=protocol) == by_definition(group, owner.tolist(), protocol)
 
 
 @given(st.data())

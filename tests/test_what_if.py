@@ -268,7 +268,7 @@ def test_order_matters_within_and_across_options():
 
 
 def test_tables_say_what_was_changed(monkeypatch):
-    monkeypatch.setenv("COLUMNS", "100")
+    monkeypatch.setenv("COLUMNS", "110")
     head, _, table = run("compare --demo -s fair --leave newsletter --partitions orders=8").out.partition("\n\n")
     assert head.splitlines()[-2:] == ["change 1    newsletter leaves", "change 2    orders has 8 partitions"]
     rows = [line.replace(" (runs now)", "").split()[:2] for line in table.splitlines()[-3:]]

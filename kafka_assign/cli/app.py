@@ -106,12 +106,14 @@ def compare_command(
     has a row, too, if it is known. Loads are partitions per member. The balance score
     is the sum of the differences of loads over all pairs of members; 0 is perfect.
     Kept, moved and placed count the partitions that keep their owner, change it, or had
-    none (or one that left). Withheld are those that a cooperative strategy assigns in a
-    second rebalance, after the member that may still consume them has revoked them. Lag
-    is records per member. With --wide: topic spread adds up the squares of partitions
-    per topic and member, topic gap is the largest difference between two subscribers of
-    a topic, and split numbers are the partition numbers that several members share: the
-    lower, the better. `-` = does not apply or is not known.
+    none (or one that left). Paused are those that stop during the rebalance: under an
+    eager strategy all that are consumed, under a cooperative one those that move.
+    Withheld are those that a cooperative strategy assigns in a second rebalance, after
+    the member that may still consume them has revoked them. Lag is records per member.
+    With --wide: topic spread adds up the squares of partitions per topic and member,
+    topic gap is the largest difference between two subscribers of a topic, and split
+    numbers are the partition numbers that several members share: the lower, the better.
+    `-` = does not apply or is not known.
 
     \b
       kafka-assign compare --demo

@@ -34,7 +34,7 @@ from ..group import Group
 from ..metrics import lag_per_member, loads
 from ..names import count_of, did_you_mean, first_of, quoted, shown
 from ..notes import note_documents
-from ..registry import running_strategy
+from ..registry import running_strategy, strategies_in_use
 from ..tables import Table, cell, folded
 
 # %% ../../nbs/73_cli_output.ipynb #b5a70075
@@ -94,7 +94,7 @@ def show_blocks(*blocks: Sequence[Table | str]) -> None:
     _write(lines)
 
 # %% ../../nbs/73_cli_output.ipynb #010462b7
-_ONLY_IF_KNOWN = ("cluster", "time", "moment", "generation")
+_ONLY_IF_KNOWN = ("cluster", "time", "moment", "protocol", "generation")
 
 
 def _fact_table(about, changed=()):
@@ -110,7 +110,9 @@ def _facts(group):
     "What is known of a group; None = not known. `lag_known`: for how many partitions."
     counted_only = group.counted is not None and not group.columns.size     # only how many each member has is known
     names = ("cluster", "time", "moment", "type", "state", "strategy")
+    [runs] = strategies_in_use([group.strategy], [group.type])
     return {"group": group.name, **{name: getattr(group, name) or None for name in names},
+            "protocol": runs and runs.protocol,
             "generation": None if group.generation < 0 else group.generation,
             "members": len(group.members), "topics": len(group.topics),
             "partitions": int(group.counted.sum()) if counted_only else group.columns.size,
@@ -335,7 +337,8 @@ def show_assignment(assignment: Assignment, form: str, changed: Sequence[Change]
         write_once((line, group_label(group)) for line in lines)
     else:
         rows = _member_rows(assignment)
-        show_blocks([_fact_table(_facts(group) | {"strategy": assignment.strategy}, changed)],
+        facts = _facts(group) | {"strategy": assignment.strategy, "protocol": assignment.protocol}
+        show_blocks([_fact_table(facts, changed)],
                     [Table(_known(rows[0], rows), rows)] if rows else [], _note_block(group, lines))
 
 # %% ../../nbs/73_cli_output.ipynb #42300908

@@ -15,6 +15,7 @@ import numpy as np
 
 from ..build import (
     MOST_PARTITIONS, ClaimColumns, Offsets, build_columns, oversized_groups, overflowing_groups, subscriber_rows)
+from ..client_ids import who_assigns
 from ..columns import one_group
 from ..group import Group
 from ..metrics import partition_lag
@@ -356,6 +357,16 @@ def _completeness_notes(partitions: int, members: int, state: StateRow | None, r
     missing = sum(record.count - named for record, named in records if record.target is None)
     return notes + ([Note("owners-missing", missing)] if missing > 0 else [])
 
+
+_ASSIGNORS_OF_JAVA = "range", "roundrobin", "sticky", "cooperative-sticky"
+
+
+def _forecast_notes(type: str, strategy: str, client_ids: Sequence[str]) -> list[Note]:
+    "Notes on what forecasts take for granted about a group with members; no output of the tool shows racks."
+    if not client_ids or who_assigns(type, strategy, client_ids):
+        return []
+    return [*[Note("leader-assumed")] * (strategy in _ASSIGNORS_OF_JAVA), Note("racks-unknown")]
+
 # %% ../../nbs/45_snapshot_assemble.ipynb #43a1f0d2
 class Assembler:
     "The groups of `facts`; all are in `cluster`, and `reset` decides about lag without a commit."
@@ -444,7 +455,7 @@ class Assembler:
             *self._member_notes(members), *_count_notes(columns.size, known, owned),
             *_completeness_notes(columns.size, len(ids), state, records, noticed),
             *reset_notes(self.reset, without_commit), *facts.notes.get(moment.group, ()),
-            *moment.notes, *type_notes]
+            *moment.notes, *type_notes, *_forecast_notes(type, row.strategy, clients)]
         return Group.from_columns(
             columns if rows else replace(columns, lag=None), [name for _, name in facts.topics[topics]], ids,
             Offsets(*(column[places] for column in self.offsets[:3]), self.reset) if rows else None,

@@ -31,7 +31,7 @@ def released_partitions(columns: Columns, compressed: Compressed,
 # %% ../../../nbs/31_sticky_expand.ipynb #5cee408b
 def free_partitions(columns: Columns, class_of: np.ndarray,
                     owner: np.ndarray) -> np.ndarray:
-    "Partitions that shall have an owner, class by class, by (topic, partition)."
+    "Partitions that must get an owner, class by class, by (topic, partition)."
     free = np.flatnonzero(owner < 0)
     topics = np.argsort(class_of, kind="stable")[np.count_nonzero(class_of < 0):]
     if len(topics) == len(class_of) and (topics[1:] > topics[:-1]).all():

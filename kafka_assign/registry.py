@@ -114,7 +114,8 @@ class Strategy:
     def assignment(self, group: Group, owner: np.ndarray, target: np.ndarray) -> Assignment:
         "Its answer for `group`, with its label, notes and proof."
         remarks = self.remarks and partial(self.remarks, **self.options)
-        return Assignment(group, owner, self.label, self.prove, target, remarks)
+        return Assignment(
+            group, owner, self.label, self.prove, target, remarks, self.protocol)
 
 # %% ../nbs/20_registry.ipynb #ace776ce
 _SHIPPED_CLASSES = ("RangeAssignor", "RoundRobinAssignor", "StickyAssignor",

@@ -38,10 +38,10 @@ class StrategyError(ValueError):
 
 # %% ../nbs/20_registry.ipynb #50eac389
 class ForecastError(StrategyError):
-    """The program that a strategy forecasts fails for a group, or its answer is not valid.
+    """The program that a strategy forecasts fails for a group, or its answer is not valid or known.
 
-    `kind` is the name of the exception that it throws, `endless` if it never returns, or what is
-    wrong with its answer; `reason` gives the details.
+    `kind` is the name of the exception that it throws, `endless` if it never returns, what is
+    wrong with its answer, or `too long` if the forecast stopped; `reason` gives the details.
     """
 
     def __init__(self, kind: str, reason: str = ""):

@@ -2,6 +2,7 @@
 import json
 import random
 from dataclasses import replace
+from functools import partial
 from itertools import combinations, islice
 
 import pytest
@@ -10,6 +11,7 @@ from hypothesis import strategies as st
 from test_reference import REFERENCE, answered, cases
 
 from kafka_assign import Group, LiveGroup, Member, assign
+from kafka_assign.assignors.kafka_sticky import differing
 from kafka_assign.assignors.kafka_sticky.differing import assign_balanced
 from kafka_assign.assignors.kafka_sticky.forecast import (
     cooperative_answer, cooperative_member, cooperative_rounds, eager_answer, eager_member, group_in_java)
@@ -368,6 +370,60 @@ def test_differing_subscriptions_end_balanced_if_claims_are_honest(group):
         for name, own in assigned.items():
             for other, theirs in assigned.items():
                 assert len(theirs) < len(own) + 2 or not {topic for topic, _ in theirs} & set(joined.by_id[name].topics)
+
+
+def stale_group(partitions, generation):
+    """Two members own all partitions of two topics; a third one claims some that it no longer subscribes to."""
+    halves = {f"c{at}": [("t0", number) for number in range(at, partitions, 2)] for at in range(2)}
+    return Group({"t0": partitions, "t1": partitions}, [
+        *(Member(name, ["t0", "t1"], owned=own, generation=5) for name, own in halves.items()),
+        Member("c2", ["t1"], owned=halves["c0"], generation=generation), Member("c3", ["t0"])])
+
+
+def test_the_balance_test_is_limited_and_ordinary_groups_do_not_need_it(monkeypatch):
+    ordinary, stale = stale_group(40, 5), stale_group(40, 3)
+    answer = assign(ordinary, "kafka-sticky").owner.tolist()
+    monkeypatch.setattr(differing, "MOST_STEPS", 0)
+    assert assign(ordinary, "kafka-sticky").owner.tolist() == answer
+    for strategy in ("kafka-sticky", "kafka-cooperative-sticky"):
+        with pytest.raises(ForecastError, match="0 steps .* 0 of 80 partitions of 4 members .* unknown") as error:
+            assign(stale, strategy)
+        assert error.value.kind == "too long"
+
+
+def test_one_balance_test_per_move_is_enough(monkeypatch):
+    tests, moves = [], []
+    monkeypatch.setattr(differing, "_is_balanced", partial(noted, tests, differing._is_balanced))
+    monkeypatch.setattr(differing, "move", partial(noted, moves, differing.move))
+    outcome(stale_group(400, 3), "kafka-sticky")
+    assert len(moves) > 50 and len(tests) <= len(moves) + 5
+
+
+def noted(calls, function, *args):
+    calls.append(args)
+    return function(*args)
+
+
+def is_balanced_in_java(state):
+    """The balance test as Java writes it: every partition that each member lacks."""
+    open_to_moves = [one.id for one in state.group.members if one.id not in state.fixed]
+    loads = list(map(state.load, open_to_moves))
+    holder = {one: name for name in open_to_moves for one in state.assigned[name]}
+    return not loads or max(loads) <= min(loads) + 1 or not any(
+        state.load(holder.get(one, name)) > state.load(name) + 1
+        for name in open_to_moves
+        if state.load(name) != differing._max_assignment_size(state.group, name)
+        for one in state.group.partitions
+        if one.topic in state.group.by_id[name].topics and one not in state.assigned[name])
+
+
+@given(any_groups(), st.integers(0, 20))
+def test_the_balance_test_is_that_of_java(group, moves):
+    joined = group_in_java(group, eager_member)
+    state, _ = differing.keep_subscribed(joined, settle_claims(joined))
+    for partition in joined.partitions[:moves]:
+        state.give(partition, differing.least_loaded(state, partition.topic))
+    assert differing._is_balanced(state) == is_balanced_in_java(state)
 
 
 def test_nothing_moves_if_an_answer_for_equal_subscriptions_is_claimed():

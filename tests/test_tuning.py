@@ -30,7 +30,7 @@ TUNING = {  # module.name, or module.class.name -> the least and the greatest va
 }
 # Numbers that are part of a result: limits of what is possible, versions, exit codes, how much of a list is shown.
 FIXED = {
-    "assignors.kafka_sticky.differing": {"MOST_PASSES"},
+    "assignors.kafka_sticky.differing": {"MOST_PASSES", "MOST_STEPS"},
     "assignors.kafka_sticky.forecast": {"MOST_FAULTS_SHOWN", "MOST_REBALANCES"},
     "assignors.lag_search": {"MOST_EXCHANGES", "MOST_PER_MEMBER"},
     "assignors.stream_join": {"SHOWN_REASONS", "SHOWN_RUNS"},

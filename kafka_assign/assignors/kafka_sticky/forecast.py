@@ -134,6 +134,7 @@ _CONSEQUENCES = {
     "ArithmeticException": _RAISED,
     "endless": "the assignor of the leader never returns; session.timeout.ms evicts "
                "the leader, and the next one hangs, too, until the group is empty",
+    "too long": "Kafka's answer is unknown; the leader may compute it for minutes",
     "endless rounds": "the members keep revoking partitions and rejoining",
     "two owners": "both members consume it",
     "not subscribed": "the member rejects its assignment and rejoins",

@@ -151,6 +151,8 @@ d = { 'settings': {'branch': 'main', 'doc_baseurl': '', 'doc_host': '', 'git_url
                                                                                                                                          'kafka_assign/assignors/kafka_sticky/differing.py'),
                                                                'kafka_assign.assignors.kafka_sticky.differing._potential_consumers': ( 'kafka_differing.html#_potential_consumers',
                                                                                                                                        'kafka_assign/assignors/kafka_sticky/differing.py'),
+                                                               'kafka_assign.assignors.kafka_sticky.differing._subscribed_partitions': ( 'kafka_differing.html#_subscribed_partitions',
+                                                                                                                                         'kafka_assign/assignors/kafka_sticky/differing.py'),
                                                                'kafka_assign.assignors.kafka_sticky.differing.assign_balanced': ( 'kafka_differing.html#assign_balanced',
                                                                                                                                   'kafka_assign/assignors/kafka_sticky/differing.py'),
                                                                'kafka_assign.assignors.kafka_sticky.differing.improve': ( 'kafka_differing.html#improve',

@@ -100,8 +100,7 @@ def compare_command(
         wide: Options.wide = False, form: Options.form = "table",
         cluster: Options.cluster = None, time: Options.time = "",
         at: Options.at = "latest", reset: Options.reset = None,
-        racks: Options.racks = None,
-        demo: Options.demo = False):
+        racks: Options.racks = None, demo: Options.demo = False):
     """What a group looks like now, and under each strategy.
 
     The row `current` is the group as it is; each other row is the group under a
@@ -123,7 +122,6 @@ def compare_command(
       kafka-assign compare --demo --leave billing-2 --partitions orders=8 --wide
       kafka-assign compare --demo --join 2 --like billing-1 --fail-if 'moved>5'
       kafka-assign compare --demo --strategy sticky --prove
-      kafka-assign compare --demo --strategy cooperative-sticky --join 1 --moves
       kafka-assign compare --demo --rolling
       kafka-assign compare describe.txt members.txt --strategy fair --moves
       kafka-consumer-groups.sh ... --describe --all-groups |

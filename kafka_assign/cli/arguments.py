@@ -89,8 +89,8 @@ class Options:
                  "means the last one up to then.", show_default=True, callback=_time_or("latest", "all"))
     reset = _option(Literal["latest", "earliest", "none"] | None, "--reset", None, "auto.offset.reset of the members: "
                     "it decides how far a partition without a commit lags. [default: what JSON says, else latest]")
-    racks = _option(str | None, "--racks", "FILE", "Racks, which the output of the tool does not show, as JSON: members by "
-                    "their ids or client ids, and the replicas of each partition: "
+    racks = _option(str | None, "--racks", "FILE", "Racks, which the output of the tool does not show, as JSON: of "
+                    "members, by their ids or client ids, and of the replicas of each partition: "
                     '{"members": {"m-1": "a"}, "partitions": {"t": [["a", "b"]]}}')
     demo = _option(bool, "--demo", None, "Take a small group that comes with the program.")
     moves = _option(bool, "--moves", None, "Also list the moves: partition, from, to.")
@@ -112,8 +112,8 @@ class Options:
     like = _option(str | None, "--like", "M", "With --join N: they subscribe to the topics of this member.")
     subscribe = _option(_Several, "--subscribe", "M:TOPICS", "What if this member subscribed to only these topics?")
     partitions = _option(_Several, "--partitions", "T=N", "What if this topic had this many partitions?")
-    restart = _option(_Several, "--restart", "M", "What would it cost to restart this member, after all changes? As --leave; "
-                      "repeatable.")
+    restart = _option(_Several, "--restart", "M", "What would it cost to restart this member, after all changes? As "
+                      "--leave; repeatable.")
     rolling = _option(bool, "--rolling", None, "What would it cost to restart all members, one after another?")
     fail_if = _option(_Several, "--fail-if", "CONDITION", "Exit with 1 if this holds for a strategy named by -s, or "
                       "else for the one that the group runs: 'moved>10', 'balanced==no' (> >= < <= == !=); repeatable.")
@@ -302,7 +302,7 @@ def compared_groups(groups: Iterable, after: Iterable, strategies: Sequence | No
             failed.append(f"{group_label(group)}: {line_of_error(error)}")
     return comparisons, failed
 
-
+# %% ../../nbs/71_cli_arguments.ipynb #204b75df
 def restarts_of(comparison, given: Mapping, chosen: Sequence | None) -> list[Restarts]:
     "What the restarts of `--restart` and `--rolling` cost under each strategy of a comparison; else empty."
     from kafka_assign.registry import resolve

@@ -237,7 +237,7 @@ class Restarts(NamedTuple):
     moved: int  # partitions that got another owner, each as often as it did
     paused: int  # partitions that stopped, each as often as it did
 
-
+# %% ../../nbs/70_cli_changes.ipynb #7e570005
 def _settled(answer, *newcomers):
     "The group of an assignment after it has settled, and `newcomers` in it."
     from kafka_assign.assignment import Assignment

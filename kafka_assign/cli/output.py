@@ -211,8 +211,8 @@ def _change_keys(comparisons):
     return (*_OWNER_CHANGE, *["withheld"] * withholds)
 
 
-_OF_RESTARTS = ("Each restart of a dynamic member is two rebalances or more, with a new id, made up here. A static member "
-                "that is back within session.timeout.ms causes none; its partitions pause until then.")
+_OF_RESTARTS = ("Each restart of a dynamic member is two rebalances or more, with a new id, made up here. A static "
+                "member that is back within session.timeout.ms causes none; its partitions pause until then.")
 
 
 def _restart_block(costs):

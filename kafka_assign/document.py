@@ -32,6 +32,8 @@ def _member_document(member):
         document["owned"] = [[topic, int(partition)] for topic, partition in member.owned]
     if member.generation != -1:
         document["generation"] = member.generation
+    if member.version is not None:
+        document["version"] = member.version
     if member.user_data is not None:
         document["user_data"] = member.user_data.hex()
     return document if member.counted is None else document | {"counted": member.counted}
@@ -106,7 +108,7 @@ def _given(document, names):
 def _member(document, what):
     "A member; `what` is its place in the document."
     _expect(document, dict, what)
-    known = _given(document, (*MEMBER_TEXT, "generation", "counted", "owned", "user_data"))
+    known = _given(document, (*MEMBER_TEXT, "generation", "version", "counted", "owned", "user_data"))
     if "user_data" in known:
         known["user_data"] = _hex(known["user_data"], f"{what}.user_data")
     name = checked_name(document.get("id"), f"{what}.id")

@@ -26,6 +26,7 @@ from kafka_assign.members import (
     without_newly_valid)
 from .names import count_of, quoted
 from .notes import MEMBER_IDS_TO_COME, Note, note_text, with_note
+from .ownership import claimed_in
 from .tables import Table
 from .ragged import row_of
 
@@ -171,9 +172,7 @@ class Group:
         `rule` is one of `ownership.CLAIM_RULES`, or None; `dropped` lists what it
         cannot decode. A group without user data is returned as it is.
         """
-        if rule is None or not self.has_user_data:
-            return self
-        return _decoded(self, rule)
+        return self if rule is None or not self.has_user_data else _decoded(self, rule)
 
     @property
     def topic_counts(self) -> dict[str, int]:
@@ -288,7 +287,7 @@ class Group:
 def _decoded(group, rule):
     "The group with the claims in members' user data decoded by `rule`."
     members, undecodable = decoded_members(group.details, rule)
-    generation = np.array([member.generation for member in members], np.int64)
+    generation = np.array(list(map(claimed_in, members)), np.int64)
     columns = with_claims(group.columns, coded_claims(members, group.index), generation)
     return Group.__new__(Group)._store(**group.__getstate__() | {
         "columns": columns, "known": {}, "claimed": None, "sent": group.sent,

@@ -21,6 +21,7 @@ from .members import (
     dropped_in_order, is_number, known_name, ordered_names)
 from .names import brief, count_of, did_you_mean, java_sorted, quoted, shown
 from .notes import Note, remark
+from .ownership import claimed_in
 from .ragged import row_of, row_offsets, take_rows
 from .wire import TopicPartitions
 
@@ -352,7 +353,7 @@ def columns_by_name(
         topic_offsets, np.array([0, len(members)]), partitions, _subscriber_rows(members, index),
         missing=np.array([name not in counts for name in names], bool), listed=listed,
         claims=coded_claims(members, index),
-        generation=np.array([member.generation for member in members], np.int64),
+        generation=np.array(list(map(claimed_in, members)), np.int64),
         instance=_ranks([member.instance_id for member in members]), lag=lag, offsets=offsets,
         racks=_coded_racks(members, partition_racks, index, start),
         counted=np.array(counted, np.int64))

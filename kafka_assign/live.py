@@ -79,23 +79,25 @@ def _check_newcomers(added, present):
             raise GroupError(f"a member that joins must {must} (got {found})")
 
 
-def _start(state, *added, listed=()):
+def _added(state, *added, listed=()):
     _check_newcomers(added, state.members)
-    listed = listed or (state.strategy,)
     ids, taken = {one.id for one in added}, {one.instance_id for one in added} - {None}
     evicted = tuple(one for one in state.evicted
                     if one.id not in ids and one.instance_id not in taken)
     new = [Consumer(one.id, one.topics, one.instance_id, one.rack,
                     frozenset(TopicPartition(*pair) for pair in one.owned),
-                    one.generation, epoch=one.generation, listed=listed)
-           for one in added]
-    started = replace(state, members=(*state.members, *new), evicted=evicted)
-    return started, "the group starts"
+                    one.generation, epoch=one.generation,
+                    listed=listed or (state.strategy,)) for one in added]
+    return replace(state, members=(*state.members, *new), evicted=evicted)
+
+
+def _start(state, *added):
+    generation = max([state.generation, *(one.generation for one in added)])
+    return _added(replace(state, generation=generation), *added), "the group starts"
 
 
 def _join(state, *added, listed=()):
-    started, _ = _start(state, *added, listed=listed)
-    return started, _title([one.id for one in added], "join")
+    return _added(state, *added, listed=listed), _title([x.id for x in added], "join")
 
 # %% ../nbs/48_live.ipynb #c0de4816
 def _edited(state, names, **changes):
@@ -108,11 +110,10 @@ def _leave(state, names):
 
 
 def _rejoin(state, names):
-    by_id = {one.id: replace(one, frozen=False) for one in state.evicted}
-    back = (by_id.pop(name) for name in names if name in by_id)
-    members = *state.members, *back
-    evicted = tuple(one for one in state.evicted if one.id in by_id)
-    return replace(state, members=members, evicted=evicted)
+    by_id = {one.id: one for one in state.evicted}
+    back = [replace(by_id.pop(name), frozen=False) for name in names if name in by_id]
+    evicted = tuple(by_id.values())
+    return replace(state, members=(*state.members, *back), evicted=evicted)
 
 
 def _freeze(state, names):

@@ -22,7 +22,7 @@ from .columns import Columns, positions_by_number
 from .names import (
     brief, count_of, did_you_mean, java_key, java_order, java_sorted, quoted, shown)
 from .ragged import row_of
-from .ownership import claims_by_member
+from .ownership import NO_GENERATION, claims_by_member
 from .wire import Claims, Subscription, TopicPartitions
 
 # %% ../nbs/10_members.ipynb #d1b09195
@@ -159,11 +159,12 @@ class Member:
     rack: str | None  # `client.rack`; None = unknown
     user_data: bytes | None = field(repr=False)  # raw bytes of its assignor, as sent
     counted: int | None  # how many partitions it has, if they are counted but not named
+    version: int | None  # of its subscription as sent; None = unknown
 
     def __init__(self, id: str, topics: Iterable[str], *, owned: Iterable[tuple[str, int]] = (),
                  generation: int = -1, instance_id: str | None = None, client_id: str = "",
                  host: str = "", rack: str | None = None, user_data: bytes | None = None,
-                 counted: int | None = None):
+                 counted: int | None = None, version: int | None = None):
         id = checked_name(id, "a member id")
         if user_data is not None and not isinstance(user_data, bytes):
             raise GroupError(f"user_data of member {shown(id)} must be bytes (got {user_data!r})")
@@ -173,14 +174,16 @@ class Member:
             instance_id=_checked_text(instance_id, "instance_id", id) or None,      # empty = none
             rack=_checked_text(rack, "rack", id) or None,
             client_id=_checked_text(client_id, "client_id", id),
-            host=_checked_text(host, "host", id), 
-            counted=None if counted is None else checked_number(counted, "counted", id, least=0))
+            host=_checked_text(host, "host", id),
+            counted=None if counted is None else checked_number(counted, "counted", id, least=0),
+            version=None if version is None else checked_number(version, "version", id, least=0))
 
     def with_decoded(self, claims: Claims) -> "Member":
         "The member without user data, with the claims decoded from it, which need no check."
         member = Member.__new__(Member)
-        vars(member).update(vars(self), owned=claims.owned, generation=claims.generation,
-                            user_data=None)
+        version = self.version if claims.generation == NO_GENERATION else None
+        vars(member).update(vars(self), owned=claims.owned, user_data=None, version=version,
+                            generation=max(claims.generation, -1))
         return member
 
 # %% ../nbs/10_members.ipynb #b2f7bfe3
@@ -337,8 +340,8 @@ def dropped_claims(columns: Columns, topics: Sequence[str],
 def decoded_members(members: Iterable[Member], rule: str) -> tuple[list[Member], list[Dropped]]:
     "The members without user data, their claims decoded by `rule`; and what does not count."
     decoded, dropped, members = [], [], list(members)
-    sent = [Subscription(member.topics, member.user_data, member.owned, member.generation)
-            for member in members]
+    sent = [Subscription(member.topics, member.user_data, member.owned, member.generation,
+                         version=member.version) for member in members]
     for member, found in zip(members, claims_by_member(sent, rule)):
         reason = ""
         if found.error is not None:

@@ -95,17 +95,23 @@ def client_strategy(strategy: str | Strategy | Callable, **options) -> Strategy:
 
 # %% ../nbs/47_rebalance.ipynb #b66fce5b
 def lead_round(strategy: Strategy, members: Mapping[str, tuple[str | None, bytes]],
-               topics: Mapping[str, int], **known) -> tuple[Assignment, dict[str, bytes]]:
-    "The assignment of a round, and its bytes by member id; arguments as in `lead`."
+               topics: Mapping[str, int], *, latest: int | None = None,
+               **known) -> tuple[Assignment, dict[str, bytes]]:
+    """The assignment of a round, and its bytes by member id; arguments as in `lead`.
+
+    A cooperative claim from a generation after the `latest` counts as one without.
+    """
     joined = []
     for name, (instance_id, data) in members.items():
         try:
             sent = decode_subscription(data)
         except WireError as error:
             raise WireError(f"member {quoted(name)}: {error}") from None
+        if latest is not None and sent.generation > latest and strategy.protocol == "cooperative":
+            sent = sent._replace(user_data=None, generation=-1, version=None)
         joined.append(Member(
-            name, sent.topics, owned=sent.owned, generation=sent.generation,
-            instance_id=instance_id, rack=sent.rack, user_data=sent.user_data))
+            name, sent.topics, owned=sent.owned, generation=sent.generation, rack=sent.rack,
+            instance_id=instance_id, user_data=sent.user_data, version=sent.version))
     assignment, user_data = strategy.run(Group(topics, joined, **known)), None
     if strategy.claims == "stream-join":
         user_data = encode_epoch(next_epoch(member.user_data for member in joined))
@@ -209,7 +215,7 @@ def run_rounds(state: LiveState) -> tuple[list[Phase], list[Assignment], LiveSta
         phases.append(Phase(f"round {len(phases) + 1}", {one.id: one.consuming for one in joining}))
         leader_first = sorted(joining, key=lambda one: one.id != state.leader)
         sent = {one.id: (one.instance_id, one.subscription(strategy)) for one in leader_first}
-        assignment, received = lead_round(strategy, sent, dict(state.topics))
+        assignment, received = lead_round(strategy, sent, dict(state.topics), latest=generation)
         answers.append(assignment)
         generation += 1
         joined = [one.receive(received[one.id], generation) for one in joining]

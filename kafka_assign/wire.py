@@ -235,6 +235,7 @@ class Subscription(NamedTuple):
     owned: Sequence[tuple[str, int]] = ()  # the partitions that it owns, as pairs
     generation: int = -1  # the generation in which they were assigned; -1 = unknown
     rack: str | None = None
+    version: int | None = None  # of the subscription as it was sent; None = unknown
 
 # %% ../nbs/05_wire.ipynb #a6c5496e
 NEWEST = 3          # the version of subscriptions and assignments that Kafka's clients write today
@@ -256,7 +257,7 @@ def _topic_bytes(topics):
 
 
 def encode_subscription(value: Subscription, version: int = NEWEST) -> bytes:
-    "The bytes of a subscription, with the fields that the version has."
+    "The bytes of a subscription, with the fields that `version` (not `value.version`) has."
     parts = [_version_bytes(version), _topic_bytes(value.topics)]
     parts.append(_blob_bytes(value.user_data, "user data"))
     if version >= 1:
@@ -290,14 +291,14 @@ def decode_subscription(data: bytes) -> Subscription:
     try:
         value = value._replace(user_data=fields.blob("user data"))
         if version == 1 and not fields.left:                   # as some old clients send it
-            return value
+            return value._replace(version=version)
         owned = _read_partitions(fields, "owned partitions") if version >= 1 else ()
         generation = fields.number("the generation") if version >= 2 else -1
         rack = fields.text("the rack", nullable=True) if version >= 3 else None
     except WireError as error:
         _log.warning("the owned partitions of a member are ignored: %s", error)
         return value
-    return value._replace(owned=owned, generation=generation, rack=rack)
+    return value._replace(owned=owned, generation=generation, rack=rack, version=version)
 
 # %% ../nbs/05_wire.ipynb #aad63176
 class Assigned(NamedTuple):

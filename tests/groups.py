@@ -17,6 +17,7 @@ NAMES = ["a", "B", "c1", "c10", "c2", "t.x", "t_x", "é", "\U0001F600", "\uff41"
 
 # Building a strategy takes longer than drawing from it, so each is built once.
 GENERATIONS = st.integers(-1, 2)
+VERSIONS = st.none() | st.integers(0, 4)
 RACKS = st.none() | st.sampled_from(["r1", "r2"])
 EPOCHS = st.integers(-1, 3)
 NUMBERS = st.integers(-1, 7)
@@ -63,7 +64,8 @@ def groups(draw, max_topics=5, max_members=6, max_partitions=7):
     asked = (*sorted(topics), "missing")
     members = [Member(
         name, draw(subscriptions(asked)), owned=draw(claims_on(asked, max_partitions)), generation=draw(GENERATIONS),
-        instance_id=draw(instance_ids(name)), rack=draw(RACKS)) for name in draw(member_ids(max_members))]
+        instance_id=draw(instance_ids(name)), rack=draw(RACKS), version=draw(VERSIONS))
+        for name in draw(member_ids(max_members))]
     lag, racks = (
         draw(st.none() | st.fixed_dictionaries({name: lists(of, count, count) for name, count in topics.items()}))
         for of in (LAGS, REPLICAS))

@@ -9,6 +9,7 @@ from test_reference import answered, cases
 
 from kafka_assign import Group, Member, assign
 from kafka_assign.assignors.sticky.solve import sticky_assign
+from kafka_assign.wire import encode_cooperative
 
 CASES, FRESH = cases("cooperative-sticky"), cases("cooperative-sticky-fresh")
 LAST = 2**31 - 1          # a generation after those of all claims
@@ -79,6 +80,37 @@ def test_an_owner_that_does_not_say_since_when_is_waited_for(data):
         assert found.group.members[found.group.previous[0]] == "dated"
         alone = assign(Group({"t": 1, "u": 1}, [undated, Member("dated", ["t", "u"])]), "cooperative-sticky")
         assert alone["undated"] == [("t", 0)] and not alone.withheld.any()
+
+
+def joins(name, owned, generation, version, user_data=None):
+    """A member as a client joins: with a subscription of some version, and user data or none."""
+    return Member(name, ["t"], owned=[("t", number) for number in owned], generation=generation, version=version,
+                  user_data=user_data)
+
+
+@pytest.mark.parametrize("user_data", [None, encode_cooperative(-1)], ids=["no user data", "user data"])
+@pytest.mark.parametrize("version, undated", [(None, True), (1, True), (2, False), (3, False), (9, False)])
+def test_owned_partitions_without_a_generation(version, undated, user_data):
+    """What a member lists although it says that it has no generation contests no claim that has one.
+
+    The group is Kafka's own, of `testOwnedPartitionsAreInvalidatedForConsumerWithNoGeneration` (KIP-792): consumer2
+    lost its generation, and lists what consumer1 owns in the current one. Kafka voids all that consumer2 lists; here,
+    what no member claims with a generation remains its own, as for a group that starts.
+    """
+    dated = encode_cooperative(10) if user_data else None
+    group = Group({"t": 4}, [joins("consumer1", [0, 1], 10, 3, dated),
+                             joins("consumer2", [0, 2, 3], -1, version, user_data)])
+    found = assign(group, "cooperative-sticky")
+    assert (found.withheld.tolist() == [True, False, False, False]) is undated
+    assert found.owner.tolist() == [-1 if undated else 0, 0, 1, 1]
+    assert [claim for claim, _ in found.group.dropped] == [("consumer2", "t", 0)]
+
+
+def test_user_data_may_know_the_generation():
+    """librdkafka lists partitions, and has the generation in its user data only."""
+    group = Group({"t": 1}, [joins("a", [0], 4, 3), joins("b", [0], -1, 3, encode_cooperative(5))])
+    found = assign(group, "cooperative-sticky")
+    assert found.owner.tolist() == [1] and not found.withheld.any()
 
 
 @given(groups())

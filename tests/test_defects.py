@@ -31,7 +31,8 @@ def member(form, name, topics, owned=(), generation=-1):
     version = 3 if form == "subscription" else 1
     sent = Subscription(topics, encode_cooperative(generation), owned, generation)
     read = decode_subscription(encode_subscription(sent, version=version))
-    return Member(name, topics, owned=read.owned, generation=read.generation, user_data=read.user_data)
+    return Member(name, topics, owned=read.owned, generation=read.generation, user_data=read.user_data,
+                  version=read.version)
 
 
 def orders(members):

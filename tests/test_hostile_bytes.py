@@ -92,12 +92,13 @@ def subscription(file):
     try:
         value = value._replace(user_data=nullable(file))
         if known == 1 and not file.read():
-            return value
+            return value._replace(version=1)
         file.seek(2)
         array(file, text), nullable(file)
         owned = partitions(file) if known >= 1 else ()
         generation = number(file) if known >= 2 else -1
-        return value._replace(owned=owned, generation=generation, rack=rack(file) if known >= 3 else None)
+        found = rack(file) if known >= 3 else None
+        return value._replace(owned=owned, generation=generation, rack=found, version=known)
     except Malformed:
         return value
 

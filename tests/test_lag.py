@@ -17,6 +17,7 @@ from kafka_assign.assignors import lag_search
 from kafka_assign.assignors.lag import assign_by_rounds, lag_bound, lag_by_rule
 from kafka_assign.columns import side_by_side
 from kafka_assign.conformance import check_strategy, random_groups
+from kafka_assign.names import count_of
 from kafka_assign.wire import Claims, encode_sticky
 
 PAGE = Path(__file__).resolve().parent.parent / "nbs" / "24_lag.ipynb"
@@ -390,10 +391,25 @@ def test_unknown_lag_is_reported():
         "the largest lag of a member is 7 records; no assignment has less",
         "the lag of 3 of 4 partitions is unknown and counts as 0",
     ]
-    assert texts(assign(group, "lag")) == []
-    assert texts(assign(group.replace(lag=None), "lag:max_skew=2")) == [
-        "no lag is known, so the partitions are only counted"
-    ]
+    assert texts(assign(group, "lag")) == ["the lag of 3 of 4 partitions is unknown and counts as 0"]
+    for strategy in ("lag", "lag:max_skew=2"):
+        found = assign(group.replace(lag=None), strategy)
+        assert texts(found) == ["no lag is known, so the partitions are only counted"]
+
+
+def test_a_search_that_size_cuts_short_says_so(monkeypatch):
+    lag = np.random.default_rng(5).integers(0, 10**6, 60)
+    group = Group({"t": 60}, {f"m{i}": ["t"] for i in range(6)}, lag={"t": lag})
+    results = []
+    for tries in (1, 3, 20, 10**6):
+        monkeypatch.setattr(lag_search, "MOST_CELLS", tries * (60 + 6))
+        found = assign(group, "lag:max_skew=2")
+        assert not beyond(group, found.owner.tolist(), "topic", 2)
+        said = [text for text in texts(found) if "would take long" in text]
+        assert said == ([f"the search ends after {count_of(tries, 'attempt')} at most, because more would take long in "
+                         "a group of this size"] if tries < lag_search.MOST_EXCHANGES else [])
+        results.append(largest(group, found.owner))
+    assert results == sorted(results, reverse=True) and results[0] > results[-1]
 
 
 def test_a_weight_replaces_lag():

@@ -423,6 +423,16 @@ def test_an_evicted_member_is_fenced_and_its_partitions_go_to_others():
     assert (back.shared, back.moved, live["C2"]) == ((), (), held)
 
 
+def test_a_claim_from_a_later_generation_takes_nothing():
+    """The coordinator counts generations: a claim from one that it has not reached is forged, or of another group."""
+    live = LiveGroup("cooperative-sticky", {"t": 2}, [Member("C0", ["t"], owned=[("t", 0)], generation=5)])
+    assert live.generation == 6
+    joined = live.join([Member("C1", ["t"], owned=[("t", 0)], generation=2**31 - 1)])
+    first = joined.assignments[0]
+    assert first.group.details[1].generation == -1 and first.withheld[0]
+    assert [claim for claim, _ in first.group.dropped] == [("C1", "t", 0)] and not joined.shared
+
+
 def test_state_that_does_not_survive():
     static = [Member(name, ["t"], instance_id=name) for name in ("C0", "C1")]
     for name in EXACT:

@@ -32,7 +32,7 @@ TUNING = {  # module.name, or module.class.name -> the least and the greatest va
 FIXED = {
     "assignors.kafka_sticky.differing": {"MOST_PASSES", "MOST_STEPS"},
     "assignors.kafka_sticky.forecast": {"MOST_FAULTS_SHOWN", "MOST_REBALANCES"},
-    "assignors.lag_search": {"MOST_EXCHANGES", "MOST_PER_MEMBER"},
+    "assignors.lag_search": {"MOST_EXCHANGES", "MOST_PER_MEMBER", "MOST_CELLS"},
     "assignors.stream_join": {"SHOWN_REASONS", "SHOWN_RUNS"},
     "remedies": {"LEAST_HOT_LAG", "_MOST_NAMED"},
     "build": {"MOST_PARTITIONS"},
@@ -47,7 +47,7 @@ FIXED = {
     "hash_order": {"LAST_32_BITS", "INITIAL_CAPACITY", "LOAD_FACTOR", "TREEIFY_THRESHOLD", "MIN_TREEIFY_CAPACITY"},
     "live": {"_MOST_NAMED"},
     "moves": {"SHOWN_CLAIMANTS", "SHOWN_MOVES"},
-    "ownership": {"SEVERAL", "UNDATED", "MOST_CLAIMED"},
+    "ownership": {"SEVERAL", "UNDATED", "NO_GENERATION", "MOST_CLAIMED"},
     "pictures.draw": {
         "_PIXELS", "WIDTH", "EDGE", "_GUTTER", "_HEAD", "_GAP", "MOST_ROWS", "_MOST_LOW_ROWS", "WITHHELD"},
     "pictures.timeline": {"_HEAD", "_LINE", "_BAR"},

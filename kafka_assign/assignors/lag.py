@@ -12,7 +12,8 @@ from itertools import pairwise
 
 import numpy as np
 
-from .lag_search import assign_and_search, largest_total_bound
+from .lag_search import (
+    assign_and_search, fewer_tries, largest_total_bound)
 from ..build import GroupError, overflowing_groups
 from ..columns import Columns
 from ..group import Group
@@ -184,25 +185,33 @@ def lag_bound(group: Group | Columns,
 # %% ../../nbs/24_lag.ipynb #41144b5a
 def _remarks(assignment, scope="topic", max_skew=1, min_gain=0, max_moves=None,
              weight=None):
-    "The largest lag, or weight, beside the bound, in words; none without options."
-    usual = (scope, max_skew, min_gain, max_moves) == ("topic", 1, 0, None)
-    if usual and weight is None or (assignment.target < 0).all():
+    "What is unknown; with options, also the largest lag or weight beside the bound."
+    options = scope, max_skew, min_gain, max_moves, weight
+    usual = options == ("topic", 1, 0, None, None)
+    if (assignment.target < 0).all():
         return []
     columns, what = assignment.group.columns, "lag"
     if weight is not None:
         columns, what = _with_weight(assignment.group, weight), "weight"
     if columns.lag is None or (columns.lag < 0).all():
         return [f"no {what} is known, so the partitions are only counted"]
-    largest = int(lag_per_member(columns, assignment.target).max())
-    found = f"{largest:,}" if what == "weight" else count_of(largest, "record")
-    bound = lag_bound(columns)[0]
-    least = "" if largest == bound else f" than {bound:,}"
-    remarks = [f"the largest {what} of a member is {found}; "
-               f"no assignment has less{least}"]
+    remarks = [] if usual else [_beside_bound(columns, assignment.target, what)]
     if unknown := np.count_nonzero(columns.lag < 0):
         of_all = f"{unknown:,} of {count_of(columns.size, 'partition')}"
         remarks.append(f"the {what} of {of_all} is unknown and counts as 0")
+    if not usual and (tries := fewer_tries(columns, scope)):
+        most = f"after {count_of(tries, 'attempt')} at most"
+        why = "because more would take long in a group of this size"
+        remarks.append(f"the search ends {most}, {why}")
     return remarks
+
+
+def _beside_bound(columns, owner, what):
+    largest = int(lag_per_member(columns, owner).max())
+    found = f"{largest:,}" if what == "weight" else count_of(largest, "record")
+    bound = lag_bound(columns)[0]
+    least = "" if largest == bound else f" than {bound:,}"
+    return f"the largest {what} of a member is {found}; no assignment has less{least}"
 
 # %% ../../nbs/24_lag.ipynb #58c00544
 def _variant(lag: Strategy, scope="topic", max_skew=1, min_gain=0, max_moves=None,

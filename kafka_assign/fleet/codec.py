@@ -28,7 +28,7 @@ from ..group import Group
 from ..inputs import ABOUT, TYPES, column_by_topic
 from ..names import count_of, java_order, shown
 from ..notes import CUT_KINDS, note_documents
-from ..ownership import claims_by_member
+from ..ownership import NO_GENERATION, claims_by_member
 from ..ragged import row_lengths, row_of, row_offsets, row_ranges, take_rows
 from ..wire import Subscription, TopicPartitions
 
@@ -42,7 +42,7 @@ def _member_row(member):
     for topic, number in member.get("owned", ()):
         if 0 <= number < 2**31:
             claims.setdefault(topic, []).append(number)
-    return {"generation": -1, "counted": None} | dict.fromkeys(MEMBER_TEXT, "") | member | {
+    return {"generation": -1, "counted": None, "version": None} | dict.fromkeys(MEMBER_TEXT, "") | member | {
         "owned": [{"topic": topic, "partitions": numbers} for topic, numbers in claims.items()],
         "user_data": None if data is None else bytes.fromhex(data)}
 
@@ -204,6 +204,10 @@ def _is_int32(array):
     return as_numpy(array) == as_numpy(array).astype(np.int32)
 
 
+def _is_less(array, least):
+    return pc.fill_null(pc.less(array, least), False).to_numpy(zero_copy_only=False)
+
+
 def lowercase(types: pa.Array) -> pa.Array:
     "Types of groups in lower case; empty for null."
     return pc.fill_null(pc.ascii_lower(types), "")
@@ -248,8 +252,9 @@ def _suspicious_rows(flat: _FlatRows) -> np.ndarray:
     rows, members, topics = flat.rows, flat.members, flat.topics
     if not _all_text_is_utf8(flat):
         return np.ones(rows.num_rows, bool)
-    bad_member = (flat.member_key < 0) | ~_is_int32(members.field("generation"))
-    bad_member |= ~_is_int32(members.field("counted")) | (as_numpy(members.field("counted")) < -1)
+    bad_member = flat.member_key < 0
+    for name, least in ("generation", -2**31), ("counted", -1), ("version", 0):
+        bad_member |= ~_is_int32(members.field(name)) | _is_less(members.field(name), least)
     bad_member[flat.subscribed.row[flat.subscribed_key < 0]] = True
     bad_claim = flat.claims_key < 0
     bad_claim[flat.claimed.row[as_numpy(flat.claimed.values) < 0]] = True
@@ -313,7 +318,13 @@ class _CodedRows(NamedTuple):
     keys: np.ndarray  # the key of each topic, ascending
     rank: np.ndarray  # the number of each member, in the order of the rows
     claims: ClaimColumns
-    generation: np.ndarray  # of each member's claims; -1 = none
+    generation: np.ndarray  # of each member's claims, as in `claimed_in`
+
+
+def _claimed_in(members):
+    "The generation of each member's claims, as `ownership.claimed_in` has it."
+    generation, version = (as_numpy(members.field(name)) for name in ("generation", "version"))
+    return np.where((generation == -1) & (version >= 2), NO_GENERATION, generation)
 
 
 def _code_rows(flat):
@@ -331,7 +342,7 @@ def _code_rows(flat):
     claims = ClaimColumns(np.repeat(rank[flat.claims.row], claimed),
                           np.repeat(_positions(keys, flat.claims_key), claimed),
                           as_numpy(flat.claimed.values))
-    generation = as_numpy(flat.members.field("generation"))[order]
+    generation = _claimed_in(flat.members)[order]
     columns = build_columns(
         np.searchsorted(keys, np.arange(flat.rows.num_rows + 1) * width), flat.members.offsets,
         partitions, subscriber_rows(_positions(keys, flat.subscribed_key),
@@ -368,13 +379,14 @@ _log = logging.getLogger(__name__)
 _NOTHING = TopicPartitions([], [], np.zeros(0, np.int32))
 
 
-def _subscription(topics, user_data, owned, generation):
+def _subscription(topics, user_data, owned, generation, version):
     "What a member sent, given the fields of its row."
     claims = [claim for claim in owned or [] if claim and claim["partitions"]]
     numbers = [claim["partitions"] for claim in claims]
     known = np.concatenate([np.zeros(0, np.int64), *numbers]).clip(max=2**31 - 1).astype(np.int32)
     listed = TopicPartitions([claim["topic"] for claim in claims], list(map(len, numbers)), known)
-    return Subscription(topics or [], user_data, listed, -1 if generation is None else generation)
+    generation = -1 if generation is None else generation
+    return Subscription(topics or [], user_data, listed, generation, version=version)
 
 
 def _warn_of_undecodable(flat, members, errors):
@@ -390,7 +402,7 @@ def _warn_of_undecodable(flat, members, errors):
 def _decode_claims(flat, sent, rule):
     "What each of the members `sent`, which sent user data, claims by `rule`."
     fields = (flat.members.field(name).take(pa.array(sent)).to_pylist()
-              for name in ("topics", "user_data", "owned", "generation"))
+              for name in ("topics", "user_data", "owned", "generation", "version"))
     subscriptions, found = list(map(_subscription, *fields)), []
     groups = row_offsets(np.bincount(flat.members.row[sent], minlength=flat.rows.num_rows))
     for first, end in pairwise(groups.tolist()):

@@ -67,7 +67,8 @@ _MEMBER_FIELDS = (
     _field("owned", _rows_of(*_CLAIM_FIELDS), "the partitions it claims to own"),
     _field("generation", pa.int64(), "the generation of that claim"),
     _field("user_data", pa.binary(), "bytes of its assignor, as sent"),
-    _field("counted", pa.int64(), "number of its partitions, where the owners are unknown"))
+    _field("counted", pa.int64(), "number of its partitions, where the owners are unknown"),
+    _field("version", pa.int64(), "version of its subscription as sent"))
 
 # %% ../../nbs/60_fleet_schemas.ipynb #dd1fe20b
 # Every list of a topic has one entry per partition, or is empty.

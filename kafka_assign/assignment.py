@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
 # %% ../nbs/14_assignment.ipynb #bd608214
-SUMMARY_KEYS = ("strategy", *metrics.FIGURE_MEANINGS, "inferred")
+SUMMARY_KEYS = tuple(metrics.SummaryRow.__annotations__)
 CURRENT = "current"         # what the group as it is has in place of a strategy
 
 # %% ../nbs/14_assignment.ipynb #13ae4f8b
@@ -71,7 +71,7 @@ def checked_target(columns: Columns, owner: np.ndarray,
 
 # %% ../nbs/14_assignment.ipynb #2057f340
 @dataclass(frozen=True, eq=False, init=False, repr=False)
-class Assignment(Mapping):
+class Assignment(Mapping[str, list[TopicPartition]]):
     """Who owns which partition of a group: a mapping from member id to partitions.
 
     `owner` has one entry per partition, topic by topic: the owner's index in
@@ -230,7 +230,7 @@ class Assignment(Mapping):
         "KIP-54's balance score: load differences over all pairs of members."
         return int(metrics.balance_score(self.group.columns, self.loads)[0])
 
-    def summary(self) -> dict:
+    def summary(self) -> metrics.SummaryRow:
         "The figures of this assignment, the row that tables, JSON and fleets show."
         columns, is_current = self.group.columns, self.strategy == CURRENT
         figures = (metrics.measure_current(columns) if is_current

@@ -8,14 +8,20 @@ __all__ = ['FORECASTS', 'Comparison', 'optimum_beside', 'compare']
 # %% ../nbs/21_comparison.ipynb #5cca35bd
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING
 
 from .assignment import SUMMARY_KEYS, Assignment
 from .build import GroupError
 from .group import Group
+from .metrics import SummaryRow
 from .names import checked_kind, needing
-from .registry import (
-    BUILT_IN, ForecastError, Strategy, StrategyError, assign, checked_group, resolve_all, running_strategy)
+from kafka_assign.registry import (
+    BUILT_IN, ForecastError, Strategy, StrategyError, StrategyLike, assign, checked_group, resolve_all,
+    running_strategy)
 from .tables import Table
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 # %% ../nbs/21_comparison.ipynb #0468aeb7
 _ONLY_IF_ANY = "withheld", "unassigned", "placed", "paused"
@@ -65,11 +71,11 @@ class Comparison:
         return self.assignments[label]
 
     @property
-    def rows(self) -> list[dict]:
+    def rows(self) -> list[SummaryRow]:
         "A summary per strategy, in the order asked for."
         return [assignment.summary() for assignment in self.assignments.values()]
 
-    def figure_table(self, rows: list[dict], wide: bool = False, caption: str = "",
+    def figure_table(self, rows: list[SummaryRow], wide: bool = False, caption: str = "",
                      notes: Iterable[str] = ()) -> Table:
         "Summaries as a table, in which the strategy that the group runs now is marked."
         marked = [row | {"strategy": f"{row['strategy']} (runs now)"}
@@ -90,7 +96,7 @@ class Comparison:
     def _repr_html_(self):
         return self.table().html()
 
-    def to_frame(self):
+    def to_frame(self) -> "pd.DataFrame":
         "The rows as a pandas frame, indexed by strategy."
         with needing("plot"):
             import pandas as pd
@@ -115,7 +121,7 @@ _OF_JAVA = ("{0} forecasts Kafka's own {1} assignor, which the group runs; the s
             "package computes the exact optimum")
 
 
-def compare(group: Group, strategies: Iterable[str | Strategy | Callable] | None = None, *,
+def compare(group: Group, strategies: Iterable[StrategyLike] | None = None, *,
             before: Group | None = None,
             on_failure: Callable[[Strategy, ValueError], None] | None = None) -> Comparison:
     """What each of `strategies` (by default the usual ones) would do to a group.

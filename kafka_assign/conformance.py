@@ -24,7 +24,7 @@ from .members import Member
 from .metrics import could_take, loads, topic_owner_pairs
 from .names import brief, did_you_mean, quoted, shown
 from .registry import (
-    Strategy, StrategyError, assign_many, importable_place, resolve, strategies)
+    Strategy, StrategyError, StrategyLike, assign_many, importable_place, resolve, strategies)
 
 # %% ../nbs/34_conformance.ipynb #5e324ef1
 def _random_group(rng: random.Random) -> Group:
@@ -306,7 +306,7 @@ def _unchecked(strategy):
     return f"not checked on {raised} of {groups} groups: it raised" if raised else ""
 
 # %% ../nbs/34_conformance.ipynb #c326f6eb
-def check_strategy(strategy: str | Strategy | Callable,
+def check_strategy(strategy: StrategyLike,
                    promises: Iterable[str] | None = None) -> Report:
     """Run the suite, or the promises named, on a strategy given as for `assign`.
 

@@ -11,6 +11,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, fields, replace
 from functools import cached_property
 from types import MappingProxyType
+from typing import Any
 
 import numpy as np
 
@@ -123,7 +124,7 @@ class Group:
         return cls.__new__(cls)._store(columns, topics, members, claimed=claimed)
 
     @classmethod
-    def from_json(cls, document: str | Mapping) -> "Group":
+    def from_json(cls, document: str | Mapping[str, Any]) -> "Group":
         "The group that a JSON text, or the dict that it holds, describes."
         return cls(**group_arguments(document))
 
@@ -199,7 +200,7 @@ class Group:
         topic = self.topics[self.columns.topic_of[position]]
         return TopicPartition(topic, int(self.columns.number[position]))
 
-    def replace(self, **changes) -> "Group":
+    def replace(self, **changes: Any) -> "Group":
         "A copy with `changes`, named as in `Group`; it keeps all that is not named."
         changes |= {"notes": ()} if changes.get("inferred") else {}
         if changes.keys() <= ABOUT.keys() | {"inferred"}:

@@ -273,7 +273,7 @@ class LiveGroup:
         size = f"{count_of(len(self), 'member')}, generation {self.generation}"
         return f"<LiveGroup under {self.strategy.label}: {size}>"
 
-    def join(self, members: str | Mapping | Iterable[Member],
+    def join(self, members: str | Mapping[str, Iterable[str]] | Iterable[Member],
              topics: Iterable[str] | None = None, *,
              strategies: Iterable[str] = ()) -> Rebalance:
         """One member joins, as in `join('C3', ['t0'])`, or several, as in `Group`.

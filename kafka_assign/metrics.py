@@ -5,10 +5,10 @@
 # %% auto #0
 __all__ = ['DENSE', 'FIGURE_MEANINGS', 'OF_MEMBERS', 'loads', 'balance_score', 'TopicOwnerPairs', 'topic_owner_pairs', 'balanced',
            'could_take', 'topic_spread', 'topic_gap', 'SplitRows', 'split_by_join', 'split_numbers', 'in_rack',
-           'partition_lag', 'lag_per_member', 'move_masks', 'measure', 'measure_current']
+           'partition_lag', 'lag_per_member', 'SummaryRow', 'move_masks', 'measure', 'measure_current']
 
 # %% ../nbs/04_metrics.ipynb #c6de9dad
-from typing import NamedTuple
+from typing import Annotated, NamedTuple, TypedDict
 
 import numpy as np
 
@@ -164,29 +164,46 @@ def lag_per_member(columns: Columns, owner: np.ndarray) -> np.ndarray:
     return total
 
 # %% ../nbs/04_metrics.ipynb #7e20cc85
-FIGURE_MEANINGS = {
-    "members": "members of the group",
-    "partitions": "partitions of its topics",
-    "assigned": "partitions with an owner",
-    "unassigned": "partitions without an owner",
-    "withheld": "partitions withheld by a cooperative strategy",
-    "min_load": "smallest number of partitions of a member",
-    "max_load": "largest number of partitions of a member",
-    "balance_score": "sum of differences in load over all pairs of members",
-    "balanced": "no single move would narrow a difference of two or more",
-    "kept": "partitions that stay with their valid previous owner",
-    "moved": "partitions that change their owner",
-    "placed": "partitions with an owner that had no valid previous owner",
-    "paused": "partitions that stop during the rebalance, whether they move or not",
-    "topic_spread": "sum of squared counts of partitions over (topic, member)",
-    "topic_gap":
-        "largest difference in partitions of one topic between two of its subscribers",
-    "split_numbers": "partition numbers with several owners over all topics",
-    "in_rack": "partitions whose owner's rack holds a replica",
-    "lag_max": "largest lag of a member in records",
-    "lag_min": "smallest lag of a member in records",
-    "lag_total": "lag of all partitions in records",
-    "lag_unknown": "partitions whose lag is not known"}
+_Count = int | None
+
+
+class SummaryRow(TypedDict):
+    "The figures of an assignment; None = unknown, or it does not apply."
+
+    strategy: str
+    members: Annotated[_Count, "members of the group"]
+    partitions: Annotated[_Count, "partitions of its topics"]
+    assigned: Annotated[_Count, "partitions with an owner"]
+    unassigned: Annotated[_Count, "partitions without an owner"]
+    withheld: Annotated[_Count, "partitions withheld by a cooperative strategy"]
+    min_load: Annotated[_Count, "smallest number of partitions of a member"]
+    max_load: Annotated[_Count, "largest number of partitions of a member"]
+    balance_score: Annotated[
+        _Count, "sum of differences in load over all pairs of members"]
+    balanced: Annotated[
+        bool | None, "no single move would narrow a difference of two or more"]
+    kept: Annotated[_Count, "partitions that stay with their valid previous owner"]
+    moved: Annotated[_Count, "partitions that change their owner"]
+    placed: Annotated[
+        _Count, "partitions with an owner that had no valid previous owner"]
+    paused: Annotated[
+        _Count, "partitions that stop during the rebalance, whether they move or not"]
+    topic_spread: Annotated[
+        _Count, "sum of squared counts of partitions over (topic, member)"]
+    topic_gap: Annotated[
+        _Count, "largest difference in partitions of a topic between two subscribers"]
+    split_numbers: Annotated[
+        _Count, "partition numbers with several owners over all topics"]
+    in_rack: Annotated[_Count, "partitions whose owner's rack holds a replica"]
+    lag_max: Annotated[_Count, "largest lag of a member in records"]
+    lag_min: Annotated[_Count, "smallest lag of a member in records"]
+    lag_total: Annotated[_Count, "lag of all partitions in records"]
+    lag_unknown: Annotated[_Count, "partitions whose lag is not known"]
+    inferred: str
+
+
+FIGURE_MEANINGS = {name: hint.__metadata__[0] for name, hint
+                   in SummaryRow.__annotations__.items() if hint is not str}
 
 # %% ../nbs/04_metrics.ipynb #92cf1fa1
 def move_masks(columns: Columns, owner: np.ndarray) -> dict[str, np.ndarray]:

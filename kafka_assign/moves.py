@@ -13,7 +13,7 @@ from enum import Enum
 from functools import cached_property, reduce
 from itertools import pairwise, product
 from operator import or_
-from typing import NamedTuple
+from typing import NamedTuple, overload
 
 import numpy as np
 
@@ -182,7 +182,7 @@ def least_moves(had: np.ndarray, has: np.ndarray) -> int:
 SHOWN_MOVES = 20
 
 
-class Moves(Sequence):
+class Moves(Sequence[Move]):
     "The moves of an assignment as a sequence of `Move`s, with the reason for each."
 
     def __init__(self, assignment: Assignment):
@@ -205,6 +205,10 @@ class Moves(Sequence):
     def __len__(self) -> int:
         return len(self._places)
 
+    @overload
+    def __getitem__(self, i: int) -> Move: ...
+    @overload
+    def __getitem__(self, i: slice) -> list[Move]: ...
     def __getitem__(self, i):
         if isinstance(i, slice):
             return [self._move(at) for at in range(len(self))[i]]

@@ -7,17 +7,17 @@ __all__ = ['Consumer', 'next_epoch', 'client_strategy', 'lead_round', 'lead', 'L
 
 # %% ../nbs/47_rebalance.ipynb #f04a56da
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, replace
 from itertools import pairwise
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from .assignment import Assignment
 from .build import GroupError
 from .group import SHOWN_MEMBERS, Group
 from .members import Member, TopicPartition
 from .names import count_of, quoted
-from .registry import Strategy, StrategyError, resolve
+from .registry import Strategy, StrategyError, StrategyLike, resolve
 from .tables import Table
 from .wire import (
     Assigned, Claims, Subscription, WireError, decode_assignment, decode_epoch,
@@ -85,7 +85,7 @@ def next_epoch(user_data: Iterable[bytes | None]) -> int:
     return min(max(seen, default=-1), _LAST_EPOCH - 1) + 1
 
 # %% ../nbs/47_rebalance.ipynb #a48ad815
-def client_strategy(strategy: str | Strategy | Callable, **options) -> Strategy:
+def client_strategy(strategy: StrategyLike, **options: object) -> Strategy:
     "The strategy of that name; `StrategyError` if the broker runs it, and clients cannot."
     found = resolve(strategy, **options)
     if found.protocol == "broker":
@@ -119,10 +119,10 @@ def lead_round(strategy: Strategy, members: Mapping[str, tuple[str | None, bytes
                         for name in members}
 
 # %% ../nbs/47_rebalance.ipynb #3716fbf5
-def lead(strategy: str | Strategy | Callable,
+def lead(strategy: StrategyLike,
          members: Mapping[str, tuple[str | None, bytes]], topics: Mapping[str, int], *,
-         partition_racks: Mapping | None = None,
-         lag: Mapping | None = None) -> dict[str, bytes]:
+         partition_racks: Mapping[str, Any] | None = None,
+         lag: Mapping[Any, Any] | None = None) -> dict[str, bytes]:
     """The encoded assignment of each member that joined, by member id.
 
     `members` maps ids to the instance id (or None) and the encoded subscription of each

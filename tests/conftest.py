@@ -81,3 +81,11 @@ def pytest_terminal_summary(terminalreporter):
     used = [resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)]
     seconds = sum(one.ru_utime + one.ru_stime for one in used)
     terminalreporter.write_line(f"{seconds:,.0f} s of CPU, child processes included")
+
+
+@pytest.fixture
+def registered(monkeypatch):
+    """The table of registered strategies, which is as before after the test."""
+    table = {}
+    monkeypatch.setattr("kafka_assign.registry._registered", table)
+    return table

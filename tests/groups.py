@@ -103,7 +103,8 @@ def sending_groups(draw, rule):
         if data and understood:
             numbers[member.id] = generation, struct.unpack(f">{len(data) // 4}i", data[:len(data) // 4 * 4])[1:-1]
         sent.append(replace(member, user_data=data))
-        told.append(replace(member, owned=owned, generation=generation))
+        listed = data is None or rule == "cooperative" and understood      # else the bytes alone decide
+        told.append(replace(member, owned=owned, generation=generation, version=member.version if listed else None))
         lost |= set() if understood else {member.id}
     if rule == "stream-join":
         told = [replace(member, owned=[own for own in member.owned if own[1] not in lost_numbers(member.id, numbers)])

@@ -22,6 +22,7 @@ from kafka_assign.document import group_to_document
 from kafka_assign.fleet.codec import decode_rows, group_from_row, row_from_group
 from kafka_assign.fleet.schemas import NARROW_GROUP_SCHEMA
 from kafka_assign.names import java_sorted
+from kafka_assign.ownership import claimed_in
 from kafka_assign.snapshot import read_groups
 
 
@@ -246,7 +247,7 @@ def test_a_union_is_built_as_its_groups(data):
     known = java_sorted({member.instance_id for group in fleet for member in group.details} - {None})
     ids = {name: i for i, name in enumerate(known)}
     instance = np.array([ids.get(member.instance_id, -1) for group in fleet for member in group.details], int)
-    generation = np.array([member.generation for group in fleet for member in group.details], int)
+    generation = np.array([claimed_in(member) for group in fleet for member in group.details], int)
     claims = [(first_member + i, group.index.get(topic, -1 - first_topic) + first_topic, number)
               for group, first_member, first_topic in zip(fleet, union.member_offsets, union.topic_offsets)
               for i, member in enumerate(group.details) for topic, number in member.owned]
@@ -386,8 +387,9 @@ def with_member(**changes):
     return change
 
 
+OTHER = {"type": "consumer", "time": "2026-01-31"}
 CHANGES = {
-    **{name: lambda group, name=name: group.replace(**{name: "consumer" if name == "type" else "other"})
+    **{name: lambda group, name=name: group.replace(**{name: OTHER.get(name, "other")})
        for name, usual in inputs.ABOUT.items() if isinstance(usual, str)},
     "generation": lambda group: group.replace(generation=5), "moment": lambda group: group.replace(moment=5),
     "topic_ids": lambda group: group.replace(topic_ids={"t": "y"}),

@@ -956,6 +956,22 @@ def test_a_key_that_occurs_twice_is_an_error(tmp_path):
     assert done.code == 3 and "the key 't' occurs twice in an object" in done.err
 
 
+def test_a_time_that_is_none_is_an_error(tmp_path):
+    file = tmp_path / "noon.json"
+    file.write_text('{"topics": {"t": 1}, "members": [], "time": "noon"}')
+    done = run(["compare", str(file)])
+    assert done.code == 3 and "time must be in ISO 8601, or empty (got 'noon')" in done.err
+
+
+@pytest.mark.parametrize("words", ["--help", "--version", "compare --help", "strategies", "compare --demo"])
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs /dev/full")
+def test_a_full_disk_is_one_line(words):
+    with open("/dev/full", "w") as full:
+        done = subprocess.run([sys.executable, "-m", "kafka_assign", *words.split()], stdout=full,
+                              stderr=subprocess.PIPE, text=True)
+    assert (done.returncode, done.stderr) == (3, "kafka-assign: No space left on device\n")
+
+
 def test_cells_of_csv_are_no_formulas():
     members = [f"{sign}cmd" for sign in "=+-@"]
     group = Group({"t": 4}, dict.fromkeys(members, ["t"]), name="=1+1")

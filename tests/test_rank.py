@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from outputs import SAMPLES
 from typer.testing import CliRunner
 
-from kafka_assign import Group, Member, StrategyError, assign, rank
+from kafka_assign import Group, Member, StrategyError, assign, rank, strategy
 from kafka_assign.attention import current_outcome, outcome
 from kafka_assign.remedies import REBALANCING, needs
 from kafka_assign.cli.app import program
@@ -407,10 +407,10 @@ NAMES = st.text(st.characters(codec="utf-16", categories=["L", "N", "P", "S", "Z
 
 @given(NAMES, NAMES, NAMES, NAMES)
 def test_foreign_names_are_intact(name, cluster, topic, member):
-    group = Group({topic: 4}, {member: [topic], member + "2": [topic]}, name=name, cluster=cluster, time=topic,
+    group = Group({topic: 4}, {member: [topic], member + "2": [topic]}, name=name, cluster=cluster, time="2026-01-31",
                   owned={member: [(topic, n) for n in range(4)]})
     for row in rank(group):
-        assert (row["group"], row["cluster"], row["time"]) == (name, cluster or None, topic or None)
+        assert (row["group"], row["cluster"], row["time"]) == (name, cluster or None, "2026-01-31")
         assert f"{row['reason']}{row['remedy']}".isprintable()
 
 
@@ -651,6 +651,17 @@ def test_a_strategy_that_raises_is_logged_and_costs_only_the_group(caplog):
     assert group is three
     assert reason == f"strategy 'fussy' must not raise (got RuntimeError: three in {__file__}, line {line})"
     assert [record.levelname for record in caplog.records] == ["ERROR"] and "Traceback" in caplog.text
+
+
+def test_a_registered_strategy_that_raises_is_named_and_the_others_judge(registered):
+    @strategy("broken")
+    def broken(group):
+        raise RuntimeError("broken")
+    with pytest.warns(UserWarning, match=r"^group lagging: strategy 'broken' must not raise \(got RuntimeError"):
+        rows = rank([lagging(name="lagging")])
+    assert rows and rows == rank([lagging(name="lagging")], usual_strategies()[:-1])
+    with pytest.raises(StrategyError, match="group lagging: strategy 'broken' must not raise"):
+        rank([lagging(name="lagging")], "broken")
 
 
 @given(st.lists(small, max_size=4))

@@ -52,9 +52,9 @@ class Commands(TyperGroup):
         settings["standalone_mode"] = False        # or Typer writes errors in its way
         try:
             code = super().main(args or ["--help"], NAME, **settings)
-        except typer.TyperException as error:
+        except (typer.TyperException, OSError) as error:       # such as a full disk
             write_remark(f"{NAME}: {line_of_error(error)}")
-            code = error.exit_code
+            code = getattr(error, "exit_code", _UNUSABLE)
         sys.exit(code or _DONE)
 
 # %% ../../nbs/74_cli.ipynb #a8838589

@@ -25,7 +25,7 @@ from ..columns import Columns, Racks, shifted
 from ..document import MEMBER_TEXT, group_to_document
 from .schemas import COMPARED_SCHEMA, FIGURE_FIELDS, OWNER_FIELDS, RESULT_FIELDS
 from ..group import Group
-from ..inputs import ABOUT, TYPES, column_by_topic
+from ..inputs import ABOUT, TYPES, column_by_topic, instant
 from ..names import count_of, java_order, shown
 from ..notes import CUT_KINDS, note_documents
 from ..ownership import NO_GENERATION, claims_by_member
@@ -262,6 +262,8 @@ def _suspicious_rows(flat: _FlatRows) -> np.ndarray:
 
     known_type = pc.is_in(lowercase(rows["type"]), pa.array(TYPES)).to_numpy(zero_copy_only=False)
     suspicious = rows["group"].is_null().to_numpy(zero_copy_only=False) | ~known_type
+    no_times = [time for time in pc.unique(rows["time"]).to_pylist() if time and not instant(time)]
+    suspicious |= pc.is_in(rows["time"], pa.array(no_times, pa.string())).to_numpy(zero_copy_only=False)
     suspicious |= ~_is_int32(rows["generation"]) | ~_is_int32(rows["moment"])
     counts = as_numpy(topics.field("partitions")).astype(np.int64)
     suspicious |= oversized_groups(counts.clip(0), topics.offsets)

@@ -19,10 +19,11 @@ import pyarrow.parquet as pq
 from .codec import row_from_group
 from .schemas import NARROW_GROUP_SCHEMA, ORIGIN_FIELDS, FleetError, spark_schema
 from ..group import Group
+from ..inputs import instant
 from ..names import count_of, shown
 from ..snapshot import Groups, Ignored, Reject, SnapshotError, read_groups
 from ..snapshot.moments import Found, by_moment, chosen, time_order
-from ..snapshot.sources import end_of, instant
+from ..snapshot.sources import end_of
 
 # %% ../../nbs/64_fleet_sources.ipynb #c8595679
 def rows_of_groups(groups: Iterable[Group], source: str = "",

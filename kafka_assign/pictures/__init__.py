@@ -9,6 +9,7 @@ __all__ = ['plot']
 from collections.abc import Iterable, Mapping
 from itertools import groupby
 from operator import itemgetter
+from typing import Any
 
 from ..assignment import Assignment
 from ..comparison import Comparison
@@ -19,7 +20,7 @@ from .words import describe
 from ..rebalance import Rebalance
 
 # %% ../../nbs/57_pictures.ipynb #c22d9b12
-def plot(*what: Assignment | Comparison | Rebalance | Iterable) -> Picture:
+def plot(*what: Assignment | Comparison | Rebalance | Iterable[Any]) -> Picture:
     """A picture of assignments side by side, or of rebalances; a dict gives titles.
 
     Marks show what differs from the previous owners in the assignment's own group.

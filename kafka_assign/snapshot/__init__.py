@@ -46,7 +46,7 @@ def _unique_keys(found: Iterable[Found]) -> list[str]:
     return list(keys)
 
 # %% ../../nbs/46_snapshot_reading.ipynb #63a1f0d2
-class Groups(dict):
+class Groups(dict[str, Group]):
     """Groups by name, and an account of what was read.
 
     `moments`: by name, how many moments of the group the source holds. `rejects`: rows

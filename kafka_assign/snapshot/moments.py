@@ -17,9 +17,10 @@ from typing import NamedTuple
 import numpy as np
 
 from ..group import Group
+from ..inputs import instant
 from ..notes import Note
 from .parse import MemberRow, OffsetsTable, ParsedTables, TableStart
-from .sources import SnapshotError, end_of, excerpt, instant
+from .sources import SnapshotError, end_of, excerpt
 
 # %% ../../nbs/43_snapshot_moments.ipynb #53a1f0c7
 NOT_SHOWN = (None, "", -1)

@@ -50,7 +50,7 @@ def groups(draw):
     maybe = st.none() | names
     members = [Member(name, list(topics), owned=claims[i::len(ids)][:2], instance_id=draw(maybe), client_id=draw(names),
                       host=draw(names), rack=draw(maybe)) for i, name in enumerate(ids)]
-    about = {key: draw(names) for key in ("name", "cluster", "time", "state", "strategy", "inferred")}
+    about = {key: draw(names) for key in ("name", "cluster", "state", "strategy", "inferred")}
     return Group(topics, members, lag={topic: [5] * count for topic, count in topics.items()}, type="classic", **about)
 
 

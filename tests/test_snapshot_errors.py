@@ -292,9 +292,9 @@ def test_lines_of_documents_that_are_none(tmp_path):
 
 
 def test_times_keep_groups_apart():
-    line = '{"name": "g", "cluster": "c", "time": "09:00", "topics": {}, "members": []}\n'
-    groups = read_groups(line + line.replace("09:00", "09:30"), at="all")
-    assert list(groups) == ["g@09:00", "g@09:30"] and groups.moments == dict.fromkeys(groups, 2)
+    line = '{"name": "g", "cluster": "c", "time": "2026-01-31T09:00", "topics": {}, "members": []}\n'
+    groups = read_groups(line + line.replace("T09:00", "T09:30"), at="all")
+    assert list(groups) == ["g@2026-01-31T09:00", "g@2026-01-31T09:30"] and groups.moments == dict.fromkeys(groups, 2)
 
 
 ODD = [None, 1, -1, 2.5, "x", "", [], {}, [[]], [{}], {"a": []}, True, 10**20, ["t"], [["t", "0"]], [["t", 0, 1]],

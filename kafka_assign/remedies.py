@@ -49,15 +49,20 @@ def _hot_partition(columns, current):
     return np.where(hot, largest, 0)
 
 
-def _too_many_members(current, results):
+def _too_many_members(columns, current, results):
     "The groups with more members than partitions that they could take."
     possible = least(results, "superfluous")
     idle = np.minimum(current.figures["idle"], possible)
     idle *= (current.figures["partitions"] > 0) & (possible != UNATTAINABLE)
+    absent = (columns.partitions == 0) & (columns.subscriber_counts > 0)
+    absent = row_sums(absent, columns.topic_offsets)
     for group in np.flatnonzero(idle > 0).tolist():
         count, members = int(idle[group]), int(current.figures["members"][group])
         idle_of = f"{count:,} of {count_of(members, 'member')} idle"
         fewer = f"{count_of(count, 'member')} fewer would do, unless they are spares"
+        if topics := int(absent[group]):
+            absent_topics = count_of(topics, "subscribed topic")
+            fewer += f"; {absent_topics} without partitions (misspelled?)"
         yield Need(group, 7, count,
                    f"{idle_of}: more members than partitions they could take", "",
                    f"no strategy helps: {fewer}")
@@ -66,7 +71,7 @@ def _too_many_members(current, results):
 def _incurable(columns: Columns, current: Outcome,
                results: Mapping[str, Outcome]) -> Iterator[Need]:
     "Kind 7: what no strategy cures."
-    yield from _too_many_members(current, results) if results else ()
+    yield from _too_many_members(columns, current, results) if results else ()
     hot = _hot_partition(columns, current)
     for group in np.flatnonzero(hot > 0).tolist():
         total = _known_lag(current, group, "lag_total")

@@ -1,6 +1,7 @@
 """The ranking: held to definitions in plain Python, and free of the company in which a group is judged."""
 
 import json
+import re
 import subprocess
 import sys
 from itertools import groupby, product
@@ -13,7 +14,7 @@ from hypothesis import strategies as st
 from outputs import SAMPLES
 from typer.testing import CliRunner
 
-from kafka_assign import Group, Member, StrategyError, assign, rank, strategy
+from kafka_assign import Group, LiveGroup, Member, StrategyError, assign, rank, strategy
 from kafka_assign.attention import current_outcome, outcome
 from kafka_assign.remedies import REBALANCING, needs
 from kafka_assign.cli.app import program
@@ -23,6 +24,7 @@ from kafka_assign.registry import ForecastError, Strategy, resolve, usual_strate
 from kafka_assign.snapshot import read_groups
 from kafka_assign.wire import Claims, encode_sticky
 from test_house import HEAVY
+from test_reference import REFERENCE
 
 STRATEGIES = ["range", "roundrobin", "fair", "lag", "sticky"]
 JOINED = ["a", "B"]
@@ -300,6 +302,57 @@ def behind():
     """A balanced group with all of its lag on one member, which no assignor of Kafka's sees."""
     owned = {"a": [("t", 0), ("t", 1), ("t", 2)], "b": [("t", 3), ("t", 4), ("t", 5)]}
     return Group({"t": 6}, dict.fromkeys("ab", ["t"]), owned=owned, lag={"t": [90, 0, 90, 0, 0, 0]})
+
+
+def sample_rows():
+    """What every sample group needs, trifles included."""
+    for source in ("generated-fleet.jsonl", "kafka-2.8.2", "kafka-3.9.2", "kafka-4.3.1"):
+        groups = read_groups(SAMPLES / source)
+        joined = {topic for group in groups.values() for topic in group.topics} >= {"clicks", "impressions"}
+        yield from rank(groups, joins="clicks+impressions" if joined else (), everything=True)
+
+
+# What a word of advice must come with: who can run a strategy and how the group gets there, what a deletion loses.
+CONDITIONS = {
+    r"\bdelet": "deletion loses its offsets",
+    r"fewer": "unless they are spares",
+    r"start its members": "unless it is a batch job",
+    r"\d moves?\b(?=;)|: moves unknown":
+        r"\((runs now|Java clients, by their ids|if its clients are Java)\): .*; "
+        r"(a rebalance is enough: restart a member, or enforceRebalance\(\) on the leader"
+        r"|two rolling restarts, first with both assignors listed"
+        r"|a rebalance, if the group runs it, else two rolling restarts|stop all members, then start)"}
+
+
+def test_no_remedy_comes_without_its_condition():
+    rows = list(sample_rows())
+    assert {row["kind"] for row in rows} == set(range(1, 9))
+    for words, condition in CONDITIONS.items():
+        found = [row["remedy"] for row in rows if re.search(words, row["remedy"])]
+        assert found and all(re.search(condition, remedy) for remedy in found), words
+    for row in rows:
+        assert not re.search("(more|add) partitions", row["remedy"])          # a key would change its partition
+        assert bool(row["strategy"]) == bool(re.match(rf"{re.escape(row['strategy'] or '-')} \(", row["remedy"]))
+
+
+def test_a_misspelled_topic():
+    """As tried on a broker: b subscribes to tt instead of t. It stays idle, and no rebalance changes that."""
+    live = LiveGroup("range", {"t": 4}, {"a": ["t"], "b": ["tt"]})
+    before = live.state.consuming
+    assert live.change_leader().moved == () and live.state.consuming == before
+    [row] = rank(live.group)
+    assert row["strategy"] is None and row["remedy"] == (
+        "no strategy helps: 1 member fewer would do, unless they are spares; "
+        "1 subscribed topic without partitions (misspelled?)")
+
+
+def test_a_leader_that_never_returns():
+    """It stops heartbeating while it computes, so the session timeout evicts it, and the next leader hangs, too."""
+    case = json.loads(next(line for line in (REFERENCE / "kafka-sticky.jsonl").read_text().splitlines()
+                           if json.loads(line)["id"] == "kafka-sticky-0250"))
+    row = rank(Group.from_json(case).replace(name="g", strategy="sticky"))[0]
+    assert row["kind"] == 0 and "session.timeout.ms evicts the leader, and the next one hangs" in row["reason"]
+    assert "max.poll.interval.ms" not in row["reason"] and "stop all members, then start" in row["remedy"]
 
 
 def test_no_strategy_of_this_package_is_a_remedy():

@@ -77,7 +77,8 @@ def _incurable(columns: Columns, current: Outcome,
         total = _known_lag(current, group, "lag_total")
         reason = f"one partition holds {hot[group]:,} of {total} of lag"
         yield Need(group, 7, 1, reason, "",
-                   "no strategy helps: only keys that spread better do")
+                   "no strategy helps: see whether its consumer is slow or stuck; "
+                   "better keys spread only future records")
 
 # %% ../nbs/53_remedies.ipynb #b092a440
 REBALANCING = ("PreparingRebalance", "CompletingRebalance", "AwaitingSync",
@@ -112,7 +113,8 @@ def _abandoned(columns: Columns, current: Outcome,
         wait = "waits" if current.figures["lag_total"][group] == 1 else "wait"
         reason = f"no active members while {records} {wait}"
         yield Need(group, 6, int(waiting[group]), reason, "", "start its members, "
-                   "unless it is a batch job; deletion loses its offsets")
+                   "unless it is idle on purpose (a batch job); deletion loses its "
+                   "offsets, and so does offsets.retention.minutes without members")
 
 # %% ../nbs/53_remedies.ipynb #898c606d
 _REASONS = {       # of kinds 1 to 5: what is counted, and the words around the count
@@ -134,8 +136,12 @@ _WITHOUT_MEMORY = "range", "roundrobin"
 _CHECK = (
     "check the subscriptions (a misspelled topic?), the racks and which client leads; "
     "new partitions wait for its metadata")
-_HOW = "a rebalance is enough: restart a member, or enforceRebalance() on the leader"
-_TO_ANOTHER = "two rolling restarts, first with both assignors listed"
+_HOW = (
+    "a rebalance may be enough: restart a dynamic member, or enforceRebalance() "
+    "on the leader")
+_TO_ANOTHER = (
+    "two rolling restarts, first with both assignors listed, of two rebalances per "
+    "dynamic member")
 _TO_ANY = f"a rebalance, if the group runs it, else {_TO_ANOTHER}"
 
 
@@ -164,9 +170,14 @@ class _Adviser(NamedTuple):
         words = "no strategy that members can run helps"
         if chosen:
             words = f"{self._words(group, chosen, ids)}; {way or _way(chosen, running)}"
+            if running == "range" != chosen and self._topics(group) > 1:
+                words += "; joined topics may split (declare them: --joins)"
         if best and (not chosen or cost[best] < cost[chosen]):
             words += f"; best possible: {_moves(cost[best][1])} ({shown(best)})"
         return chosen, words
+
+    def _topics(self, group):
+        return int(np.diff(self.batch.columns.topic_offsets)[group])
 
     def _cost(self, name, group):
         "Members that a strategy leaves idle, and its moves."
@@ -254,6 +265,9 @@ def _curable(current, adviser, everything, cut):
                 where = _where_they_differ(
                     batch, group, current.owner, results[runs].owner)
                 reason += f", which {runs} cannot give: {where}"
+            if kind == 4 and adviser.loadable.get(remedy[0]):
+                chance = "by chance, as it does not look at lag"
+                remedy = remedy[0], f"{remedy[1]}; {chance}"
             yield Need(group, kind, int(short.affected[group]), reason, *remedy)
 
 

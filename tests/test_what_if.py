@@ -274,6 +274,8 @@ def test_tables_say_what_was_changed(monkeypatch):
     monkeypatch.setenv("COLUMNS", "110")
     head, _, table = run("compare --demo -s fair --leave newsletter --partitions orders=8").out.partition("\n\n")
     assert head.splitlines()[-2:] == ["change 1    newsletter leaves", "change 2    orders has 8 partitions"]
+    table, _, notes = table.partition("\n\n")
+    assert "more partitions cannot be taken back" in unwrapped(notes)
     rows = [line.replace(" (runs now)", "").split()[:2] for line in table.splitlines()[-3:]]
     assert rows == [["current", "4"], ["range", "3"], ["fair", "3"]]
     assert "change      newsletter leaves" in run("compare --demo -s fair --leave newsletter").out
@@ -587,7 +589,7 @@ def test_a_topic_without_a_known_subscriber():
     done = run(["compare", "-", "-s", "fair", "--leave", "a", "--fail-if", "moved>9"], table)
     assert done.code == 3 and "some topics have no known subscriber after the changes" in done.err
     assert "no other member is known to subscribe to orders (subscriptions are inferred): give " \
-           "--subscribe MEMBER:orders" in done.err
+           "--subscribe MEMBER:TOPIC,... with all topics of a member, orders included" in done.err
     done = run(["compare", "-", "-s", "fair", "--leave", "a", "--subscribe", "b:orders,clicks",
                 "--fail-if", "moved>9"], table)
     assert done.code == 0 and "known to subscribe" not in done.err

@@ -284,7 +284,8 @@ def changed(group, changes: Sequence[Change], like: str | None = None) -> tuple:
     after, made = apply_changes(group, changes, like)
     if lost := lost_topics(group, after):
         write_remark(f"no other member is known to subscribe to {', '.join(map(shown, lost))} "
-                     f"(subscriptions are inferred): give --subscribe MEMBER:{shown(lost[0])}")
+                     f"(subscriptions are inferred): give --subscribe MEMBER:TOPIC,... "
+                     f"with all topics of a member, {shown(lost[0])} included")
     return after, made
 
 # %% ../../nbs/71_cli_arguments.ipynb #204b75de
@@ -310,7 +311,8 @@ def restarts_of(comparison, given: Mapping, chosen: Sequence | None) -> list[Res
     with usage_errors("--restart"):
         found = [find_members(group, text, "a member that restarts", several=True) for text in given["restart"] or ()]
     names = group.members if given["rolling"] else list(dict.fromkeys(chain.from_iterable(found)))
-    labels = [one.strategy for one in comparison.assignments.values()] if names else []
+    assigned_by_broker = group.type in ("consumer", "streams")
+    labels = [] if assigned_by_broker or not names else [one.strategy for one in comparison.assignments.values()]
     return [restart_in_turn(group, names, known.get(label) or resolve(label)) for label in labels]
 
 # %% ../../nbs/71_cli_arguments.ipynb #ed028db3

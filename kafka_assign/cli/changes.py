@@ -198,18 +198,29 @@ def lost_topics(before, after) -> list[str]:
             and len(before.subscribers(name)) and not len(after.subscribers(name))]
 
 # %% ../../nbs/70_cli_changes.ipynb #7a0c0018
-def _absence_notes(changes):
+def _absence_notes(group, changes):
     "When a group rebalances if static members leave."
     names = [shown(change.name) for change in changes if change.static]
     if not names:
         return []
+    timeout = "session.timeout.ms (45 s by default since 3.0, 10 s before)"
+    if group.type == "consumer":
+        timeout = "group.consumer.session.timeout.ms of the broker"
     return [f"{first_of(names, NAMED_CANDIDATES)}: a static member that stops keeps its partitions, unconsumed, until "
-            "session.timeout.ms (45 s by default since 3.0); back before then, it causes no rebalance"]
+            f"{timeout}; back before then, it causes no rebalance. The figures are those after its removal"]
+
+
+def _price_notes(changes):
+    "What more partitions cost."
+    if all(one.kind != "partitions" for one in changes):
+        return []
+    return ["more partitions cannot be taken back: from then on, keys go to other partitions, which breaks their order "
+            "and joins, and records that wait already stay where they are"]
 
 
 def change_notes(group, changes: Sequence[Change], strategies: Iterable[str]) -> list[str]:
     "What is uncertain about what `strategies` answer for a group after `changes`, and about when they do."
-    return [*_absence_notes(changes), *_order_notes(group, changes, strategies)]
+    return [*_absence_notes(group, changes), *_order_notes(group, changes, strategies), *_price_notes(changes)]
 
 
 def _order_notes(group, changes, strategies):

@@ -212,7 +212,7 @@ def _change_keys(comparisons):
 
 
 _OF_RESTARTS = ("Each restart of a dynamic member is two rebalances or more, with a new id, made up here. A static "
-                "member that is back within session.timeout.ms causes none; its partitions pause until then.")
+                "member that is back within session.timeout.ms causes none; its partitions pause until it is back.")
 
 
 def _restart_block(costs):

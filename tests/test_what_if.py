@@ -709,3 +709,9 @@ def test_restarts_on_the_command_line():
     assert wrong.code == 2 and "--restart" in wrong.err and one_line(wrong.err)
     assert run("compare --demo --rolling --moves --format csv").code == 2
     assert "restarts" not in json.loads(run("compare --demo --format json").out)[0]
+
+
+def test_restarts_of_a_group_that_the_broker_assigns_are_not_computed():
+    done = run("compare - -s range --rolling", NAMED.replace(type="consumer", name="new").to_json())
+    assert done.code == 0 and "restarts" not in done.out
+    assert "new: the broker assigns this group, so its restarts are not computed" in unwrapped(done.err)

@@ -311,8 +311,10 @@ def restarts_of(comparison, given: Mapping, chosen: Sequence | None) -> list[Res
     with usage_errors("--restart"):
         found = [find_members(group, text, "a member that restarts", several=True) for text in given["restart"] or ()]
     names = group.members if given["rolling"] else list(dict.fromkeys(chain.from_iterable(found)))
-    assigned_by_broker = group.type in ("consumer", "streams")
-    labels = [] if assigned_by_broker or not names else [one.strategy for one in comparison.assignments.values()]
+    if names and group.type in ("consumer", "streams"):
+        write_remark(f"{group_label(group)}: the broker assigns this group, so its restarts are not computed")
+        return []
+    labels = [one.strategy for one in comparison.assignments.values()] if names else []
     return [restart_in_turn(group, names, known.get(label) or resolve(label)) for label in labels]
 
 # %% ../../nbs/71_cli_arguments.ipynb #ed028db3

@@ -34,7 +34,7 @@ FIXED = {
     "assignors.kafka_sticky.forecast": {"MOST_FAULTS_SHOWN", "MOST_REBALANCES"},
     "assignors.lag_search": {"MOST_EXCHANGES", "MOST_PER_MEMBER", "MOST_CELLS"},
     "assignors.stream_join": {"SHOWN_REASONS", "SHOWN_RUNS"},
-    "remedies": {"LEAST_HOT_LAG", "_MOST_NAMED"},
+    "attention": {"LEAST_LAG"}, "remedies": {"_MOST_NAMED"},
     "build": {"MOST_PARTITIONS"},
     "certificate": {"LARGEST"},
     "certificate.words": {"_NAMED", "_LETTERS", "SHOWN_LINES", "_TEXT_WIDTH"},

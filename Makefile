@@ -39,7 +39,7 @@ lab: spark java dev  ## open the notebooks in JupyterLab
 docs: quarto dev  ## build the site into _docs/ (needs quarto)
 	@$(BIN)/python tools/notebooks.py docs
 
-bench: spark java dev $(VENV)/.kafka  ## run every benchmark; each prints what it measured
+bench: spark java dev  ## run every benchmark; each prints what it measured
 	@for file in $$(grep -l __main__ benchmarks/*.py); do echo "== $$file"; $(BIN)/python $$file || exit 1; done
 
 clean:  ## remove what was made, .venv/ included
@@ -73,12 +73,7 @@ $(VENV)/.java: $(VENV)/.spark
 	@$(PIP) install --quiet --use-pep517 -c constraints.txt -e '.[java]'
 	@touch $@
 
-$(VENV)/.kafka: $(VENV)/.spark
-	@echo "Installing kafka-python, which one benchmark compares with, into $(VENV)/ (once)"
-	@$(PIP) install --quiet --use-pep517 -c constraints.txt -e '.[kafka]'
-	@touch $@
-
 $(VENV)/.dev: $(VENV)/.spark
 	@echo "Installing what notebooks and tests need into $(VENV)/ (once)"
-	@$(PIP) install --quiet --use-pep517 -c constraints.txt -e '.[dev]'
+	@$(PIP) install --quiet --use-pep517 -c constraints.txt -e '.[dev,kafka]'
 	@touch $@

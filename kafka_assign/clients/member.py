@@ -116,11 +116,13 @@ class ClientMember:
     """What an assignor does for its consumer, in any client.
 
     `strategy` and `options` are as in `assign`; a client does not tell its assignors the
-    `rack` of the consumer. Raises `StrategyError` for a strategy that clients cannot run.
+    `rack` of the consumer. `offsets` reads the offsets of topics and their counts, as
+    arguments for `Group`. Raises `StrategyError` for a strategy that clients cannot run.
     """
 
-    def __init__(self, strategy: StrategyLike, rack: str | None = None, options: Mapping = {}):
-        self.strategy = client_strategy(strategy, **options)
+    def __init__(self, strategy: StrategyLike, rack: str | None = None,
+                 offsets: Callable[[Mapping], dict] | None = None, options: Mapping = {}):
+        self.strategy, self.offsets = client_strategy(strategy, **options), offsets
         self.protocol_name = self.strategy.protocol_name or self.strategy.name
         self.consumer = Consumer("", (), rack=rack)
         self.subscription(())           # a rack that cannot be sent is an error now
@@ -157,3 +159,12 @@ class ClientMember:
                 _log.warning("%s failed (%s)", strategy.label, brief(error),
                              exc_info=_log.isEnabledFor(logging.DEBUG))
         return {member.id: encode_assignment(Assigned(())) for member in joined}
+
+    def lead_with(self, cluster: Any, joined: Sequence[Member], generation: int,
+                  rack_of: Mapping, replicas: Callable[[str, int], Iterable]) -> dict[str, bytes]:
+        "As `lead`, with the metadata of a client; racks as in `replica_racks`."
+        counts = topic_counts(cluster, joined)
+        known = known_or_nothing("racks", replica_racks, counts, joined, rack_of, replicas)
+        if self.offsets:
+            known |= known_or_nothing("offsets", self.offsets, counts)
+        return self.lead(joined, counts, generation, **known)

@@ -73,7 +73,6 @@ def read_offsets(settings: Mapping[str, Any], seconds: float,
     finally:
         for one in opened:             # also a client that never connected
             one.close()
-            one._manager._net.stop()
 
 # %% ../../nbs/66_clients.ipynb #66c0000b
 def within(seconds: float, call: Callable, *given) -> Any:

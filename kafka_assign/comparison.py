@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from .assignment import SUMMARY_KEYS, Assignment
 from .build import GroupError
-from .client_ids import ASSIGNED_BY_BROKER
+from .client_ids import ASSIGNED_BY_BROKER, python_clients
 from .group import Group
 from .metrics import SummaryRow
 from .names import checked_kind, needing
@@ -122,7 +122,7 @@ _NO_OWNERS = ("owners are unknown, so no moves are shown: add the output of --de
               "--members --verbose")
 _OF_JAVA = ("{0} forecasts Kafka's own {1} assignor, which the group runs; the strategy {1} of this "
             "package computes the exact optimum")
-_FOR_COMPARISON = "for comparison, because no client can load it yet: {}"
+_FOR_COMPARISON = "for comparison, because only Python clients can load them (kafka_assign.clients): {}"
 _ALL_COOPERATIVE = ("paused: taken that the members list cooperative assignors only; if a member also lists "
                     "an eager one, as range, all its partitions pause")
 
@@ -154,7 +154,7 @@ def compare(group: Group, strategies: Iterable[StrategyLike] | None = None, *,
         running, notes = now.label, notes + _notes_on_running(now)
     except StrategyError as error:
         notes += [str(error)] if group.strategy or group.type in ASSIGNED_BY_BROKER else []
-    notes += _notes_on_ours(chosen) if group.strategy else []
+    notes += _notes_on_ours(group, chosen) if group.strategy else []
 
     def failed(one, error):
         if one is added and isinstance(error, ForecastError):
@@ -175,10 +175,11 @@ def _notes_on_running(strategy):
             *[_ALL_COOPERATIVE] * (strategy.protocol == "cooperative")]
 
 
-def _notes_on_ours(strategies):
-    "Which strategies no client can load."
+def _notes_on_ours(group, strategies):
+    "Which strategies only Python clients can load, if the members are not all of these."
     ours = [one.label for one in strategies if one.name in BUILT_IN and not one.protocol_name]
-    return [_FOR_COMPARISON.format(", ".join(ours))] if ours else []
+    python = python_clients(member.client_id for member in group.details)
+    return [_FOR_COMPARISON.format(", ".join(ours))] if ours and not python else []
 
 
 def _answers(group, strategies, failed):

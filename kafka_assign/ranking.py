@@ -22,7 +22,7 @@ from .attention import (
     Outcome, attainable, current_outcome, outcome, shortfalls)
 from .batch import Answer, GroupBatch, answer, batch_of_groups, batch_slices
 from .build import GroupError
-from .client_ids import ASSIGNED_BY_BROKER, who_assigns
+from .client_ids import ASSIGNED_BY_BROKER, fixed_assignor
 from .group import Group
 from .joins import join_numbers, parsed_joins
 from .names import brief, shown
@@ -49,13 +49,9 @@ _FORECASTS = "kafka-sticky", "kafka-cooperative-sticky"
 SHIPPED = *_WITHOUT_MEMORY, *_FORECASTS         # the assignors that ship with Kafka
 
 
-def _loadable(strategies: Iterable[Strategy]) -> dict[str, bool]:
-    "The strategies that members may be able to run, by label: does Kafka ship it."
-    found = {one.label: bool(one.protocol_name) for one in strategies
-             if one.protocol != "broker"}
-    ours = [one.label for one in strategies if one.name in BUILT_IN]
-    return {label: ships for label, ships in found.items()
-            if ships or label not in ours}
+def _loadable(strategies: Iterable[Strategy]) -> dict[str, tuple[str, ...] | None]:
+    "The clients that can run each strategy, by label; None = those that load it."
+    return {one.label: one.clients for one in strategies if one.clients != ()}
 
 # %% ../nbs/56_ranking.ipynb #97375ce9
 class Judgment(NamedTuple):
@@ -83,7 +79,7 @@ def _curable(batch, current, results, everything):
     short = shortfalls(batch.columns, current, possible, everything)
     affected = [one.affected > 0 for one in short.values()]
     places = np.flatnonzero(np.logical_or.reduce(affected)).tolist()
-    return [at for at in places if not who_assigns(
+    return [at for at in places if not fixed_assignor(
         batch.types[at], batch.strategies[at], batch.client_ids(at))]
 
 

@@ -25,7 +25,7 @@ import numpy as np
 from .assignment import (
     Assignment, AssignmentError, checked_owners, checked_target, owner_and_target)
 from .build import GroupError
-from .client_ids import ASSIGNED_BY_BROKER, who_assigns
+from .client_ids import ASSIGNED_BY_BROKER, PYTHON_CLIENTS, who_assigns
 from .columns import Columns, shifted, side_by_side
 from .group import Group
 from .members import is_number
@@ -82,6 +82,14 @@ class Strategy:
     def protocol_name(self) -> str:
         "The name by which a group reports this assignor of Kafka's client; empty if it is none."
         return self.name.removeprefix("kafka-") if self.kafka in _SHIPPED_CLASSES else ""
+
+    @property
+    def clients(self) -> tuple[str, ...] | None:
+        "The clients that can run it today; None = those that load it, if it is not one of this package."
+        if self.protocol == "broker" or self.name not in BUILT_IN:
+            return () if self.protocol == "broker" else None
+        python = PYTHON_CLIENTS if self.protocol == "eager" else PYTHON_CLIENTS[:1]
+        return ("Java", *python) if self.protocol_name else python
 
     @property
     def label(self) -> str:
@@ -378,9 +386,8 @@ def _about(name):
 def who_can_run(name: str) -> str | None:
     "Which clients can run a strategy today; None if it cannot be loaded."
     with suppress(StrategyError):
-        if _find(name).protocol_name:
-            return "Java"
-        return "none yet" if name in BUILT_IN else "those that load it"
+        clients = _find(name).clients
+        return "those that load it" if clients is None else ", ".join(clients) or "the broker"
     return None
 
 # %% ../nbs/20_registry.ipynb #72a7b527

@@ -14,8 +14,9 @@ import numpy as np
 from .attention import (
     LEAST_LAG, UNATTAINABLE, Outcome, attainable, least, shortfalls)
 from .batch import GroupBatch, cut_short
-from .client_ids import clients_of, who_assigns
+from .client_ids import clients_of, fixed_assignor, python_clients
 from .columns import Columns
+from .comparison import FORECASTS
 from .names import count_of, first_of, shown
 from .ragged import row_lengths, row_maxima, row_sums
 
@@ -153,7 +154,7 @@ class _Adviser(NamedTuple):
     "What is known about the strategies that could help the groups of a batch."
     batch: GroupBatch
     results: Mapping[str, Outcome]
-    loadable: Mapping[str, bool]  # strategies that members may have: does Kafka ship it
+    loadable: Mapping[str, tuple[str, ...] | None]  # clients that can run each strategy
     running: Sequence[str | None]  # what each group runs
 
     def remedy(self, group: int, cured: Mapping[str, np.ndarray],
@@ -161,11 +162,11 @@ class _Adviser(NamedTuple):
         "The strategy that cures a group best, and the remedy with the way to it."
         batch, running = self.batch, self.running[group]
         ids = batch.client_ids(group)
-        if words := who_assigns(batch.types[group], batch.strategies[group], ids):
+        if words := fixed_assignor(batch.types[group], batch.strategies[group], ids):
             return "", words
         cost = {name: self._cost(name, group)
                 for name in self.results if cured[name][group]}
-        able = [name for name in self.loadable if name in cost]
+        able = [name for name in self._able(python_clients(ids)) if name in cost]
         if running in able and running in _WITHOUT_MEMORY:
             return "", _CHECK
         best = min(cost, key=cost.get, default="")
@@ -180,6 +181,13 @@ class _Adviser(NamedTuple):
         if best and (not chosen or cost[best] < cost[chosen]):
             words += f"; best possible: {_moves(cost[best][1])} ({shown(best)})"
         return chosen, words
+
+    def _able(self, python):
+        "The strategies that members can run: these Python clients, or else Java's."
+        clients = set(python or ["Java"])
+        named = FORECASTS if python else ()          # they load the optimum instead
+        return [label for label, able in self.loadable.items()
+                if able is None or clients <= set(able) and label not in named]
 
     def _way(self, group, strategy):
         "How a group comes to the answer of a strategy, and at what price."
@@ -205,9 +213,13 @@ class _Adviser(NamedTuple):
     def _words(self, group, name, client_ids):
         "Who can run a strategy, and what it does to a group."
         figures, running = self.results[name].figures, self.running[group]
-        java = set(clients_of(client_ids)) == {"Java"}
-        who = "Java clients, by their ids" if java else "if its clients are Java"
-        who = who if self.loadable[name] else "if its clients can load it"
+        who = "if its clients can load it"
+        if python := python_clients(client_ids):
+            names = " and ".join(python)
+            who = f"{names} clients, by their ids, load it from kafka_assign.clients"
+        elif self.loadable[name]:
+            java = set(clients_of(client_ids)) == {"Java"}
+            who = "Java clients, by their ids" if java else "if its clients are Java"
         words = f"{shown(name)} ({'runs now' if name == running else who}): "
         words += _moves(int(figures["moved"][group]))
         if (placed := int(figures["placed"][group])) > 0:
@@ -274,28 +286,30 @@ def _curable(current, adviser, everything, cut):
                 where = _where_they_differ(
                     batch, group, current.owner, results[runs].owner)
                 reason += f", which {runs} cannot give: {where}"
-            if kind == 4 and adviser.loadable.get(remedy[0]):
+            of_lag = remedy[0].partition(":")[0] == "lag"
+            if kind == 4 and adviser.loadable.get(remedy[0]) and not of_lag:
                 chance = "by chance, as it does not look at lag"
                 remedy = remedy[0], f"{remedy[1]}; {chance}"
             yield Need(group, kind, int(short.affected[group]), reason, *remedy)
 
 
 def needs(batch: GroupBatch, current: Outcome, results: Mapping[str, Outcome],
-          loadable: Mapping[str, bool] | None = None,
+          loadable: Mapping[str, tuple[str, ...] | None] | None = None,
           running: Sequence[str | None] | None = None,
           fails: Mapping[int, str] | None = None,
           everything: bool = False) -> list[Need]:
     """The needs of all groups of a batch, by group, then the most urgent first.
 
     `current` is the outcome of the groups as they are, `results` of each strategy.
-    `loadable` has the strategies that members may be able to run, with whether Kafka
-    ships them (None = all ship with Kafka). `running` is what each group runs now, and
-    `fails` why the next rebalance of one fails. `everything`: trifles, too.
+    `loadable` has the clients that can run each strategy, None = those that load it
+    (None in its place = Java clients can run all). `running` is what each group runs
+    now, and `fails` why the next rebalance of one fails. `everything`: trifles, too.
     """
     columns, skip = batch.columns, rebalancing(batch.states)
     found = list(_abandoned(columns, current, batch.states))
     if results:
-        loadable = dict.fromkeys(results, True) if loadable is None else loadable
+        if loadable is None:
+            loadable = dict.fromkeys(results, ("Java",))
         results, cut = attainable(current, results), cut_short(batch)
         results = {name: _without_moves(one, cut) for name, one in results.items()}
         adviser = _Adviser(batch, results, loadable, running or [None] * columns.groups)

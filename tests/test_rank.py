@@ -4,6 +4,7 @@ import json
 import re
 import subprocess
 import sys
+from dataclasses import replace
 from itertools import groupby, product
 
 import numpy as np
@@ -391,6 +392,33 @@ def test_idle_members_are_named():
     assert row["reason"].startswith(r"5 of 6 members idle (b\x1b[2J, c, d and 2 more): more members than")
 
 
+@pytest.mark.parametrize("ids, remedy", [
+    (["kafka-python-3.0.12", "kafka-python-3.0.12-2"],
+     "lag (kafka-python clients, by their ids, load it from kafka_assign.clients): 2 moves; a rebalance, if "),
+    (["kafka-python-3.0.12", "aiokafka-0.14.0"], "lag (aiokafka and kafka-python clients, by their ids, load it from "),
+    (["kafka-python-3.0.12", "consumer-g-1"], "kafka-python clients (by their ids) have assignors of their own"),
+    (["kafka-python-3.0.12", "my-service"], "kafka-python clients (by their ids) have assignors of their own")])
+def test_python_clients_load_what_this_package_has(ids, remedy):
+    """Only if all members can: one that cannot would be left without a protocol in common."""
+    group = behind()
+    members = [replace(member, client_id=client_id) for member, client_id in zip(group.details, ids)]
+    [row] = rank(group.replace(members=members, strategy="range"))
+    assert row["remedy"].startswith(remedy) and row["strategy"] == ("lag" if remedy.startswith("lag") else None)
+    assert "by chance" not in row["remedy"]
+
+
+def test_aiokafka_is_eager():
+    """A cooperative strategy is no remedy for it, and no forecast of Kafka's is one for Python clients."""
+    labels = {"cooperative-sticky": ("kafka-python",), "sticky": ("kafka-python", "aiokafka"),
+              "kafka-sticky": ("Java", "kafka-python", "aiokafka")}
+    for client_id, able in (("kafka-python-3.0.12", ["cooperative-sticky", "sticky"]), ("aiokafka-0.14.0", ["sticky"]),
+                            ("my-service", ["kafka-sticky"])):
+        group = lagging().replace(members=[replace(one, client_id=client_id) for one in lagging().details])
+        for only in labels:
+            found = {row["strategy"] for row in rank(group, [only])} - {"range", "roundrobin", "kafka-sticky", None}
+            assert found <= {*able}, (client_id, only)
+
+
 def test_a_strategy_of_others_is_for_members_that_can_load_it():
     group = behind()
     for running, way in (("range", "two rolling restarts, first"), ("", "a rebalance, if the group runs it, else two")):
@@ -441,7 +469,7 @@ def test_a_cure_without_idle_members_goes_before_one_with_fewer_moves():
     group = Group({"t": 4}, dict.fromkeys("ab", ["t"]), owned={"a": [("t", 0), ("t", 1), ("t", 2)]})
     idle, split = fixed("idle", [0, 0, 0, 0]), fixed("split", [0, 0, 1, 1])
     assert rank(group, [idle, split])[0]["strategy"] != "idle"
-    batch, loadable = batch_of_groups([group]), {"idle": False, "split": False}
+    batch, loadable = batch_of_groups([group]), {"idle": None, "split": None}
     ways = {one.name: outcome(batch.columns, one.function(group)) for one in (idle, split)}
     current = current_outcome(batch.columns)
     assert [need.strategy for need in needs(batch, current, ways, loadable) if need.kind == 1] == ["split"]

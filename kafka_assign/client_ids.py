@@ -45,7 +45,8 @@ def python_clients(client_ids: Iterable[str]) -> tuple[str, ...]:
 
 # %% ../nbs/15_client_ids.ipynb #c11ea002
 _ASSIGNED_BY = {         # by the type of a group, or the assignor that it reports
-    "consumer": "the broker assigns this group, by group.remote.assignor",
+    "consumer": "the broker assigns this group (group.remote.assignor of the members, "
+                "else the first of the broker's group.consumer.assignors)",
     "streams": "the broker assigns this Streams group",
     "stream": "Kafka Streams assigns this group with an assignor of its own",
     "compatible": "Kafka Connect assigns this group with an assignor of its own"}
@@ -61,7 +62,7 @@ def who_assigns(type: str, strategy: str, client_ids: Iterable[str]) -> str:
     own = "stream" if "Kafka Streams" in clients else strategy
     known = _ASSIGNED_BY.get(type) or _ASSIGNED_BY.get(own)
     if known:
-        return f"{known}: no strategy applies"
+        return f"{known}: no strategy of clients can run in it"
     names = first_of(clients, 3)
     return names and (f"{names} clients (by their ids) have assignors of their own, "
                       "which are not forecast")

@@ -16,6 +16,7 @@ from .client_ids import ASSIGNED_BY_BROKER, python_clients
 from .group import Group
 from .metrics import SummaryRow
 from .names import checked_kind, needing
+from .notes import Note
 from kafka_assign.registry import (
     BUILT_IN, ForecastError, Strategy, StrategyError, StrategyLike, assign, checked_group, resolve_all,
     running_strategy)
@@ -120,11 +121,14 @@ _NO_TOPICS = ("topics and owners are unknown, so no strategy can be computed: ad
               "--describe, or of --members --verbose")
 _NO_OWNERS = ("owners are unknown, so no moves are shown: add the output of --describe, or of "
               "--members --verbose")
-_OF_JAVA = ("{0} forecasts Kafka's own {1} assignor, which the group runs; the strategy {1} of this "
-            "package computes the exact optimum")
-_FOR_COMPARISON = "for comparison, because only Python clients can load them (kafka_assign.clients): {}"
-_ALL_COOPERATIVE = ("paused: taken that the members list cooperative assignors only; if a member also lists "
-                    "an eager one, as range, all its partitions pause")
+_OF_JAVA = ("{0} forecasts Kafka's own {1} assignor, which the group is taken to run; the strategy {1} "
+            "of this package computes the exact optimum")
+_FOR_COMPARISON = ("of this package, for comparison, because only Python clients can load it "
+                   "(kafka_assign.clients): {}")
+_ALL_COOPERATIVE = ("{}: paused assumes that the members list only cooperative assignors; if they also list "
+                    "an eager one, such as range, all partitions pause")
+_OF_EMPTY = ("the group is Empty: deleting it drops its offsets, and so do offsets.retention.minutes (7 days "
+             "by default) without members; consumers that commit without joining are not shown")
 
 
 def compare(group: Group, strategies: Iterable[StrategyLike] | None = None, *,
@@ -151,10 +155,10 @@ def compare(group: Group, strategies: Iterable[StrategyLike] | None = None, *,
         if now.label not in [one.label for one in chosen]:
             chosen.insert(0, added := now)
             unnamed += [now] * (now.name not in BUILT_IN)
-        running, notes = now.label, notes + _notes_on_running(now)
+        running, notes = now.label, notes + _notes_on_running(group, now)
     except StrategyError as error:
         notes += [str(error)] if group.strategy or group.type in ASSIGNED_BY_BROKER else []
-    notes += _notes_on_ours(group, chosen) if group.strategy else []
+    notes += _notes_on_group(group, chosen)
 
     def failed(one, error):
         if one is added and isinstance(error, ForecastError):
@@ -169,17 +173,23 @@ def compare(group: Group, strategies: Iterable[StrategyLike] | None = None, *,
     return Comparison(group, _answers(group, chosen, failed), before, running, notes)
 
 
-def _notes_on_running(strategy):
+def _notes_on_running(group, strategy):
     "What is taken for granted in the row of the strategy that a group runs."
+    leader = Note("leader-assumed")
     return [*[_OF_JAVA.format(strategy.name, strategy.protocol_name)] * (strategy.name in FORECASTS),
-            *[_ALL_COOPERATIVE] * (strategy.protocol == "cooperative")]
+            *[leader.text] * (strategy.protocol_name and leader not in group.notes)]
 
 
-def _notes_on_ours(group, strategies):
-    "Which strategies only Python clients can load, if the members are not all of these."
+def _notes_on_group(group, strategies):
+    "What a group that reports its strategy or state must take into account."
+    empty = [_OF_EMPTY] * (group.state.lower() == "empty" and group.offsets is not None)
+    if not group.strategy or group.type in ASSIGNED_BY_BROKER:
+        return empty
     ours = [one.label for one in strategies if one.name in BUILT_IN and not one.protocol_name]
-    python = python_clients(member.client_id for member in group.details)
-    return [_FOR_COMPARISON.format(", ".join(ours))] if ours and not python else []
+    foreign = not python_clients(member.client_id for member in group.details)
+    soft = [one.label for one in strategies if one.protocol == "cooperative"]
+    return [*[_FOR_COMPARISON.format(", ".join(ours))] * bool(ours and foreign),
+            *[_ALL_COOPERATIVE.format(", ".join(soft))] * bool(soft), *empty]
 
 
 def _answers(group, strategies, failed):

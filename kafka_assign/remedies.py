@@ -6,7 +6,7 @@
 __all__ = ['REBALANCING', 'Need', 'rebalancing', 'interrupted', 'needs']
 
 # %% ../nbs/53_remedies.ipynb #f5931de2
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -71,7 +71,8 @@ def _too_many_members(batch, current, results):
         count, members = int(idle[group]), int(current.figures["members"][group])
         idle_of = f"{count:,} of {count_of(members, 'member')} idle"
         idle_of += _idle_names(batch, current, group, count)
-        fewer = f"{count_of(count, 'member')} fewer would do, unless they are spares"
+        fewer = (f"{count_of(count, 'member')} fewer would do, unless they are spares or "
+                 "subscribe to topics that the input does not show")
         if topics := int(absent[group]):
             absent_topics = count_of(topics, "subscribed topic")
             fewer += f"; {absent_topics} without partitions (misspelled?)"
@@ -125,8 +126,10 @@ def _abandoned(columns: Columns, current: Outcome,
         wait = "waits" if current.figures["lag_total"][group] == 1 else "wait"
         reason = f"no active members while {records} {wait}"
         yield Need(group, 6, int(waiting[group]), reason, "", "start its members, "
-                   "unless it is idle on purpose (a batch job); deletion loses its "
-                   "offsets, and so does offsets.retention.minutes without members")
+                   "unless it is idle on purpose (a batch job, a stopped Streams "
+                   "application) or serves consumers that never join; deleting it "
+                   "drops its offsets, and so do offsets.retention.minutes (7 days by "
+                   "default) without members")
 
 # %% ../nbs/53_remedies.ipynb #898c606d
 _REASONS = {       # of kinds 1 to 5: what is counted, and the words around the count
@@ -144,10 +147,17 @@ def _without_moves(one, groups):
     return one._replace(figures={**one.figures, **unknown})
 
 # %% ../nbs/53_remedies.ipynb #01904d43
-_WITHOUT_MEMORY = "range", "roundrobin"
+_WITHOUT_MEMORY, _COOPERATIVE = ("range", "roundrobin"), "kafka-cooperative-sticky"
 _CHECK = (
     "check the subscriptions (a misspelled topic?), the racks and which client leads; "
-    "new partitions wait for its metadata")
+    "the leader sees new partitions at its next metadata refresh")
+_OF_STATIC = (
+    "; a static member that is back in time keeps its old assignment, even with another "
+    "subscription, until enforceRebalance() is called on the leader")
+_STOP = (
+    "stop all members (kill those that hang), wait until the group is Empty, and start "
+    "them with it; nothing is consumed meanwhile, but a rolling restart would be the "
+    "rebalance that fails")
 
 
 class _Adviser(NamedTuple):
@@ -156,31 +166,40 @@ class _Adviser(NamedTuple):
     results: Mapping[str, Outcome]
     loadable: Mapping[str, tuple[str, ...] | None]  # clients that can run each strategy
     running: Sequence[str | None]  # what each group runs
+    fails: Collection[int] = ()  # groups whose next rebalance fails
 
-    def remedy(self, group: int, cured: Mapping[str, np.ndarray],
-               way: str = "") -> tuple[str, str]:
+    def remedy(self, group: int, cured: Mapping[str, np.ndarray]) -> tuple[str, str]:
         "The strategy that cures a group best, and the remedy with the way to it."
         batch, running = self.batch, self.running[group]
         ids = batch.client_ids(group)
         if words := fixed_assignor(batch.types[group], batch.strategies[group], ids):
             return "", words
         cost = {name: self._cost(name, group)
-                for name in self.results if cured[name][group]}
+                for name, found in cured.items() if found[group]}
         able = [name for name in self._able(python_clients(ids)) if name in cost]
         if running in able and running in _WITHOUT_MEMORY:
-            return "", _CHECK
+            static = self.batch.dynamic[group] < self._count(group, "member_offsets")
+            return "", _CHECK + _OF_STATIC * bool(static)
         best = min(cost, key=cost.get, default="")
         chosen = min(able, default="", key=lambda name: (
-            cost[name][0], name != running, cost[name][1]))
+            cost[name][0], name != running, cost[name][1], name != _COOPERATIVE))
         words = "no strategy that members can run helps"
         if chosen:
             words = self._words(group, chosen, ids)
-            words += f"; {way or self._way(group, chosen)}"
-            if running == "range" != chosen and self._topics(group) > 1:
+            way = _STOP if group in self.fails else self._way(group, chosen)
+            words += f"; {way}"
+            if running == "range" != chosen and self._count(group, "topic_offsets") > 1:
                 words += "; joined topics may split (declare them: --joins)"
         if best and (not chosen or cost[best] < cost[chosen]):
             words += f"; best possible: {_moves(cost[best][1])} ({shown(best)})"
         return chosen, words
+
+    def on_purpose(self, kind: int, cured: Mapping[str, np.ndarray]) -> dict:
+        "`cured`; for kind 4, without strategies that do not look at lag."
+        def looks(name):
+            of_lag = name.partition(":")[0] == "lag"
+            return of_lag or self.loadable.get(name, ()) is None
+        return {name: found for name, found in cured.items() if kind != 4 or looks(name)}
 
     def _able(self, python):
         "The strategies that members can run: these Python clients, or else Java's."
@@ -196,14 +215,18 @@ class _Adviser(NamedTuple):
             restart = "restart a dynamic member, or " * (dynamic > 0)
             return ("a rebalance may be enough: "
                     f"{restart}enforceRebalance() on the leader")
-        rebalances = count_of(4 * dynamic or 1, "rebalance")
-        way = ("two rolling restarts, first with both assignors listed: about "
-               f"{rebalances}, each of which can pause all partitions")
+        way = "two rolling restarts, first with both assignors listed"
+        if (running, strategy) == ("range", _COOPERATIVE):
+            way += " (one if the members have Java's default list since 3.0)"
+        way += (f": about {4 * dynamic:,} rebalances, which move more and can pause all "
+                "partitions (compare --rolling)" if dynamic else
+                ": one rebalance if its static members come back in time")
         known = running is not None or strategy in _WITHOUT_MEMORY
         return way if known else f"a rebalance, if the group runs it, else {way}"
 
-    def _topics(self, group):
-        return int(np.diff(self.batch.columns.topic_offsets)[group])
+    def _count(self, group, offsets):
+        "The topics or the members of a group."
+        return int(np.diff(getattr(self.batch.columns, offsets)[group:group + 2])[0])
 
     def _cost(self, name, group):
         "Members that a strategy leaves idle, and its moves."
@@ -235,10 +258,6 @@ def _moves(moves):
     return "moves unknown" if moves < 0 else count_of(moves, "move")
 
 # %% ../nbs/53_remedies.ipynb #476c4ce3
-_STOP = ("stop all members, then start them with it, because a rolling restart would "
-         "be the rebalance that fails")
-
-
 def _failing(current: Outcome, adviser: _Adviser,
              why: Mapping[int, str]) -> Iterator[Need]:
     "Kind 0: groups whose next rebalance fails; `why` has the reason for each of them."
@@ -246,7 +265,7 @@ def _failing(current: Outcome, adviser: _Adviser,
             for name, one in adviser.results.items()}
     for group, reason in why.items():
         affected = int(current.figures["partitions"][group])
-        yield Need(group, 0, affected, reason, *adviser.remedy(group, able, _STOP))
+        yield Need(group, 0, affected, reason, *adviser.remedy(group, able))
 
 # %% ../nbs/53_remedies.ipynb #2d112332
 def _where_they_differ(batch, group, owner, other):
@@ -274,22 +293,25 @@ def _reason(batch, kind, group, current, short, cut):
     return reason + (" or not in the input" if kind == 1 and cut[group] else "")
 
 
+_MORE = {         # by kind, and whether the group runs the remedy already
+    (1, True): "; if partitions are new, wait until the leader refreshes its metadata",
+    (4, True): "; without a rate, no lag can be called late"}
+
+
 def _curable(current, adviser, everything, cut):
     "The needs of kinds 1 to 5, each with the strategy that cures it."
     batch, results = adviser.batch, adviser.results
     for kind, short in shortfalls(batch.columns, current, results, everything).items():
         for group in np.flatnonzero(short.affected > 0).tolist():
             reason = _reason(batch, kind, group, current, short, cut)
-            remedy = adviser.remedy(group, short.cured)
-            if remedy[1] == _CHECK:
+            remedy = adviser.remedy(group, adviser.on_purpose(kind, short.cured))
+            if remedy[1].startswith(_CHECK):
                 runs = adviser.running[group]
                 where = _where_they_differ(
                     batch, group, current.owner, results[runs].owner)
                 reason += f", which {runs} cannot give: {where}"
-            of_lag = remedy[0].partition(":")[0] == "lag"
-            if kind == 4 and adviser.loadable.get(remedy[0]) and not of_lag:
-                chance = "by chance, as it does not look at lag"
-                remedy = remedy[0], f"{remedy[1]}; {chance}"
+            more = _MORE.get((kind, remedy[0] == adviser.running[group] or kind == 4), "")
+            remedy = remedy[0], remedy[1] + more
             yield Need(group, kind, int(short.affected[group]), reason, *remedy)
 
 
@@ -312,9 +334,10 @@ def needs(batch: GroupBatch, current: Outcome, results: Mapping[str, Outcome],
             loadable = dict.fromkeys(results, ("Java",))
         results, cut = attainable(current, results), cut_short(batch)
         results = {name: _without_moves(one, cut) for name, one in results.items()}
-        adviser = _Adviser(batch, results, loadable, running or [None] * columns.groups)
+        running, fails = running or [None] * columns.groups, fails or {}
+        adviser = _Adviser(batch, results, loadable, running, fails)
         found += _curable(current, adviser, everything, cut)
-        found += _failing(current, adviser, fails or {})
+        found += _failing(current, adviser, fails)
     found += _incurable(batch, current, results)
     found = [need for need in found if not skip[need.group]]
     found += interrupted(columns, batch.states)

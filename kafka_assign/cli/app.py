@@ -109,7 +109,8 @@ def compare_command(
     is the sum of the differences of loads over all pairs of members; 0 is perfect.
     Kept, moved and placed count the partitions that keep their owner, change it, or had
     none (or one that left). Paused are those that members who stay stop during the
-    rebalance: under an eager strategy all, under a cooperative one those that move.
+    rebalance: under an eager strategy all, under a cooperative one those that move, if
+    the members list cooperative assignors only.
     Withheld are those that a cooperative strategy assigns in a second rebalance, after
     the member that may still consume them has revoked them. Lag is records per member.
     With --wide: topic spread adds up the squares of partitions per topic and member,
@@ -177,9 +178,9 @@ def assign_command(
         racks: Options.racks = None):
     """Which member gets which partitions under a strategy.
 
-    The answer is computed as the leader of the group would compute it, from the
-    members, their topics, and the partitions that each owns now; after the changes, if
-    there are any. The table has a row for each member; JSON maps each member to its
+    The answer is computed as a leader that runs the strategy would compute it, from
+    the members, their topics, and the partitions that each owns now; after the changes,
+    if there are any. The table has a row for each member; JSON maps each member to its
     partitions; CSV has a row for each partition, with its owner and its previous owner.
     Partitions that a cooperative strategy withholds have no owner yet, but a `target`:
     the member that a second rebalance assigns them to.

@@ -306,13 +306,14 @@ def compared_groups(groups: Iterable, after: Iterable, strategies: Sequence | No
 # %% ../../nbs/71_cli_arguments.ipynb #204b75df
 def restarts_of(comparison, given: Mapping, chosen: Sequence | None) -> list[Restarts]:
     "What the restarts of `--restart` and `--rolling` cost under each strategy of a comparison; else empty."
+    from kafka_assign.client_ids import who_assigns
     from kafka_assign.registry import resolve
     group, known = comparison.group, {one.label: one for one in chosen or ()}
     with usage_errors("--restart"):
         found = [find_members(group, text, "a member that restarts", several=True) for text in given["restart"] or ()]
     names = group.members if given["rolling"] else list(dict.fromkeys(chain.from_iterable(found)))
-    if names and group.type in ("consumer", "streams"):
-        write_remark(f"{group_label(group)}: the broker assigns this group, so its restarts are not computed")
+    if names and (others := who_assigns(group.type, group.strategy, ())):
+        write_remark(f"{group_label(group)}: {others}, so restarts are not computed")
         return []
     labels = [one.strategy for one in comparison.assignments.values()] if names else []
     return [restart_in_turn(group, names, known.get(label) or resolve(label)) for label in labels]

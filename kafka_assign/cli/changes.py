@@ -204,28 +204,31 @@ def lost_topics(before, after) -> list[str]:
 def _absence_notes(group, changes):
     "When a group rebalances if static members leave."
     names = [shown(change.name) for change in changes if change.static]
-    if not names:
-        return []
     timeout = "session.timeout.ms (45 s by default since 3.0, 10 s before)"
     if group.type == "consumer":
         timeout = "group.consumer.session.timeout.ms of the broker"
+    streams = [f"a consumer of Kafka Streams that stops sends no LeaveGroup by default: its partitions stay with it, "
+               f"unconsumed, until {timeout}"] * (group.strategy == "stream" and any(one.kind == "leave" for one in changes))
     return [f"{first_of(names, NAMED_CANDIDATES)}: a static member that stops keeps its partitions, unconsumed, until "
-            f"{timeout}; back before then, it causes no rebalance. The figures are those after its removal"]
+            f"{timeout}; back before then, it causes no rebalance and keeps its assignment, even with another "
+            "subscription. The figures are those after its removal"] * bool(names) + streams
 
 
 def _price_notes(changes):
     "What more partitions cost."
     if all(one.kind != "partitions" for one in changes):
         return []
-    return ["more partitions cannot be taken back: from then on, keys go to other partitions, which breaks their order "
-            "and joins, and records that wait already stay where they are"]
+    return ["more partitions cannot be taken back: from then on, the default partitioner sends keys to other partitions, "
+            "which breaks their order, the state of Kafka Streams, and joins with topics that did not grow; records that "
+            "wait already stay where they are; with auto.offset.reset=latest, what is written to a new partition before "
+            "the group sees it is skipped"]
 
 
 def change_notes(group, changes: Sequence[Change], strategies: Iterable[str]) -> list[str]:
     "What is uncertain about what `strategies` answer for a group after `changes`, and about when they do."
     stopped = sum(change.owned for change in changes)
-    beside = [f"paused leaves out what members that leave owned: {count_of(stopped, 'partition')} without a consumer "
-              f"from then until the next assignment"] * bool(stopped)
+    beside = [f"paused does not count the {count_of(stopped, 'partition')} of leaving members, which have no consumer "
+              "until the next assignment"] * bool(stopped)
     return [*_absence_notes(group, changes), *beside, *_order_notes(group, changes, strategies),
             *_price_notes(changes)]
 
@@ -237,9 +240,9 @@ def _order_notes(group, changes, strategies):
     lines, new = [], {change.name for change in changes if change.generated}.intersection(group.members)
     if new:
         dynamic = sum(member.instance_id is None for member in group.details)
-        ids = "the id of a joining member is" if len(new) == 1 else f"{len(new)} ids of members are"
-        lines.append(f"{ids} made up, as a client would: the answers of range and round robin depend on "
-                     f"the order of members, and are those of 1 of {comb(dynamic, len(new)):,} orders")
+        ids = "the id of the joining member is" if len(new) == 1 else f"the ids of {len(new)} joining members are"
+        lines.append(f"{ids} made up: range and round robin sort the members by id, so theirs is one of "
+                     f"{comb(dynamic, len(new)):,} possible answers")
     if any(note.kind == "members-assumed-dynamic" for note in group.notes):
         lines.append("the answers of range and round robin depend on which members are static")
     return lines

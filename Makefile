@@ -10,7 +10,7 @@ export PATH := $(CURDIR)/$(BIN):$(PATH)
 
 .NOTPARALLEL:
 .DEFAULT_GOAL := help
-.PHONY: help run test test-long check notebooks lab docs bench clean spark java dev pages quarto
+.PHONY: help run test test-long check notebooks lab docs bench clean spark java dev jars pages quarto
 
 help:
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-10s %s\n", $$1, $$2 }' Makefile
@@ -19,14 +19,14 @@ run: spark java  ## rank the sample groups: which of them need attention, and wh
 	@echo "kafka-assign fleet compare samples/ -o runs --joins clicks+impressions"
 	@kafka-assign fleet compare samples/ -o runs --joins clicks+impressions
 
-test: spark java dev pages  ## run every notebook, then everything in tests/
+test: spark java dev jars pages  ## run every notebook, then everything in tests/
 	$(PYTEST) tests
 
-test-long: spark java dev pages  ## the long forms of the tests in random order, then every planted fault
+test-long: spark java dev jars pages  ## the long forms of the tests in random order, then every planted fault
 	LONG=1 $(PYTEST) -p randomly tests
 	python tools/mutants.py
 
-check: spark java dev  ## what CI runs: every notebook executed, clean and in sync, then everything in tests/
+check: spark java dev jars  ## what CI runs: every notebook executed, clean and in sync, then everything in tests/
 	@$(BIN)/python tools/notebooks.py check
 	$(PYTEST) tests
 
@@ -39,7 +39,7 @@ lab: spark java dev  ## open the notebooks in JupyterLab
 docs: quarto dev  ## build the site into _docs/ (needs quarto)
 	@$(BIN)/python tools/notebooks.py docs
 
-bench: spark java dev $(VENV)/.kafka  ## run every benchmark; each prints what it measured
+bench: spark java dev  ## run every benchmark; each prints what it measured
 	@for file in $$(grep -l __main__ benchmarks/*.py); do echo "== $$file"; $(BIN)/python $$file || exit 1; done
 
 clean:  ## remove what was made, .venv/ included
@@ -49,6 +49,10 @@ clean:  ## remove what was made, .venv/ included
 quarto:
 	@command -v quarto >/dev/null || { \
 	    echo "make docs needs quarto on PATH: get it from https://quarto.org/docs/get-started/" >&2; exit 1; }
+
+# Without a network there are no jars: what needs a broker is skipped.
+jars: spark java
+	@$(BIN)/python tools/jars.py >/dev/null || true
 
 pages: spark java dev
 	@$(BIN)/python tools/notebooks.py test
@@ -73,12 +77,7 @@ $(VENV)/.java: $(VENV)/.spark
 	@$(PIP) install --quiet --use-pep517 -c constraints.txt -e '.[java]'
 	@touch $@
 
-$(VENV)/.kafka: $(VENV)/.spark
-	@echo "Installing kafka-python, which one benchmark compares with, into $(VENV)/ (once)"
-	@$(PIP) install --quiet --use-pep517 -c constraints.txt -e '.[kafka]'
-	@touch $@
-
 $(VENV)/.dev: $(VENV)/.spark
 	@echo "Installing what notebooks and tests need into $(VENV)/ (once)"
-	@$(PIP) install --quiet --use-pep517 -c constraints.txt -e '.[dev]'
+	@$(PIP) install --quiet --use-pep517 -c constraints.txt -e '.[kafka,dev]'
 	@touch $@

@@ -20,8 +20,8 @@ HERE = Path(__file__).resolve().parent
 sys.path[:0] = [str(HERE), str(HERE.parent / "tools")]
 
 from families import Arrays
-from java import find_java
 from jars import NoJars, jars
+from java import find_jdk
 
 MOST_SECONDS = 60
 
@@ -42,13 +42,9 @@ STOPPED = JavaAnswer(MOST_SECONDS, MOST_SECONDS, None)
 @cache
 def java_command() -> list[str]:
     "How to start it, but for the group; `NoJars` says in a line why not."
-    java = find_java()
-    if java is None:
-        raise NoJars("no Java 17 or newer")
-    modules = subprocess.run([java, "--list-modules"], capture_output=True, text=True, check=True).stdout
-    if "jdk.compiler" not in modules:
-        raise NoJars("the Java here is no JDK")
-    return [java, "-Xmx6g", "-cp", f"{jars()}/*", str(HERE / "JavaSticky.java")]
+    if find_jdk() is None:
+        raise NoJars("no JDK 17 or newer")
+    return [find_jdk(), "-Xmx6g", "-cp", f"{jars()}/*", str(HERE / "JavaSticky.java")]
 
 
 def as_ints(of: Arrays) -> np.ndarray:

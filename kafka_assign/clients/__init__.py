@@ -122,8 +122,10 @@ class ConsumerAssignor:
         "The subscription to send when the consumer joins."
         from kafka.protocol.consumer.metadata import ConsumerProtocolSubscription
         coordinator, held = calling("ConsumerCoordinator"), None
-        if coordinator and self.member.strategy.protocol == "cooperative":
-            held = coordinator._subscription.assigned_partitions()
+        if coordinator:
+            coordinator.request_rejoin()       # until it has joined; it may forget
+            if self.member.strategy.protocol == "cooperative":
+                held = coordinator._subscription.assigned_partitions()
         data = self.member.subscription(topics, held)
         return ConsumerProtocolSubscription.decode(data)
 

@@ -280,6 +280,18 @@ def test_a_member_that_cannot_be_read_gets_nothing(fields, caplog):
     assert "member 'A\\x1b' gets no partitions, because its subscription cannot be read" in caplog.text
 
 
+def test_user_data_that_cannot_be_decoded(caplog):
+    """Its member has no claims, which the log says once for all members; nobody else is disturbed."""
+    caplog.set_level("INFO", logger="kafka_assign.clients")
+    sent = {f"C{i}": encode_subscription(Subscription(["t"], b"\x7f\xff\xff\xff\1")) for i in range(5)}
+    sent["A"] = encode_subscription(Subscription(["t"], encode_sticky(Claims([("t", 1)], 3)), generation=3))
+    found = answers(assignor("sticky"), {"t": 6}, sent)
+    assert found["A"] == [("t", 1)] and sorted(map(len, found.values())) == [1] * 6
+    [warning, line] = caplog.messages
+    assert warning.startswith("member 'C0': the user data of the member cannot be decoded")
+    assert warning.endswith(" and 2 more") and line.endswith("withheld 0, 5 claims without effect")
+
+
 def test_null_arrays():
     sent = SimpleNamespace(
         topics=["t"], user_data=None, owned_partitions=None, generation_id=-1, rack_id=None, version=1)

@@ -39,6 +39,7 @@ FIXED = {
     "certificate": {"LARGEST"},
     "certificate.words": {"_NAMED", "_LETTERS", "SHOWN_LINES", "_TEXT_WIDTH"},
     "cli.app": {"_DONE", "_HOLDS", "_UNUSABLE", "_INTERRUPTED", "_PIPE_CLOSED"},
+    "clients.member": {"_MOST_NAMED"},
     "cli.arguments": {"_MOST_REMARKS"},
     "cli.changes": {"_MOST_JOIN", "NAMED_CANDIDATES"},
     "cli.output": {"_READABLE", "_SHOWN_NEEDS", "_GROUPS_WITHOUT_LIST", "_NAMED_CONDITIONS"},

@@ -37,6 +37,7 @@ class GroupBatch(NamedTuple):
     read: Callable[[str | None], Columns]  # the columns with claims decoded by a rule
     may_lack: Sequence[bool]  # whether each group may lack partitions in the input
     client_ids: Callable[[int], Sequence[str]]  # of the members of the group at a place
+    dynamic: Sequence[int]  # how many members of each group have no instance id
     rows: object = None  # the Arrow rows of the groups, if they were decoded from rows
 
 # %% ../nbs/40_batch.ipynb #c8e8bd31
@@ -55,7 +56,8 @@ def batch_of_groups(groups: Sequence[Group]) -> GroupBatch:
     return GroupBatch(
         columns, list(chain(*topics)), list(chain(*members)), types, states, strategies,
         groups.__getitem__, read, [may_lack_partitions(group.notes) for group in groups],
-        lambda at: [member.client_id for member in groups[at].details])
+        lambda at: [member.client_id for member in groups[at].details],
+        [sum(one.instance_id is None for one in group.details) for group in groups])
 
 # %% ../nbs/40_batch.ipynb #9220325f
 def cut_short(batch: GroupBatch) -> np.ndarray:

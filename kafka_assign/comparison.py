@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 from .assignment import SUMMARY_KEYS, Assignment
 from .build import GroupError
+from .client_ids import ASSIGNED_BY_BROKER
 from .group import Group
 from .metrics import SummaryRow
 from .names import checked_kind, needing
@@ -24,7 +25,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
 # %% ../nbs/21_comparison.ipynb #0468aeb7
-_ONLY_IF_ANY = "withheld", "unassigned", "placed", "paused"
+_ONLY_IF_ANY = "withheld", "unassigned", "placed"
 _ONLY_IF_WIDE = ("balanced", "topic_spread", "topic_gap", "split_numbers", "in_rack", "lag_min",
                  "lag_total", "lag_unknown")
 
@@ -38,6 +39,8 @@ def _columns_worth_showing(rows: Sequence[Mapping], wide: bool = False) -> list[
             return len({row[key] for row in rows}) > 1
         if key in _ONLY_IF_ANY or key == "lag_unknown" and not wide:
             return any(row[key] for row in rows)
+        if key == "paused":                 # of a group whose members own something
+            return any(row[key] is not None and row["kept"] + row["moved"] for row in rows)
         if key == "lag_total" and all(row["lag_max"] is None for row in rows):
             return any(row[key] is not None for row in rows)
         if key in _ONLY_IF_WIDE and not wide:
@@ -119,6 +122,9 @@ _NO_OWNERS = ("owners are unknown, so no moves are shown: add the output of --de
               "--members --verbose")
 _OF_JAVA = ("{0} forecasts Kafka's own {1} assignor, which the group runs; the strategy {1} of this "
             "package computes the exact optimum")
+_FOR_COMPARISON = "for comparison, because no client can load it yet: {}"
+_ALL_COOPERATIVE = ("paused: taken that the members list cooperative assignors only; if a member also lists "
+                    "an eager one, as range, all its partitions pause")
 
 
 def compare(group: Group, strategies: Iterable[StrategyLike] | None = None, *,
@@ -144,11 +150,11 @@ def compare(group: Group, strategies: Iterable[StrategyLike] | None = None, *,
         now = running_strategy(group)
         if now.label not in [one.label for one in chosen]:
             chosen.insert(0, added := now)
-            unnamed += [now] if now.name not in BUILT_IN else []
-        running = now.label
-        notes += [_OF_JAVA.format(now.name, now.protocol_name)] * (now.name in FORECASTS)
+            unnamed += [now] * (now.name not in BUILT_IN)
+        running, notes = now.label, notes + _notes_on_running(now)
     except StrategyError as error:
-        notes += [str(error)] if group.strategy else []
+        notes += [str(error)] if group.strategy or group.type in ASSIGNED_BY_BROKER else []
+    notes += _notes_on_ours(chosen) if group.strategy else []
 
     def failed(one, error):
         if one is added and isinstance(error, ForecastError):
@@ -161,6 +167,18 @@ def compare(group: Group, strategies: Iterable[StrategyLike] | None = None, *,
             raise error
 
     return Comparison(group, _answers(group, chosen, failed), before, running, notes)
+
+
+def _notes_on_running(strategy):
+    "What is taken for granted in the row of the strategy that a group runs."
+    return [*[_OF_JAVA.format(strategy.name, strategy.protocol_name)] * (strategy.name in FORECASTS),
+            *[_ALL_COOPERATIVE] * (strategy.protocol == "cooperative")]
+
+
+def _notes_on_ours(strategies):
+    "Which strategies no client can load."
+    ours = [one.label for one in strategies if one.name in BUILT_IN and not one.protocol_name]
+    return [_FOR_COMPARISON.format(", ".join(ours))] if ours else []
 
 
 def _answers(group, strategies, failed):

@@ -22,7 +22,7 @@ from .attention import (
     Outcome, attainable, current_outcome, outcome, shortfalls)
 from .batch import Answer, GroupBatch, answer, batch_of_groups, batch_slices
 from .build import GroupError
-from .client_ids import who_assigns
+from .client_ids import ASSIGNED_BY_BROKER, who_assigns
 from .group import Group
 from .joins import join_numbers, parsed_joins
 from .names import brief, shown
@@ -108,11 +108,13 @@ def judge(batch: GroupBatch, strategies: Sequence[Strategy],
     "Ask `strategies` about all groups of a batch, and find what the groups need."
     columns, join = batch.columns, join_numbers(map(str, batch.topics), joins)
     current, read_once = current_outcome(columns, join), cache(batch.read)
+    by_broker = np.isin(batch.types, ASSIGNED_BY_BROKER)
     known = {one.label: one for one in map(resolve, SHIPPED)}
     compared = {one.label: one for one in strategies}
     for_joins = [one.label for one in strategies_for_joins(joins) if len(compared) > 1]
     running, users = [], {}
-    for at, one in enumerate(strategies_in_use(batch.strategies, batch.types)):
+    for at, one in enumerate(strategies_in_use(
+            batch.strategies, batch.types, batch.client_ids)):
         running.append(one and one.label)
         if one:
             known[one.label] = one
@@ -124,6 +126,8 @@ def judge(batch: GroupBatch, strategies: Sequence[Strategy],
         answers[label] = given = answer(batch, strategy, read, places)
         withheld = (given.owner < 0) & (given.target >= 0)
         measured = outcome(read, given.target, join, withheld, strategy.protocol)
+        if strategy.protocol != "broker":
+            measured.figures["paused"][by_broker] = -1
         results[label] = measured._replace(answered=given.answered(columns.groups))
 
     for label, one in compared.items():

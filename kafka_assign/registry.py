@@ -4,8 +4,8 @@
 
 # %% auto #0
 __all__ = ['StrategyLike', 'BUILT_IN', 'StrategyError', 'ForecastError', 'Strategy', 'importable_place', 'strategy', 'strategies',
-           'usual_strategies', 'parse_options', 'resolve', 'resolve_all', 'running_strategy', 'strategies_in_use',
-           'checked_group', 'assign', 'assign_many']
+           'who_can_run', 'usual_strategies', 'parse_options', 'resolve', 'resolve_all', 'running_strategy',
+           'strategies_in_use', 'checked_group', 'assign', 'assign_many']
 
 # %% ../nbs/20_registry.ipynb #780d05aa
 import inspect
@@ -25,6 +25,7 @@ import numpy as np
 from .assignment import (
     Assignment, AssignmentError, checked_owners, checked_target, owner_and_target)
 from .build import GroupError
+from .client_ids import ASSIGNED_BY_BROKER, who_assigns
 from .columns import Columns, shifted, side_by_side
 from .group import Group
 from .members import is_number
@@ -114,8 +115,9 @@ class Strategy:
     def assignment(self, group: Group, owner: np.ndarray, target: np.ndarray) -> Assignment:
         "Its answer for `group`, with its label, notes and proof."
         remarks = self.remarks and partial(self.remarks, **self.options)
-        return Assignment(
-            group, owner, self.label, self.prove, target, remarks, self.protocol)
+        by_broker = group.type in ASSIGNED_BY_BROKER and self.protocol != "broker"
+        protocol = "" if by_broker else self.protocol           # no rebalance of that kind happens
+        return Assignment(group, owner, self.label, self.prove, target, remarks, protocol)
 
 # %% ../nbs/20_registry.ipynb #ff3bc669
 StrategyLike = str | Strategy | Callable[..., object]       # what `resolve` makes a strategy of
@@ -372,6 +374,15 @@ def _about(name):
     except StrategyError as error:
         return f"cannot be used: {error}", False
 
+# %% ../nbs/20_registry.ipynb #5b2cbd5a
+def who_can_run(name: str) -> str | None:
+    "Which clients can run a strategy today; None if it cannot be loaded."
+    with suppress(StrategyError):
+        if _find(name).protocol_name:
+            return "Java"
+        return "none yet" if name in BUILT_IN else "those that load it"
+    return None
+
 # %% ../nbs/20_registry.ipynb #72a7b527
 def usual_strategies() -> list[str]:
     "The names of the strategies that are compared if none are named."
@@ -431,15 +442,23 @@ def resolve_all(strategies: Iterable[StrategyLike] | StrategyLike | None, call: 
 # %% ../nbs/20_registry.ipynb #cf65fd52
 def running_strategy(group: Group) -> Strategy:
     "The strategy that a group runs now; `StrategyError` says why it is unknown or not computed."
-    return _running(group.strategy, group.type)
+    chosen = _running(group.strategy, group.type)
+    if others := _others_assignor(chosen, group.strategy, [one.client_id for one in group.details]):
+        raise StrategyError(others)
+    return chosen
+
+
+def _others_assignor(chosen, name, client_ids):
+    "Whose own assignor of this name the group runs, by its clients; empty if it is the `chosen` one."
+    return who_assigns("", name, client_ids) if chosen.protocol_name else ""
 
 
 def _running(name, kind):
     "The strategy of a group of this type that reports this name."
+    if others := who_assigns(kind, name, ()):
+        raise StrategyError(others)
     if not name:
         raise StrategyError("the strategy that the group runs is unknown (--state shows it)")
-    if kind in ("consumer", "streams"):
-        raise StrategyError(f"the broker assigns the partitions of this group, by {quoted(name)}")
     if name in _NOT_COMPUTED:
         raise StrategyError(f"{quoted(name)} {_NOT_COMPUTED[name]}")
     forecast = f"kafka-{name}"
@@ -452,13 +471,20 @@ def _running(name, kind):
     return chosen
 
 # %% ../nbs/20_registry.ipynb #d531dc00
-def strategies_in_use(names: Sequence[str], types: Sequence[str]) -> list[Strategy | None]:
-    "The strategy that each group runs, by the name that it reports, and its type; None = unknown."
+def strategies_in_use(names: Sequence[str], types: Sequence[str],
+                      client_ids: Callable[[int], Sequence[str]] = lambda at: ()
+                      ) -> list[Strategy | None]:
+    """The strategy that each group runs, by the name that it reports, and its type; None = unknown.
+
+    `client_ids` returns those of the group at a place, which tell assignors of other libraries.
+    """
     known, pairs = {}, list(zip(names, types))
     for name, kind in set(pairs):
         with suppress(StrategyError):
             known[name, kind] = _running(name, kind)
-    return [known.get(pair) for pair in pairs]
+    found = list(map(known.get, pairs))
+    return [one if one and not _others_assignor(one, names[at], client_ids(at)) else None
+            for at, one in enumerate(found)]
 
 # %% ../nbs/20_registry.ipynb #b5e9963c
 def checked_group(group: Group, call: str) -> Group:

@@ -19,6 +19,7 @@ from typer.testing import CliRunner
 from kafka_assign.assignment import SUMMARY_KEYS
 from kafka_assign.comparison import compare
 from kafka_assign.group import Group
+from kafka_assign.members import Member
 from kafka_assign.registry import Strategy, assign, usual_strategies
 from kafka_assign.cli.app import program as commands
 from kafka_assign.snapshot import SnapshotError, read_groups
@@ -76,12 +77,12 @@ def test_demo_says_what_python_says():
     assert [row["strategy"] for row in group["rows"]] == ["current", *usual_strategies()]
     assert {"group", "cluster", "time", "moment", "type", "state", "strategy", "protocol", "generation", "members",
             "topics", "partitions", "lag_known", "inferred", "inferred_notes", "changes", "running", "notes",
-            "rows"} == group.keys()
-    assert (group["running"], group["notes"]) == ("range", [])
+            "rows", "assigner"} == group.keys()
+    assert (group["running"], group["notes"]) == ("range", expected.notes)
 
 
 def test_table_begins_with_facts_and_the_group_as_it_is():
-    head, _, table = run("compare --demo -s fair").out.partition("\n\n")
+    head, table, _ = run("compare --demo -s fair").out.split("\n\n")
     assert dict(line.split(maxsplit=1) for line in head.splitlines())["strategy"] == "range"
     lines = table.splitlines()
     names = [line.split()[0] for line in lines]
@@ -133,7 +134,7 @@ def test_proofs_in_all_forms():
     sticky = assign(demo_group(), "sticky")
     level, price = (part.tolist() for part in sticky.certificate)
     text = run("compare --demo -s fair -s sticky --prove").out
-    table, proof, without = text.split("\n\n")[-3:]
+    table, _, proof, without = text.split("\n\n")[-4:]
     assert table.splitlines()[-1].startswith("sticky") and without == "Without a proof: range, fair\n"
     assert proof.startswith("sticky: no assignment is flatter, and none as flat moves fewer\nBalance: ")
     assert "Moves: 3 of 12 partitions that had a valid owner changed it" in proof and sticky.moved.sum() == 3
@@ -244,7 +245,8 @@ def test_the_strategy_that_runs_is_marked():
     done = run("compare - -s fair", document)
     assert "(runs now)" not in done.out and "theirs" in done.out.split("\n\n")[-1]
     [group] = json.loads(run("compare - -s fair --format json", document).out)
-    assert group["running"] is None and len(group["notes"]) == 1 and "theirs" in group["notes"][0]
+    assert group["running"] is None and "theirs" in group["notes"][0]
+    assert group["notes"][1:] == ["for comparison, because no client can load it yet: fair"]
 
 
 LONG = "a-very-long-name-of-a-topic-that-somebody-thought-was-a-good-idea-"
@@ -469,8 +471,25 @@ def test_what_was_inferred_is_said():
 
 
 def test_groups_of_the_broker_are_marked():
-    done = run(f"compare {SAMPLES}/kafka-4.3.1 -g new-proto")
-    assert "new-proto: the broker assigns this group" in done.err
+    """A row shows what a strategy would assign, but nothing pauses, because the group never rebalances that way."""
+    done = run(f"compare {SAMPLES}/kafka-4.3.1 -g new-proto --format json")
+    [group] = json.loads(done.out)
+    assert group["assigner"] == "the broker" and group["notes"][0].startswith("the broker assigns this group")
+    assert {row["paused"] for row in group["rows"]} == {None} and group["running"] is None
+
+
+@pytest.mark.parametrize("client_id, running", [
+    ("consumer-g-1", "kafka-sticky"), ("billing", "kafka-sticky"), ("sarama", None), ("rdkafka", None),
+    ("kafka-python-3.0.12-2", None)])
+def test_an_assignor_of_another_library_is_not_foretold(client_id, running):
+    """Sarama's sticky has the same name as Kafka's, so its row must not be marked, nor judged by --fail-if."""
+    group = Group({"t": 2}, [Member("a", ["t"], client_id=client_id)], strategy="sticky")
+    text = group.to_json()
+    [found] = json.loads(run("compare - -s range --format json", text).out)
+    assert found["running"] == running
+    assert bool(running) == (found["assigner"] in ("the leader's client (Java, by client id)", "the leader's client"))
+    judged = run("compare - --fail-if moved>0", text)
+    assert judged.code == (0 if running else 2) and ("by their ids" in judged.err) == (not running)
 
 
 # --- assign ------------------------------------------------------------------------------------------------------

@@ -534,6 +534,18 @@ def test_like_another_member():
     assert change["topics"] == ["u"]
 
 
+def test_partitions_of_a_member_that_leaves_stop_too():
+    """They are placed, not paused, so a note counts them; a column of zeros says that nothing else stops."""
+    members = {"a": ["t"], "b": ["t"], "c": ["t"]}
+    group = Group({"t": 6}, members, owned={name: [("t", 2 * at), ("t", 2 * at + 1)] for at, name in enumerate("abc")},
+                  strategy="cooperative-sticky")
+    table = run("compare - -s cooperative-sticky --leave c", group.to_json()).out
+    assert "paused leaves out what members that leave owned: 2 partitions" in " ".join(table.split())
+    assert "taken that the members list cooperative assignors only" in " ".join(table.split())
+    assert re.search(r"(?m)^cooperative-sticky +2 +0$", table)               # placed, paused
+    assert "paused" not in run("compare - -s range", Group({"t": 6}, members).to_json()).out
+
+
 def test_what_ifs_on_assign():
     line = "assign - -s range --leave web-1* --join 1 --partitions t=6 --format json"
     done = run(line, NAMED.to_json())

@@ -108,8 +108,8 @@ def compare_command(
     has a row, too, if it is known. Loads are partitions per member. The balance score
     is the sum of the differences of loads over all pairs of members; 0 is perfect.
     Kept, moved and placed count the partitions that keep their owner, change it, or had
-    none (or one that left). Paused are those that stop during the rebalance: under an
-    eager strategy all that are consumed, under a cooperative one those that move.
+    none (or one that left). Paused are those that members who stay stop during the
+    rebalance: under an eager strategy all, under a cooperative one those that move.
     Withheld are those that a cooperative strategy assigns in a second rebalance, after
     the member that may still consume them has revoked them. Lag is records per member.
     With --wide: topic spread adds up the squares of partitions per topic and member,
@@ -238,15 +238,16 @@ def rank_command(
 # %% ../../nbs/74_cli.ipynb #50014bb6
 @program.command("strategies", cls=InOrder)
 def strategies_command(form: Options.form = "table"):
-    """The available strategies, each with a line that describes it.
+    """The available strategies, each with the clients that can run it today.
 
     --strategy also takes Kafka's class names (RangeAssignor) and
     package.module:function.
     """
     from kafka_assign.cli.output import show_rows
-    from kafka_assign.registry import strategies
-    rows = [{"strategy": name, "about": line} for name, line in strategies().items()]
-    show_rows(("strategy", "about"), rows, form)
+    from kafka_assign.registry import strategies, who_can_run
+    rows = [{"strategy": name, "clients": who_can_run(name), "about": about}
+            for name, about in strategies().items()]
+    show_rows(list(rows[0]), rows, form)
 
 # %% ../../nbs/74_cli.ipynb #628c1fb0
 _fleet = typer.Typer(help="Many groups at once, on Spark.")

@@ -347,11 +347,7 @@ def write_once(pairs: Iterable[tuple[str, str]]) -> None:
 # %% ../../nbs/71_cli_arguments.ipynb #f16dcd08
 def _remark_on_groups(groups, form):
     "Write the remarks about groups that a table does not show."
-    from kafka_assign.client_ids import who_assigns
-    inferred = ((f"inferred: {group.inferred}", group.name) for group in groups if group.notes and form != "table")
-    by = ((who_assigns(group.type, group.strategy, [member.client_id for member in group.details]), group.name)
-          for group in groups)
-    write_once([*inferred, *((words, name) for words, name in by if words)])
+    write_once((f"inferred: {group.inferred}", group.name) for group in groups if group.notes and form != "table")
 
 # %% ../../nbs/71_cli_arguments.ipynb #e0a5be32
 def remark_on_missing(groups: Iterable, ranking: Iterable[Mapping]) -> None:

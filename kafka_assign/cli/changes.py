@@ -40,6 +40,7 @@ class Change(NamedTuple):
     count: int = 0  # of partitions; of joining members that are yet to get an id
     generated: bool = False  # whether the id of a joining member was made up here
     static: bool = False  # whether a member that leaves has an instance id
+    owned: int = 0  # partitions that stop because their member leaves
 
     def applied(self, group):
         "The group after this change; raises `GroupError`."
@@ -165,8 +166,10 @@ def _meant(change, group, like):
     what = "a member that leaves" if change.kind == "leave" else "a member that subscribes"
     found = find_members(group, change.name, what, several=change.kind == "leave")
     static = {member.id for member in group.details if member.instance_id is not None}
-    leaves = change.kind == "leave"
-    return [change._replace(name=name, static=leaves and name in static) for name in found]
+    if change.kind != "leave":
+        return [change._replace(name=name) for name in found]
+    return [change._replace(name=name, static=name in static, owned=int(
+        (group.previous == group.members.index(name)).sum())) for name in found]
 
 
 def _check_subscribed(before, after, changes):
@@ -220,7 +223,11 @@ def _price_notes(changes):
 
 def change_notes(group, changes: Sequence[Change], strategies: Iterable[str]) -> list[str]:
     "What is uncertain about what `strategies` answer for a group after `changes`, and about when they do."
-    return [*_absence_notes(group, changes), *_order_notes(group, changes, strategies), *_price_notes(changes)]
+    stopped = sum(change.owned for change in changes)
+    beside = [f"paused leaves out what members that leave owned: {count_of(stopped, 'partition')} without a consumer "
+              f"from then until the next assignment"] * bool(stopped)
+    return [*_absence_notes(group, changes), *beside, *_order_notes(group, changes, strategies),
+            *_price_notes(changes)]
 
 
 def _order_notes(group, changes, strategies):
@@ -260,8 +267,11 @@ def _settled(answer, *newcomers):
 
 def restart_in_turn(group, names: Sequence[str], strategy) -> Restarts:
     "The cost of restarting the members `names` of a group; `strategy` is a `Strategy`."
-    total, count = Counter(), len(names)
-    for name in names:
+    from rich.console import Console
+    from rich.progress import track
+    total, count, screen = Counter(), len(names), Console(stderr=True)
+    for name in track(names, f"Restarts under {shown(strategy.label)}", console=screen,
+                      transient=True, disable=not screen.is_terminal):
         member = group.details[group.members.index(name)]
         own = group.previous == group.members.index(name)
         total["paused"] += int(own.sum())

@@ -28,6 +28,7 @@ from ..assignment import SUMMARY_KEYS, Assignment
 from ..remedies import rebalancing
 from ..certificate.words import CHECKED, Proof, proof_of
 from ..comparison import Comparison
+from ..client_ids import assigner, who_assigns
 from .arguments import NAME, group_label, write_once, write_remark, write_remarks
 from .changes import Change, Restarts, change_notes, lost_topics, usage_errors
 from ..group import Group
@@ -94,7 +95,7 @@ def show_blocks(*blocks: Sequence[Table | str]) -> None:
     _write(lines)
 
 # %% ../../nbs/73_cli_output.ipynb #010462b7
-_ONLY_IF_KNOWN = ("cluster", "time", "moment", "protocol", "generation")
+_ONLY_IF_KNOWN = ("cluster", "time", "moment", "assigner", "protocol", "generation")
 
 
 def _fact_table(about, changed=()):
@@ -112,6 +113,7 @@ def _facts(group):
     names = ("cluster", "time", "moment", "type", "state", "strategy")
     [runs] = strategies_in_use([group.strategy], [group.type])
     return {"group": group.name, **{name: getattr(group, name) or None for name in names},
+            "assigner": assigner(group.type, [member.client_id for member in group.details]) or None,
             "protocol": runs and runs.protocol,
             "generation": None if group.generation < 0 else group.generation,
             "members": len(group.members), "topics": len(group.topics),
@@ -347,7 +349,9 @@ def _partition_rows(assignment):
 def show_assignment(assignment: Assignment, form: str, changed: Sequence[Change] = ()) -> None:
     "Write an assignment as `table`, `json` or `csv`; `changed`: the what-ifs before it."
     group, withholds = assignment.group, assignment.withheld.any()
-    lines = [note.text for note in assignment.notes] + change_notes(group, changed, [assignment.strategy])
+    others = who_assigns(group.type, group.strategy, [member.client_id for member in group.details])
+    lines = [*(note.text for note in assignment.notes), *[others] * bool(others),
+             *change_notes(group, changed, [assignment.strategy])]
     if form == "json":
         target = {"target": dict(Assignment(group, assignment.target))} if withholds else {}
         _send([_as_json(_key_of(group) | _documents(group, lines, changed) | target | {

@@ -29,7 +29,7 @@ from ..inputs import ABOUT, TYPES, column_by_topic, instant
 from ..names import count_of, java_order, shown
 from ..notes import CUT_KINDS, note_documents
 from ..ownership import NO_GENERATION, claims_by_member
-from ..ragged import row_lengths, row_of, row_offsets, row_ranges, take_rows
+from ..ragged import row_lengths, row_of, row_offsets, row_ranges, row_sums, take_rows
 from ..wire import Subscription, TopicPartitions
 
 # %% ../../nbs/61_fleet_codec.ipynb #4a1f5c70
@@ -374,7 +374,8 @@ def batch_of(flat: _FlatRows) -> GroupBatch:
         group=lambda at: group_from_row(rows.slice(at, 1).to_pylist()[0]),
         read=lambda rule: _with_decoded_claims(flat, coded, rule) if rule else coded.columns,
         may_lack=_groups_cut_short(rows), rows=rows,
-        client_ids=lambda at: _client_ids(flat.members, at))
+        client_ids=lambda at: _client_ids(flat.members, at),
+        dynamic=row_sums(flat.instance < 0, flat.members.offsets).tolist())
 
 # %% ../../nbs/61_fleet_codec.ipynb #958afc51
 _log = logging.getLogger(__name__)

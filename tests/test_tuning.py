@@ -42,6 +42,7 @@ FIXED = {
     "certificate.words": {"_NAMED", "_LETTERS", "SHOWN_LINES", "_TEXT_WIDTH"},
     "clients.cluster": {"_EARLIEST", "_LATEST", "_NOT_AUTHORIZED", "_PAUSE", "_TRIES"},
     "cli.arguments": {"_MOST_REMARKS", "DONE", "HOLDS", "UNUSABLE", "_INTERRUPTED", "_PIPE_CLOSED"},
+    "clients.member": {"_MOST_NAMED"},
     "cli.changes": {"_MOST_JOIN", "NAMED_CANDIDATES"},
     "cli.output": {"_READABLE", "_SHOWN_NEEDS", "_GROUPS_WITHOUT_LIST", "_NAMED_CONDITIONS"},
     "fleet.session": {"OLDEST_JAVA"},

@@ -865,8 +865,6 @@ d = { 'settings': {'branch': 'main', 'doc_baseurl': '', 'doc_host': '', 'git_url
                                                                                                 'kafka_assign/clients/cluster.py'),
                                               'kafka_assign.clients.cluster._try_connections': ( 'clients_cluster.html#_try_connections',
                                                                                                  'kafka_assign/clients/cluster.py'),
-                                              'kafka_assign.clients.cluster._within': ( 'clients_cluster.html#_within',
-                                                                                        'kafka_assign/clients/cluster.py'),
                                               'kafka_assign.clients.cluster.capture': ( 'clients_cluster.html#capture',
                                                                                         'kafka_assign/clients/cluster.py'),
                                               'kafka_assign.clients.cluster.read_cluster': ( 'clients_cluster.html#read_cluster',

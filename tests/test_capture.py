@@ -404,7 +404,7 @@ def test_no_wait_beyond_the_limit(protocol, tmp_path):
     """A port that accepts and says nothing, and the program ends; kafka-python alone waits for its TLS forever."""
     with closing(socket.create_server(("127.0.0.1", 0))) as server:
         address = f"127.0.0.1:{server.getsockname()[1]}"
-        fails(f"--bootstrap-server {address} --timeout 0.5", f"{address}: no answer within 0.5 s", tmp_path, program,
+        fails(f"--bootstrap-server {address} --timeout 0.5", "no answer within 0.5 seconds", tmp_path, program,
               **{"security.protocol": protocol})
 
 

@@ -9,11 +9,11 @@ __all__ = ['GROUPS_PER_REQUEST', 'CaptureError', 'Questions', 'read_cluster', 'c
 import logging
 import time
 from collections.abc import Callable, Collection, Mapping, Sequence
-from concurrent.futures import Future
 from datetime import datetime, timezone
-from threading import Thread, current_thread
+from threading import current_thread
 
 from ..build import GroupError
+from . import within
 from .connection import checked_servers, client_settings
 from ..group import Group
 from ..members import Member, TopicPartition
@@ -261,22 +261,6 @@ def _try_connections(config):
                 net.close()
     raise next((error for error in failed if _HUNG_UP not in _in_words(error)), failed[0])
 
-
-def _within(seconds, server, work):
-    "What `work()` returns or raises, in a thread; `CaptureError` if that takes longer."
-    answer = Future()
-
-    def run():
-        try:
-            answer.set_result(work())
-        except BaseException as error:
-            answer.set_exception(error)
-    Thread(target=run, name=_CLIENT, daemon=True).start()
-    try:
-        return answer.result(seconds)
-    except TimeoutError:
-        raise CaptureError(f"{server}: no answer within {seconds:g} s: check the port and security.protocol") from None
-
 # %% ../../nbs/69_clients_cluster.ipynb #c16e0029
 def capture(bootstrap_server: str, groups: Collection[str] | None = None, settings: Mapping[str, str] | None = None, *,
             timeout: float = 30, cluster: str | None = None, reset: str = "latest",
@@ -299,12 +283,15 @@ def capture(bootstrap_server: str, groups: Collection[str] | None = None, settin
         logging.getLogger(name).addFilter(_shows_no_bytes)
 
     def work():
+        current_thread().name = _CLIENT
         questions = Questions(server, time.monotonic() + timeout)
         _try_connections(config)
         now = datetime.now(timezone.utc).strftime("%Y-%m-%dT%H:%M:%SZ")
         with KafkaAdminClient(**config, bootstrap_timeout_ms=longer) as admin:
             return read_cluster(admin, questions, names, time=now, cluster=cluster, reset=reset, progress=progress)
     try:
-        return _within(timeout, server, work)
+        return within(timeout, work)
     except errors.KafkaError as error:
         raise CaptureError(f"{server}: {_in_words(error)}") from None
+    except TimeoutError as error:
+        raise CaptureError(f"{server}: {error}: check the port and security.protocol") from None

@@ -29,6 +29,7 @@ NOTE_TEXTS = {
     "outputs-apart": "moments: no time and no name tells whether the output of {subjects} belongs to this one",
     "partitions-missing": "partitions: {count} not in the input, counted up to the highest number seen",
     "partitions-counted": "partitions: highest number seen + 1",
+    "commits-left-out": "{partitions} with a commit left out, since the cluster does not have {them}: {subjects}",
     "lag-from-end": "{partitions} without a commit: counted as lag 0, as auto.offset.reset={subjects} does",
     "lag-from-begin":
         "{partitions} without a commit: counted from the begin of the log, as auto.offset.reset={subjects} does",

@@ -66,7 +66,6 @@ class Group:
         joins, before = [], {}
         for name, one in self.consumers.items():
             one.client.cluster.update_metadata(self.metadata)
-            one.coordinator.rejoin_needed = False
             one.run(one.coordinator._on_join_prepare_async, self.generation, name)
             eager = one.coordinator._rebalance_protocol.name == "EAGER"
             before[name] = set() if eager else one.held
@@ -78,6 +77,7 @@ class Group:
         answers = self.consumers[leader].coordinator._perform_assignment(leader, protocol, joins)
         assert list(answers) == list(self.consumers)
         for name, one in self.consumers.items():
+            one.coordinator.rejoin_needed = False
             one.run(one.coordinator._on_join_complete_async, self.generation, name, protocol, answers[name])
         return before, {name: one.held for name, one in self.consumers.items()}
 

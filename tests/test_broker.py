@@ -3,24 +3,15 @@ import os
 import signal
 import subprocess
 import sys
-import time
-from contextlib import ExitStack, closing
+from contextlib import closing
 from pathlib import Path
 
 import pytest
+from live_members import SECONDS, live_group, until
 
 pytestmark = pytest.mark.needs("broker")
 
 TOOLS = Path(__file__).resolve().parent.parent / "tools"
-SECONDS = 60
-
-
-def until(condition):
-    """Call `condition` until it is true, at most a minute long."""
-    deadline = time.monotonic() + SECONDS
-    while not condition():
-        assert time.monotonic() < deadline, condition
-        time.sleep(0.02)
 
 
 def is_gone(group):
@@ -42,30 +33,25 @@ def admin(broker):
 def test_records_groups_and_offsets(broker, admin):
     """Two consumers of kafka-python share a topic; what they commit is read by the client and by Kafka's own tool."""
     from broker import java_command
-    from kafka import KafkaConsumer, KafkaProducer, TopicPartition
+    from kafka import KafkaProducer, TopicPartition
     from kafka.admin import OffsetSpec
-    admin.create_topics({"b-words": {"num_partitions": 4}}, wait_for_metadata=True)
-    partitions = {TopicPartition("b-words", number) for number in range(4)}
-    with closing(KafkaProducer(bootstrap_servers=broker.bootstrap)) as producer:
-        sent = [producer.send("b-words", b"word", partition=number % 4) for number in range(40)]
-        assert sorted(future.get(SECONDS).offset for future in sent) == sorted(list(range(10)) * 4)
-    ends = admin.list_partition_offsets({partition: OffsetSpec.LATEST for partition in partitions})
-    assert {end.offset for end in ends.values()} == {10}
-    with ExitStack() as stack:
-        consumers = [stack.enter_context(closing(KafkaConsumer(
-            "b-words", group_id="b-readers", bootstrap_servers=broker.bootstrap, client_id=f"reader-{number}",
-            auto_offset_reset="earliest", heartbeat_interval_ms=100))) for number in range(2)]
-        received = []
+    from kafka.coordinator.assignors.range import RangePartitionAssignor
+    with live_group(broker, "b-readers", {"b-words": 4}, [RangePartitionAssignor]) as group:
+        group.join("a", "b")
+        partitions = {TopicPartition("b-words", number) for number in range(4)}
+        with closing(KafkaProducer(bootstrap_servers=broker.bootstrap)) as producer:
+            sent = [producer.send("b-words", b"word", partition=number % 4) for number in range(40)]
+            assert sorted(future.get(SECONDS).offset for future in sent) == sorted(list(range(10)) * 4)
+        ends = admin.list_partition_offsets({partition: OffsetSpec.LATEST for partition in partitions})
+        assert {end.offset for end in ends.values()} == {10}
+        assert [sorted(owned) for _, owned in sorted(group.settled().owned.items())] == [
+            [("b-words", 0), ("b-words", 1)], [("b-words", 2), ("b-words", 3)]]
 
-        def shared():
-            for consumer in consumers:
-                received.extend(record for batch in consumer.poll(200).values() for record in batch)
-            owned = [consumer.assignment() for consumer in consumers]
-            return [len(some) for some in owned] == [2, 2] and owned[0] | owned[1] == partitions
-        until(shared)
-        assert admin.describe_groups(["b-readers"])["b-readers"]["protocol_data"] == "range"
-        until(lambda: shared() and {(record.partition, record.offset) for record in received}
-              == {(number, offset) for number in range(4) for offset in range(10)})
+        def received():
+            return {(batch.partition, offset) for name in "ab" for batch in group[name].of("records")
+                    for offset in batch.offsets}
+        until(lambda: received() == {(number, offset) for number in range(4) for offset in range(10)})
+        group.leave("a", "b")
     committed = admin.list_group_offsets("b-readers")["b-readers"]
     assert {partition: offset.offset for partition, offset in committed.items()} == dict.fromkeys(partitions, 10)
     command = java_command("org.apache.kafka.tools.consumer.group.ConsumerGroupCommand", "--describe", "--offsets",

@@ -752,14 +752,14 @@ def test_ignored_files_of_a_folder_are_one_line():
 # --- what is used wrongly ----------------------------------------------------------------------------------------
 
 @pytest.mark.parametrize("line, hint", {
-    "compare": "give files, - for standard input, or --demo", "compare --demo x": "give files",
+    "compare": "--bootstrap-server, or --demo", "compare --demo x": "give files",
     "compare --demo -s rnage": "did you mean 'range'?", "compare --demo -s fair:max=2": "no option 'max'",
     "compare --demo --strategy no.such.module:deal": "must be importable",
     "compare --demo --group dmo": "did you mean 'demo'?", "compare --demo --moved": "--moves",
     "compare --demo --format xml": "'table', 'json', 'csv'",
     "compare --demo --format csv --moves --prove": "one table", "assign x": "--strategy", "assign -s range": "INPUT",
     "compare --demo --cluster a --cluster b": "--cluster: must be given once (got it 2 times)",
-    "compare --demo --format csv --wide --format json": "--format: must be given once", "rank": "INPUT",
+    "compare --demo --format csv --wide --format json": "--format: must be given once", "rank": "give files",
     "assign x -s range -g a -g b": "--group: must be given once", "assign x -s range -s fair": "--strategy: must be",
     "assign x -s range -o no/such/folder/y": "--output: its folder must exist (got 'no/such/folder/y')",
     "rank x --joins a": "--joins: a join must have the form TOPIC+TOPIC (got 'a')",

@@ -95,8 +95,9 @@ def test_bytes_of_a_member(name):
     owned = [("t", 1), ("t", 4)]
     assert (sent.topics, sent.generation, sent.rack, sent.version) == (("t",), 7, "r", 3)
     assert sent.owned == (owned if name in COOPERATIVE else [])
-    expected = {"stream-join-sticky": encode_stream_join([1, 4], 9), **dict.fromkeys(COOPERATIVE, encode_cooperative(7)),
-                **dict.fromkeys(("sticky", "sticky-yet-fair", "kip54", "kafka-sticky"), encode_sticky(Claims(owned, 7)))}
+    expected = {"stream-join-sticky": encode_stream_join([1, 4], 9)}
+    expected |= dict.fromkeys(COOPERATIVE, encode_cooperative(7))
+    expected |= dict.fromkeys(["sticky", "sticky-yet-fair", "kip54", "kafka-sticky"], encode_sticky(Claims(owned, 7)))
     assert sent.user_data == expected.get(name)
 
 
@@ -217,6 +218,17 @@ def test_a_member_that_lost_everything_claims_nothing():
     assert sum(map(len, group.settle().values())) == sum(COUNTS.values())
 
 
+def test_a_join_is_not_forgotten():
+    """kafka-python 3.0.12 does not know any more that it joins, once its metadata or its topics are those it sent."""
+    consumer = Consumer(assignor("sticky"), ["t"])
+    coordinator = consumer.coordinator
+    coordinator.rejoin_needed = False
+    coordinator._subscription.change_subscription(["t", "u"])
+    assert coordinator.need_rejoin()
+    coordinator.group_protocols()
+    assert coordinator.need_rejoin()
+
+
 def test_a_group_that_begins_again_at_generation_one():
     """The coordinator has lost the group: C has not noticed, and claims what A consumes, with a higher generation."""
     group = named("cooperative-sticky", members="C")
@@ -268,8 +280,21 @@ def test_a_member_that_cannot_be_read_gets_nothing(fields, caplog):
     assert "member 'A\\x1b' gets no partitions, because its subscription cannot be read" in caplog.text
 
 
+def test_user_data_that_cannot_be_decoded(caplog):
+    """Its member has no claims, which the log says once for all members; nobody else is disturbed."""
+    caplog.set_level("INFO", logger="kafka_assign.clients")
+    sent = {f"C{i}": encode_subscription(Subscription(["t"], b"\x7f\xff\xff\xff\1")) for i in range(5)}
+    sent["A"] = encode_subscription(Subscription(["t"], encode_sticky(Claims([("t", 1)], 3)), generation=3))
+    found = answers(assignor("sticky"), {"t": 6}, sent)
+    assert found["A"] == [("t", 1)] and sorted(map(len, found.values())) == [1] * 6
+    [warning, line] = caplog.messages
+    assert warning.startswith("member 'C0': the user data of the member cannot be decoded")
+    assert warning.endswith(" and 2 more") and line.endswith("withheld 0, 5 claims without effect")
+
+
 def test_null_arrays():
-    sent = SimpleNamespace(topics=["t"], user_data=None, owned_partitions=None, generation_id=-1, rack_id=None, version=1)
+    sent = SimpleNamespace(
+        topics=["t"], user_data=None, owned_partitions=None, generation_id=-1, rack_id=None, version=1)
     assert read_subscription(sent).owned == []
     sent.owned_partitions = [SimpleNamespace(topic="t", partitions=None)]
     assert read_subscription(sent).owned == []
@@ -340,6 +365,14 @@ def test_a_client_that_is_missing(monkeypatch, what):
 
 # --- racks, offsets ---------------------------------------------------------------------------------------------
 
+def test_static_members_first():
+    """By their instance ids, as Java has it; kafka-python's own range loses members that stand between others."""
+    group = Group({"t": 3})
+    group.consumers = {name: Consumer(assignor("range"), ["t"], instance_id=static)
+                       for name, static in {"a": None, "b": "y", "c": "x"}.items()}
+    assert group.settle() == {"a": {("t", 2)}, "b": {("t", 1)}, "c": {("t", 0)}}
+
+
 def test_racks_of_brokers_and_members():
     known = {"racks": ("a", "b"), "replicas": lambda number: [number % 2]}
     near = {one: assignor("range", rack=rack).metadata({"t"}).encode() for one, rack in zip("AB", "ba")}
@@ -382,9 +415,9 @@ def test_lag_without_an_answer_counts(caplog, monkeypatch):
     counted = assign(kafka_assign.Group({"t": 3}, {"A": ["t"], "B": ["t"]}), "lag")
     sent = {one: assignor("lag").metadata({"t"}).encode() for one in "AB"}
     nowhere = {"bootstrap_servers": "127.0.0.1:1", "group_id": "g", "sasl_plain_password": "secret"}
-    for broken in dict(offsets_from=nowhere, offsets_timeout=0.2), dict(offsets_from=nowhere | {"bootstrap_servers": 7}):
+    for broken in nowhere, nowhere | {"bootstrap_servers": 7}:
         caplog.clear()
-        assert answers(assignor("lag", **broken), {"t": 3}, sent) == counted
+        assert answers(assignor("lag", offsets_from=broken, offsets_timeout=0.2), {"t": 3}, sent) == counted
         assert "offsets cannot be read, the assignment does without them" in caplog.text
         assert "secret" not in caplog.text
     never = threading.Event()
@@ -412,7 +445,8 @@ def test_two_aiokafka_consumers_keep_separate_state():
         first = await aio_round(group, 4)
         second = await aio_round({name: group[name] for name in "AB"}, 5)
         assert all(first[name] < second[name] for name in "AB")
-        sent = {name: decode_subscription(one.coordinator._assignors[0].metadata({"t"})) for name, one in group.items()}
+        sent = {name: decode_subscription(one.coordinator._assignors[0].metadata({"t"}))
+                for name, one in group.items()}
         claims = {name: decode_sticky(one.user_data) for name, one in sent.items()}
         assert {name: (len(one.owned), one.generation) for name, one in claims.items()} == {
             "A": (3, 5), "B": (3, 5), "C": (2, 4)}
@@ -480,6 +514,16 @@ def test_lost_partitions_are_cleaned_up_and_not_committed():
     group.consumers["A"].lose()
     group.settle()
     assert calls == [("clean_up", both), ("initialize", both), ("seek", both)]
+
+
+def test_a_listener_remembers_all_that_was_revoked():
+    """A rebalance that begins before the last one has ended revokes a second time."""
+    calls = []
+    listener = recording(calls)
+    listener.on_partitions_revoked([("t", 0)])
+    listener.on_partitions_revoked([("t", 1)])
+    listener.on_partitions_assigned([("t", 1)])
+    assert calls[2:] == [("clean_up", [("t", 0)]), ("seek", [("t", 1)])]
 
 
 def test_what_is_lost_after_it_was_revoked_is_cleaned_up_once():

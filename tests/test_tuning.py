@@ -6,6 +6,7 @@ from functools import cache, partial
 import numpy as np
 import pytest
 from outputs import SAMPLES
+from test_capture import TWO, read
 from test_house import is_number, modules, parsed
 
 from kafka_assign import Assignment, Group, assign, assign_many, rank, strategies
@@ -20,6 +21,7 @@ TUNING = {  # module.name, or module.class.name -> the least and the greatest va
     "assignors.sticky.classes.Tuning.small_component": (0, HUGE),
     "assignors.sticky.classes.Tuning.graph_pairs": (1, HUGE),
     "assignors.sticky.classes.Tuning.fill_passes": (1, 1000),
+    "clients.cluster.GROUPS_PER_REQUEST": (1, HUGE),
     "columns.LARGEST_CELL_TABLE": (0, HUGE),
     "metrics.DENSE": (0, HUGE),
     "ragged.FEW_DEALT": (0, HUGE),
@@ -38,8 +40,9 @@ FIXED = {
     "build": {"MOST_PARTITIONS"},
     "certificate": {"LARGEST"},
     "certificate.words": {"_NAMED", "_LETTERS", "SHOWN_LINES", "_TEXT_WIDTH"},
-    "cli.app": {"_DONE", "_HOLDS", "_UNUSABLE", "_INTERRUPTED", "_PIPE_CLOSED"},
-    "cli.arguments": {"_MOST_REMARKS"},
+    "clients.cluster": {"_EARLIEST", "_LATEST", "_NOT_AUTHORIZED", "_PAUSE", "_TRIES"},
+    "cli.arguments": {"_MOST_REMARKS", "DONE", "HOLDS", "UNUSABLE", "_INTERRUPTED", "_PIPE_CLOSED"},
+    "clients.member": {"_MOST_NAMED"},
     "cli.changes": {"_MOST_JOIN", "NAMED_CANDIDATES"},
     "cli.output": {"_READABLE", "_SHOWN_NEEDS", "_GROUPS_WITHOUT_LIST", "_NAMED_CONDITIONS"},
     "fleet.session": {"OLDEST_JAVA"},
@@ -174,10 +177,16 @@ def readings():
     return groups
 
 
+def captures():
+    """What a cluster with many groups is read as."""
+    found = read({f"g{i:03}": ({}, TWO, {("t", 0): i}) for i in range(250)})
+    return [group_to_document(group) for group in found.values()]
+
+
 EXACT = [name for name in strategies() if name not in (
     "sticky", "cooperative-sticky", "fairness-only", "sticky-yet-fair")]
 PARTS = {name: partial(answers_of, name) for name in (*EXACT, "sticky", "cooperative-sticky")} | {
-    part.__name__: part for part in (dictionaries, figures, ranking, columns, readings)}
+    part.__name__: part for part in (dictionaries, figures, ranking, columns, readings, captures)}
 
 
 class Noted:

@@ -8,9 +8,10 @@ __all__ = ['read_subscription', 'read_offsets', 'within', 'client_member', 'Cons
 
 # %% ../../nbs/66_clients.ipynb #66c00003
 from collections.abc import Callable, Iterable, Mapping
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future
 from functools import partial
 from itertools import chain
+from threading import Thread
 from typing import Any
 
 import numpy as np
@@ -77,13 +78,18 @@ def read_offsets(settings: Mapping[str, Any], seconds: float,
 # %% ../../nbs/66_clients.ipynb #66c0000b
 def within(seconds: float, call: Callable, *given) -> Any:
     "What `call` returns, in a thread of its own; `TimeoutError` if it takes longer."
-    threads = ThreadPoolExecutor(1)
+    answer = Future()
+
+    def run():
+        try:
+            answer.set_result(call(*given))
+        except BaseException as error:
+            answer.set_exception(error)
+    Thread(target=run, daemon=True).start()     # the process can end without it
     try:
-        return threads.submit(call, *given).result(seconds)
+        return answer.result(seconds)
     except TimeoutError:
-        raise TimeoutError(f"no answer within {seconds} seconds") from None
-    finally:
-        threads.shutdown(wait=False)
+        raise TimeoutError(f"no answer within {seconds:g} seconds") from None
 
 # %% ../../nbs/66_clients.ipynb #66c0000e
 def client_member(strategy: StrategyLike, rack: str | None,
@@ -122,8 +128,10 @@ class ConsumerAssignor:
         "The subscription to send when the consumer joins."
         from kafka.protocol.consumer.metadata import ConsumerProtocolSubscription
         coordinator, held = calling("ConsumerCoordinator"), None
-        if coordinator and self.member.strategy.protocol == "cooperative":
-            held = coordinator._subscription.assigned_partitions()
+        if coordinator:
+            coordinator.request_rejoin()       # until it has joined; it may forget
+            if self.member.strategy.protocol == "cooperative":
+                held = coordinator._subscription.assigned_partitions()
         data = self.member.subscription(topics, held)
         return ConsumerProtocolSubscription.decode(data)
 

@@ -4,7 +4,7 @@
 
 # %% auto #0
 __all__ = ['readable_joins', 'topic_counts', 'replica_racks', 'known_or_nothing', 'calling', 'safe_round', 'fallback',
-           'assignment_in_words', 'ClientMember']
+           'warn_of_lost_claims', 'assignment_in_words', 'ClientMember']
 
 # %% ../../nbs/58_clients_member.ipynb #58c00003
 import logging
@@ -19,7 +19,7 @@ from ..assignment import Assignment
 from ..assignors.cooperative import withhold
 from ..group import Group
 from ..members import Member
-from ..names import brief, count_of, quoted
+from ..names import brief, count_of, first_of, quoted
 from ..rebalance import (
     Consumer, client_strategy, encoded_answers, joined_member, without_future)
 from ..registry import Strategy, StrategyLike, resolve
@@ -98,20 +98,32 @@ def fallback(strategy: Strategy) -> Strategy:
     return replace(resolve("range"), protocol=strategy.protocol, claims=strategy.claims)
 
 # %% ../../nbs/58_clients_member.ipynb #58c0001b
+_MOST_NAMED = 3          # a warning names as many members, so that a large group does not fill the log
+
+
+def warn_of_lost_claims(assignment: Assignment) -> None:
+    "Log a warning if claims of members cannot be decoded, or have all lost to others'."
+    lost = [f"member {quoted(one.claim.member)}: {one.reason}"
+            for one in assignment.group.dropped if one.claim.topic is None]
+    if lost:
+        _log.warning("%s", first_of(lost, _MOST_NAMED, "; "))
+
+# %% ../../nbs/58_clients_member.ipynb #58c0001d
 def assignment_in_words(assignment: Assignment, generation: int = -1) -> str:
     "What an assignment changes, in a line; the generation, if it is known."
     previous = assignment.group.previous
     owners = len(np.unique(previous[previous >= 0]))
-    unknown = int(assignment.group.columns.missing.sum())
+    unknown, dropped = int(assignment.group.columns.missing.sum()), len(assignment.group.dropped)
     figures = [f"{name} {int(getattr(assignment, name).sum()):,}"
                for name in ("kept", "moved", "placed", "withheld")]
     return "".join([
         assignment.strategy, f", generation {generation}" if generation >= 0 else "",
         f": {count_of(len(assignment), 'member')} ({owners:,} owned partitions before), ",
         count_of(assignment.group.columns.size, "partition"), ": ", ", ".join(figures),
+        f", {count_of(dropped, 'claim')} without effect" if dropped else "",
         f", {count_of(unknown, 'topic')} without metadata left out" if unknown else ""])
 
-# %% ../../nbs/58_clients_member.ipynb #58c0001e
+# %% ../../nbs/58_clients_member.ipynb #58c00020
 class ClientMember:
     """What an assignor does for its consumer, in any client.
 
@@ -153,6 +165,7 @@ class ClientMember:
         for strategy, facts in ((self.strategy, known), (fallback(self.strategy), {})):
             try:
                 assignment, answers = safe_round(strategy, joined, topics, **facts)
+                warn_of_lost_claims(assignment)
                 _log.info("%s", assignment_in_words(assignment, generation))
                 return answers
             except Exception as error:  # an error would stop the whole group

@@ -11,13 +11,11 @@ from collections import Counter
 from collections.abc import Iterable, Mapping
 from itertools import chain, groupby
 
-import numpy as np
-
 from ..document import is_group_document
 from ..group import Group
 from ..names import first_of, shown
 from ..notes import LAG_KINDS
-from .assemble import Assembler, merge_tables, reset_notes
+from .assemble import Assembler, merge_tables, offset_notes
 from .moments import Found, by_moment, chosen, left_out
 from kafka_assign.snapshot.parse import (
     NAMED_BY_FILE, MemberRow, OffsetsRow, ParsedTables, StateRow, TextParser,
@@ -196,12 +194,8 @@ class SnapshotReader:
         if self.reset is None or not document.get("offsets"):
             return Group.from_json(document)
         group = Group.from_json({**document, "reset": self.reset})
-        committed, begin, end = group.offsets[:3]
-        without_commit = (committed < 0) & (end >= 0)
-        counts = (int(np.count_nonzero(mask)) for mask in (
-            without_commit, without_commit & (begin >= 0)))
         others = [note for note in group.notes if note.kind not in LAG_KINDS]
-        return group.replace(notes=[*others, *reset_notes(self.reset, *counts)])
+        return group.replace(notes=[*others, *offset_notes(group.offsets)])
 
     def groups(self) -> list[Found]:
         "All groups at all moments."

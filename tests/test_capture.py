@@ -1,0 +1,666 @@
+"""Groups of a live cluster: from an admin client that answers as asked, and from a real broker, beside Kafka's tool."""
+import json
+import logging
+import shlex
+import socket
+import subprocess
+import threading
+import time
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack, closing, suppress
+from types import SimpleNamespace
+
+import pytest
+from test_cli import one_line, program, run
+
+from kafka_assign import TopicPartition, assign, compare, read_groups
+from kafka_assign.clients import cluster
+from kafka_assign.clients.cluster import CaptureError, Questions, capture, read_cluster
+from kafka_assign.clients.connection import SettingsError, client_settings, read_settings
+
+NOW = "2026-11-20T06:30:00Z"
+SECONDS = 30
+
+
+class NotCoordinatorError(Exception):
+    """An error that passes, by its name."""
+
+
+def member(id, topics, owned=(), **known):
+    """A member as an admin client describes it; `owned`: pairs."""
+    parts = [{"topic": topic, "partitions": [number]} for topic, number in owned]
+    return {"member_id": id, "group_instance_id": None, "client_id": f"client of {id}", "client_host": "/10.0.0.1",
+            "member_metadata": {"topics": topics, "user_data": "", **known},
+            "member_assignment": {"assigned_partitions": parts}}
+
+
+class Cluster:
+    """Answers like kafka-python's admin client. `groups`: name -> (what is known, members, commits)."""
+
+    def __init__(self, groups, topics={"t": 3, "u": 2}, racks={1: "a", 2: "b", 3: "c"}, codes={}, leaderless=()):
+        self.groups, self.topics, self.racks, self.codes = groups, topics, racks, codes
+        self.leaderless, self.asked = leaderless, []
+
+    def _ask(self, question, *about):
+        self.asked.append((question, *about))
+
+    def describe_cluster(self):
+        self._ask("cluster")
+        return {"cluster_id": "id", "brokers": [{"broker_id": id, "rack": rack} for id, rack in self.racks.items()]}
+
+    def list_groups(self):
+        self._ask("groups")
+        usual = {"protocol_type": "consumer", "group_type": "classic", "group_state": "Stable"}
+        return [{"group_id": name} | usual | about for name, (about, *_) in self.groups.items()]
+
+    def describe_groups(self, names):
+        self._ask("describe", len(names))
+        return {name: {"group_state": "Stable", "protocol_data": "range", "members": self.groups[name][1],
+                       "error": None} | self.groups[name][0] for name in names}
+
+    def list_group_offsets(self, names):
+        self._ask("commits", len(names))
+        return {name: {TopicPartition(*pair): SimpleNamespace(offset=offset)
+                       for pair, offset in self.groups[name][2].items()} for name in names}
+
+    def describe_topics(self, names):
+        self._ask("topics", len(names))
+        return [{"name": name, "error_code": self.codes.get(name, 0 if name in self.topics else 3), "partitions": [
+            {"partition_index": number, "leader_id": -1 if (name, number) in self.leaderless else 1,
+             "replica_nodes": [1 + number % 3, 1 + (number + 1) % 3]}
+            for number in reversed(range(self.topics.get(name, 0)))]} for name in names]
+
+    def list_partition_offsets(self, asked):
+        self._ask("offsets", len(asked))
+        return {one: SimpleNamespace(offset={-1: 100, -2: 10}[spec]) for one, spec in asked.items()}
+
+
+def read(groups, names=None, questions=None, **more):
+    """The groups of a cluster that answers as `Cluster`."""
+    about = {name: more.pop(name) for name in ("cluster", "reset", "progress") if name in more}
+    return read_cluster(Cluster(groups, **more), questions or Questions("k:1"), names, time=NOW, **about)
+
+
+def kinds(group):
+    """The kinds of the notes of a group, with their numbers."""
+    return [(note.kind, note.count) for note in group.notes]
+
+
+TWO = [member("b", ["t", "u"], [("t", 0), ("t", 1), ("u", 0)], owned_partitions=[{"topic": "t", "partitions": [2]}],
+              generation_id=7, rack_id="a"),
+       member("a", ["t"], [("t", 2)]) | {"group_instance_id": "static"}]
+
+
+# --- what becomes of the answers -----------------------------------------------------------------------------------
+
+def test_a_group_is_what_the_cluster_says():
+    [group] = read({"g": ({}, TWO, {("t", 0): 40, ("u", 1): 120})}).values()
+    a, b = group.details
+    assert (a.instance_id, b.instance_id, a.rack, b.rack) == ("static", None, None, "a")
+    assert (a.topics, b.topics, a.client_id, a.host) == (("t",), ("t", "u"), "client of a", "/10.0.0.1")
+    assert set(b.owned) == {("t", 0), ("t", 1), ("u", 0)} and set(a.owned) == {("t", 2)}, "what they own now"
+    assert {a.generation, b.generation} == {-1} and a.user_data is b.user_data is None
+    assert not group.dropped and group.listed.tolist() == [1, 0]
+    assert group.topic_counts == {"t": 3, "u": 2}
+    assert group.partition_racks == {"t": (("a", "b"), ("b", "c"), ("c", "a")), "u": (("a", "b"), ("b", "c"))}
+    committed, begin, end, reset = group.offsets
+    assert (committed.tolist(), begin.tolist(), end.tolist()) == ([40, -1, -1, -1, 120], [10] * 5, [100] * 5)
+    assert group.lag.tolist() == [60, 0, 0, 0, 0]
+    assert (group.state, group.type, group.strategy, group.time, group.cluster) == (
+        "Stable", "classic", "range", NOW, "id")
+    assert kinds(group) == [("lag-from-end", 3), ("leader-assumed", None)]
+
+
+def test_captured_racks_and_subscriptions_are_no_assumptions():
+    [group] = read({"g": ({}, TWO, {})}).values()
+    row = next(row for row in compare(group, ["range"]).rows if row["strategy"] == "range")
+    assert "racks" not in row["inferred"] and "subscriptions" not in row["inferred"] and "leader" in row["inferred"]
+
+
+def test_the_caller_decides_about_reset_and_the_name_of_the_cluster():
+    [group] = read({"g": ({}, TWO, {})}, reset="earliest", cluster="east").values()
+    assert (group.lag.tolist(), group.cluster) == ([90] * 5, "east")
+
+
+def test_json_lines_are_the_same_groups():
+    found = read({"g": ({}, TWO, {("t", 0): 40}), "empty": ({"group_state": "Empty"}, [], {}), "new": (
+        {"group_type": "consumer"}, [], {("u", 0): 3}), "odd\x1b name": ({}, joining(), {})})
+    again = read_groups("".join(group.to_json() + "\n" for group in found.values()))
+    assert dict(again) == dict(found)
+
+
+def joining():
+    """Members of a group that rebalances: no metadata, assignments as before, and a new one."""
+    return [one | {"member_metadata": ""} for one in TWO] + [
+        member("c", []) | {"member_metadata": "", "member_assignment": ""}]
+
+
+@pytest.mark.parametrize("state", ["PreparingRebalance", "CompletingRebalance"])
+def test_what_a_rebalancing_group_does_not_show_is_unknown(state):
+    found = read({"g": ({"group_state": state, "protocol_data": ""}, joining(), {("u", 1): 5})})
+    group, (reject,) = found["g"], found.rejects
+    assert [one.topics for one in group.details] == [("t",), ("t", "u"), ("t", "u")]
+    assert {"subscriptions-guessed", "racks-unknown"} <= {kind for kind, _ in kinds(group)} and group.state == state
+    assert f"group 'g': subscriptions are not known, it rebalances ({state})" in reject.reason
+    assert not group.dropped and (group.previous >= 0).sum() == 4
+
+
+def test_metadata_that_cannot_be_decoded_is_unknown():
+    found = read({"g": ({}, [TWO[0], TWO[1] | {"member_metadata": "\\x00\\x01"}], {})})
+    assert found["g"].details[0].topics == ("t",) and "cannot be decoded" in found.rejects[0].reason
+
+
+@pytest.mark.parametrize("type", ["consumer", "streams"])
+def test_members_of_groups_that_the_broker_assigns_are_unknown(type):
+    asked = Cluster({"g": ({"group_type": type}, None, {("t", 1): 99}), "h": ({"group_type": type}, None, {}),
+                     "i": ({"group_type": type, "group_state": "Empty"}, None, {})})
+    found = read_cluster(asked, Questions())
+    assert ("describe", 1) not in asked.asked and not found.rejects
+    assert (found["g"].type, found["g"].topics, found["g"].lag.tolist()) == (type, ("t",), [0, 1, 0])
+    assert kinds(found["g"]) == [("members-not-shown", None), ("lag-from-end", 2)]
+    assert kinds(found["h"]) == [("topics-not-shown", None), ("members-not-shown", None)]
+    assert kinds(found["i"]) == []
+
+
+def test_share_groups_and_those_of_other_programs_are_ignored():
+    groups = {"g": ({}, TWO, {}), "s": ({"group_type": "share", "protocol_type": "share"}, None, None),
+              "c": ({"protocol_type": "connect"}, None, None), "d": ({"protocol_type": "sr"}, None, None)}
+    found = read(groups)
+    assert [*found] == ["g"] and [(one.kind, one.lines) for one in found.ignored] == [("share", 1), ("other", 2)]
+    with pytest.raises(CaptureError, match="k:1: share groups have no"):
+        read(groups, ["s"])
+
+
+def test_empty_groups_and_readers_that_only_commit():
+    found = read({"empty": ({"group_state": "Empty"}, [], {("t", 0): 4}), "none": ({"group_state": "Empty"}, [], {}),
+                  "simple": ({"group_state": "Empty", "protocol_type": ""}, [], {("u", 1): 9})})
+    assert [group.topics for group in found.values()] == [("t",), (), ("u",)]
+    assert all(not group.members and group.state == "Empty" for group in found.values())
+    assert kinds(found["none"]) == []
+
+
+def test_topics_that_are_not_in_the_cluster():
+    found = read({"g": ({}, [member("a", ["t", "mispelled"], [("gone", 0)])],
+                        {("gone", 0): 5, ("gone", 1): 6, ("t", 3): 1, ("t", 0): 9})})
+    group = found["g"]
+    assert group.topic_counts == {"t": 3} and group.topics == ("mispelled", "t") and not found.rejects
+    assert group.notes[0].text == ("3 partitions with a commit left out, since the cluster does not have them: gone, t")
+    assert group.offsets.committed.tolist() == [9, -1, -1]
+
+
+def test_partitions_without_a_leader_have_no_known_lag():
+    [group] = read({"g": ({}, TWO, {("t", 1): 1})}, leaderless={("t", 1)}).values()
+    assert group.lag.tolist() == [0, -1, 0, 0, 0] and kinds(group)[0] == ("lag-from-end", 4)
+
+
+def test_a_topic_that_may_not_be_described_is_said():
+    found = read({"g": ({}, TWO, {})}, codes={"u": 29})
+    assert found["g"].topic_counts == {"t": 3}
+    assert [one.reason for one in found.rejects] == ["topic 'u': this client may not describe it"]
+
+
+def test_no_rack_is_no_rack():
+    [group] = read({"g": ({}, TWO, {})}, racks={1: None, 2: None, 3: None}).values()
+    assert not group.partition_racks
+    [group] = read({"g": ({}, TWO, {})}, racks={1: "a", 2: None}).values()
+    assert group.partition_racks["t"] == (("a",), (), ("a",))
+
+
+def test_old_brokers_tell_neither_type_nor_state():
+    [group] = read({"g": ({"group_type": None}, TWO, {})}).values()
+    assert group.type == "classic"
+
+
+def test_groups_that_no_group_can_be_are_rejected():
+    twice, failed = [TWO[0], TWO[0]], {"error": "[Error 16] NotCoordinatorError"}
+    found = read({"bad": ({}, twice, {}), "good": ({}, TWO, {}), "\x1b[31m": (failed, [], {})})
+    assert [*found] == ["good"] and all(one_line(one.reason + "\n") for one in found.rejects)
+    assert [one.reason.split(":")[0] for one in found.rejects] == ["group '\\x1b[31m'", "group 'bad'"]
+    assert found.read == found.used + found.rejected == 3
+
+
+def test_names():
+    groups = {"billing": ({}, TWO, {}), "search": ({}, TWO, {})}
+    assert [*read(groups, ["search"])] == ["search"]
+    with pytest.raises(CaptureError, match=r"^k:1: no group 'biling' that this client may describe; .*'billing'\?$"):
+        read(groups, ["search", "biling"])
+    with pytest.raises(CaptureError, match="^k:1: no group that this client may describe$"):
+        read({})
+
+
+# --- questions -----------------------------------------------------------------------------------------------------
+
+@pytest.mark.parametrize("at_once", [1, 7, 100])
+def test_many_groups_cost_few_questions(at_once, monkeypatch):
+    """No question per group, and each partition is asked about once."""
+    monkeypatch.setattr(cluster, "GROUPS_PER_REQUEST", at_once)
+    asked, steps = Cluster({f"g{i}": ({}, TWO, {("t", 0): i}) for i in range(20)}), []
+    found = read_cluster(asked, Questions(), time=NOW, progress=lambda *step: steps.append(step))
+    parts = -(-20 // at_once)
+    assert len(asked.asked) == 2 * parts + 5 and ("offsets", 5) in asked.asked
+    assert steps[-1] == (20, 20) and len(steps) == parts
+    one_by_one = [read({f"g{i}": ({}, TWO, {("t", 0): i})})[f"g{i}"] for i in range(20)]
+    assert list(found.values()) == one_by_one
+
+
+@pytest.mark.parametrize("method", ["describe_groups", "list_group_offsets"])
+def test_one_bad_group_does_not_spoil_the_others(method, monkeypatch):
+    """A decoder that raises, or a right that is missing, is about one group; few questions find which one."""
+    asked = Cluster({f"g{i:02}": ({}, TWO, {}) for i in range(64)})
+    answer = getattr(asked, method)
+
+    def question(names):
+        answered = answer(names)
+        if "g17" in names:
+            raise UnicodeDecodeError("utf-8", b"\xff", 0, 1, "invalid start byte")
+        return answered
+    setattr(asked, method, question)
+    found = read_cluster(asked, Questions("k:1"))
+    assert len(found) == 63 and [one.reason.split(":")[0] for one in found.rejects] == ["group 'g17'"]
+    assert len(asked.asked) < 30
+
+
+def test_one_bad_partition_does_not_spoil_the_others():
+    asked = Cluster({"g": ({}, TWO, {("t", 1): 1})})
+    answer = asked.list_partition_offsets
+
+    def question(partitions):
+        if ("t", 1) in partitions:
+            raise RuntimeError("UnknownTopicOrPartitionError")
+        return answer(partitions)
+    asked.list_partition_offsets = question
+    found = read_cluster(asked, Questions("k:1"))
+    assert found["g"].lag.tolist() == [0, -1, 0, 0, 0] and len(found.rejects) == 2
+
+
+def test_failures_that_pass_are_waited_for(monkeypatch):
+    monkeypatch.setattr(cluster, "_PAUSE", 0)
+    left = [3]
+
+    def question():
+        left[0] -= 1
+        if left[0]:
+            raise NotCoordinatorError
+        return "answer"
+    assert Questions("k:1", time.monotonic() + SECONDS).ask(question) == "answer"
+    left[0] = -1
+    with pytest.raises(NotCoordinatorError):
+        Questions("k:1", deadline=0).ask_about("number", [1, 2], lambda items: question())
+
+
+# --- settings ------------------------------------------------------------------------------------------------------
+
+SECRET = "open-sesame"
+LOGIN = {"security.protocol": "SASL_PLAINTEXT", "sasl.mechanism": "PLAIN", "sasl.username": "admin",
+         "sasl.password": SECRET}
+
+
+@pytest.mark.parametrize(("changes", "words"), [
+    ({"sasl.jaas.config": f'password="{SECRET}"'}, "give sasl.username and sasl.password instead"),
+    ({"ssl.truststore.location": "a.jks"}, "give ssl.ca.location, a PEM file instead"),
+    ({"ssl.keystore.password": SECRET}, "give ssl.certificate.location and ssl.key.location"),
+    ({"ssl.key.password": SECRET}, "a PEM file whose key has no password"),
+    ({"sasl.pasword": SECRET}, "did you mean 'sasl.password'?"),
+    ({"request.timeout.ms": "3"}, "must be one of security.protocol, sasl.mechanism"),
+    ({"security.protocol": "SASL"}, "must be one of PLAINTEXT, SSL, SASL_PLAINTEXT, SASL_SSL (got 'SASL')"),
+    ({"security.protocol": "SSL"}, "sasl.mechanism must come with a security.protocol that has SASL (got SSL)"),
+    ({"ssl.ca.location": "ca.pem"}, "must come with a security.protocol that has SSL"),
+    ({"sasl.mechanism": "OAUTHBEARER"}, "must be PLAIN, SCRAM-SHA-256 or SCRAM-SHA-512"),
+    ({"sasl.password": ""}, "got no sasl.password"),
+    ({"security.protocol": "SASL_SSL", "ssl.ca.location": "no such.pem"}, "got no such.pem: No such file"),
+    ({"security.protocol": "SASL_SSL", "ssl.ca.location": __file__}, "must name PEM files that can be read"),
+    ({"security.protocol": "SASL_SSL", "ssl.key.location": __file__}, "ssl.key.location must name PEM files")],
+    ids=lambda value: "" if isinstance(value, str) else next(iter(value)))
+def test_wrong_settings_are_one_line_without_the_password(changes, words, tmp_path):
+    file = tmp_path / "client.properties"
+    file.write_text("".join(f"{key}={value}\n" for key, value in (LOGIN | changes).items()))
+    with pytest.raises(SettingsError) as error:
+        client_settings(read_settings(file))
+    assert words in str(error.value) and SECRET not in str(error.value) and one_line(f"{error.value}\n")
+    done = run(["capture", "--bootstrap-server", "127.0.0.1:9", "--command-config", str(file)])
+    assert done.code == 3 and words in done.err and SECRET not in done.err and one_line(done.err)
+
+
+def test_settings_are_read_as_java_reads_them(tmp_path):
+    file = tmp_path / "client.properties"
+    file.write_bytes(b"# a comment\n! another\n security.protocol : sasl_plaintext \nsasl.mechanism PLAIN\n"
+                     b"sasl.username=\\u00e4\\\n    b\nsasl.password=first\nsasl.password = a\\=b\\:c\xe4\n")
+    made = client_settings(read_settings(file))
+    assert made == {"security_protocol": "SASL_PLAINTEXT", "sasl_mechanism": "PLAIN", "sasl_plain_username": "äb",
+                    "sasl_plain_password": "a=b:cä"}
+    assert "a=b" not in repr(made) + str(made)
+
+
+def test_a_file_that_is_not_there(tmp_path):
+    done = run(["capture", "--bootstrap-server", "127.0.0.1:9", "--command-config", str(tmp_path / "no")])
+    assert (done.code, one_line(done.err)) == (3, True) and "No such file" in done.err
+
+
+# --- the command line, without a cluster ---------------------------------------------------------------------------
+
+WRONG = {
+    "capture": "--bootstrap-server", "capture --bootstrap-server k": "HOST:PORT",
+    "compare --bootstrap-server k:1 --demo": "give files", "rank --bootstrap-server k:1 f.txt": "give files",
+    "rank": "give files, - for standard input, or a cluster by --bootstrap-server",
+    "compare --bootstrap-server k:1 --at all": "as they are now",
+    "rank --bootstrap-server k:1 --time 2026-11-20": "as they are now",
+    "capture --bootstrap-server k:1 --timeout 0": "--timeout", "capture --bootstrap-server k:1 --timeout x": "number",
+    "capture --bootstrap-server k:1 -o no/such/file": "its folder must exist"}
+
+
+@pytest.mark.parametrize("line", WRONG)
+def test_wrong_use_is_one_line(line):
+    done = run(line)
+    assert done.code == 2 and WRONG[line] in done.err and one_line(done.err) and not done.out
+
+
+def test_the_commands_take_a_cluster_in_place_of_files(monkeypatch, tmp_path):
+    given = []
+
+    def captured(server, groups, settings, **more):
+        given.append((server, groups, settings, more["timeout"], more["reset"]))
+        more["progress"](1, 1)
+        return read({"g": ({}, TWO, {("t", 0): 40})})
+    monkeypatch.setattr(cluster, "capture", captured)
+    file = tmp_path / "groups.jsonl"
+    assert run(f"capture --bootstrap-server k:1 -g g -o {file} --timeout 5").code == 0
+    assert given == [("k:1", ["g"], {}, 5, "latest")]
+    for command in ("compare {} -g g --format json", "rank {} --all --format json"):
+        live, kept = (run(command.format(source)) for source in ("--bootstrap-server k:1", shlex.quote(str(file))))
+        assert live.code == kept.code == 0 and json.loads(live.out) == json.loads(kept.out) and live.err == kept.err
+    assert [one[1] for one in given] == [["g"], ["g"], None]
+    assert run("capture --bootstrap-server k:1").out == file.read_text()
+
+
+def test_a_part_that_is_missing_is_a_line_and_exit_code_3(monkeypatch):
+    found = read({"g": ({"group_state": "PreparingRebalance"}, joining(), {})})
+    monkeypatch.setattr(cluster, "capture", lambda *arguments, **more: found)
+    done = run("compare --bootstrap-server k:1 -s range")
+    assert done.code == 3 and "k:1: group 'g': subscriptions are not known, it rebalances" in done.err
+
+
+# --- connections that fail -----------------------------------------------------------------------------------------
+
+def fails(line, words, tmp_path, start=run, **settings):
+    """The program says in one line what is wrong, and nothing else."""
+    pytest.importorskip("kafka")
+    file = tmp_path / "client.properties"
+    file.write_text("".join(f"{key}={value}\n" for key, value in settings.items()))
+    done = start(f"capture --command-config {shlex.quote(str(file))} {line}")
+    assert done.code == 3 and not done.out and one_line(done.err), done.err
+    assert words in done.err and SECRET not in done.err
+
+
+def test_nothing_listens(tmp_path):
+    with closing(socket.create_server(("127.0.0.1", 0))) as server:
+        port = server.getsockname()[1]
+    for start in (run, program):                         # kafka-python logs a lot, and nothing of it is shown
+        fails(f"--bootstrap-server 127.0.0.1:{port}", f"127.0.0.1:{port}: nothing listens there", tmp_path, start)
+    fails(f"--bootstrap-server nowhere.invalid:9092,127.0.0.1:{port}", "the name of the host is not known", tmp_path)
+
+
+@pytest.mark.parametrize("protocol", ["PLAINTEXT", "SSL"])
+def test_no_wait_beyond_the_limit(protocol, tmp_path):
+    """A port that accepts and says nothing, and the program ends; kafka-python alone waits for its TLS forever."""
+    with closing(socket.create_server(("127.0.0.1", 0))) as server:
+        address = f"127.0.0.1:{server.getsockname()[1]}"
+        fails(f"--bootstrap-server {address} --timeout 0.5", "no answer within 0.5 seconds", tmp_path, program,
+              **{"security.protocol": protocol})
+
+
+@pytest.mark.parametrize("protocol", ["PLAINTEXT", "SSL"])
+def test_a_port_that_speaks_something_else(protocol, tmp_path):
+    def answer():
+        with suppress(OSError):                          # when the server is closed
+            while True:
+                with closing(server.accept()[0]) as connection:
+                    connection.sendall(b"HTTP/1.1 400 Bad Request\r\n\r\n")
+    with closing(socket.create_server(("127.0.0.1", 0))) as server:
+        thread = threading.Thread(target=answer, daemon=True)
+        thread.start()
+        fails(f"--bootstrap-server 127.0.0.1:{server.getsockname()[1]} --timeout 1",
+              "check the port, security.protocol" if protocol == "SSL" else "check the port", tmp_path,
+              **{"security.protocol": protocol})
+        server.shutdown(socket.SHUT_RDWR)
+        thread.join(SECONDS)
+
+
+# --- a real broker -------------------------------------------------------------------------------------------------
+
+needs_broker = pytest.mark.needs("broker")
+
+
+def until(condition, seconds=60):
+    """Call `condition` until it is true, at most a minute long; what it returned."""
+    deadline = time.monotonic() + seconds
+    while not (found := condition()):
+        assert time.monotonic() < deadline, condition
+        time.sleep(0.02)
+    return found
+
+
+@pytest.fixture(scope="module")
+def admin(broker):
+    import kafka
+    with closing(kafka.KafkaAdminClient(bootstrap_servers=broker.bootstrap)) as client:
+        yield client
+
+
+def polled_assignment(consumer):
+    """Poll once, long enough for a rebalance; what the consumer owns then."""
+    consumer.poll(500)
+    return consumer.assignment()
+
+
+def settled(consumers, members):
+    """Poll side by side, as processes would, until so many own something and the next polls change nothing."""
+    def same():
+        with ThreadPoolExecutor(len(consumers)) as pool:
+            polled = [list(pool.map(polled_assignment, consumers)) for _ in range(2)]
+        return polled[0] == polled[1] and sum(map(bool, polled[1])) == members
+    until(same)
+
+
+def commit(consumer, offset):
+    """Commit one offset for every partition that the consumer owns."""
+    from kafka.structs import OffsetAndMetadata
+    consumer.commit({one: OffsetAndMetadata(offset, "", -1) for one in consumer.assignment()})
+
+
+@pytest.fixture(scope="module")
+def groups(broker, admin):
+    """Groups of every kind: `billing` with lag and a static member, `nightly` empty, `reader` only commits, `idle` has
+    more members than partitions, `modern` is assigned by the broker, `stuck` rebalances."""
+    import kafka
+    from broker import java_command
+    from kafka.structs import OffsetAndMetadata
+    admin.create_topics({name: {"num_partitions": count, "replication_factor": 1} for name, count in (
+        ("c-orders", 4), ("c-pays", 2), ("c-one", 1), ("c-modern", 3))}, wait_for_metadata=True)
+    with closing(kafka.KafkaProducer(bootstrap_servers=broker.bootstrap)) as producer:
+        for future in [producer.send("c-orders", b"record", partition=i % 4) for i in range(40)]:
+            future.get(SECONDS)
+
+    def consumer(group, client_id, *topics, **more):
+        return stack.enter_context(closing(kafka.KafkaConsumer(
+            *topics, group_id=group, client_id=client_id, bootstrap_servers=broker.bootstrap, enable_auto_commit=False,
+            heartbeat_interval_ms=100, session_timeout_ms=30_000, auto_offset_reset="earliest", **more)))
+    with ExitStack() as stack:
+        billing = [consumer("c-billing", "kafka-python-3.0.12", "c-orders", "c-pays"),
+                   consumer("c-billing", "bill 2", "c-orders", group_instance_id="bill-static")]
+        settled(billing[:1], 1)                          # it leads, and knows both topics
+        settled(billing, 2)
+        commit(billing[0], 3)
+        idle = [consumer("c-idle", f"idle-{i}", "c-one") for i in range(2)]
+        settled(idle, 1)
+        nightly = consumer("c-nightly", "night", "c-pays")
+        settled([nightly], 1)
+        commit(nightly, 0)
+        nightly.close()
+        admin.alter_group_offsets("c-reader", {kafka.TopicPartition("c-orders", 1): OffsetAndMetadata(4, "", -1)})
+        java = subprocess.Popen(
+            java_command("org.apache.kafka.tools.consumer.ConsoleConsumer", "--bootstrap-server", broker.bootstrap,
+                         "--topic", "c-modern", "--group", "c-modern", "--command-property", "group.protocol=consumer"),
+            stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        stack.callback(java.wait)
+        stack.callback(java.kill)
+        second, first = (consumer("c-stuck", client_id, "c-pays") for client_id in ("second", "first"))
+        settled([first], 1)
+        second.poll(500)                                 # the first one does not poll any more; it is closed first
+
+        def there():
+            states = {one["group_id"]: (one["group_type"], one["group_state"]) for one in admin.list_groups()}
+            return (states.get("c-modern") == ("consumer", "Stable")
+                    and states.get("c-stuck") == ("classic", "PreparingRebalance"))
+        until(there)
+        yield [name for name in (one["group_id"] for one in admin.list_groups()) if name.startswith("c-")]
+
+
+def tool_output(broker, kind, folder, *options):
+    """Let Kafka's own tool write what it shows of all groups into a file of `folder`."""
+    from broker import java_command
+    done = subprocess.run(
+        java_command("org.apache.kafka.tools.consumer.group.ConsumerGroupCommand", "--bootstrap-server",
+                     broker.bootstrap, "--describe", "--all-groups", *options), capture_output=True, text=True)
+    (folder / f"{kind}.txt").write_text(done.stdout)
+
+
+@needs_broker
+def test_agrees_with_kafkas_own_tool(broker, groups, tmp_path):
+    """The same moment as the tool shows it; what it does not show is left out."""
+    for kind, options in (("offsets", ["--offsets"]), ("members", ["--members", "--verbose"]), ("state", ["--state"])):
+        tool_output(broker, kind, tmp_path, *options)
+    live, shown = capture(broker.bootstrap), read_groups(tmp_path)
+    assert set(groups) <= live.keys() & shown.keys()
+    for name in set(groups) - {"c-modern", "c-stuck"}:
+        ours, theirs = live[name], shown[name]
+        assert ours.state == theirs.state and ours.strategy == theirs.strategy, name
+        for one, other in zip(ours.details, theirs.details, strict=True):
+            assert (one.id, one.client_id, one.host) == (other.id, other.client_id, other.host)
+            assert one.instance_id == other.instance_id and set(one.owned) == set(other.owned)
+        for topic in theirs.topics:
+            for number in range(theirs.topic_counts[topic]):
+                at, there = ours.position(topic, number), theirs.position(topic, number)
+                if theirs.offsets is not None and theirs.offsets.end[there] >= 0:
+                    assert ours.offsets.committed[at] == theirs.offsets.committed[there]
+                    assert ours.offsets.end[at] == theirs.offsets.end[there] and ours.lag[at] == theirs.lag[there]
+    modern = live["c-modern"]
+    assert modern.type == shown["c-modern"].type == "consumer" and modern.state == "Stable"
+    assert not modern.members and "members-not-shown" in {note.kind for note in modern.notes}
+
+
+@needs_broker
+def test_shows_what_the_tool_does_not(broker, groups):
+    """Subscriptions, racks of replicas, partitions that nobody owns; so nothing of it is assumed."""
+    group = capture(broker.bootstrap, ["c-billing"])["c-billing"]
+    static, dynamic = sorted(group.details, key=lambda one: one.instance_id is None)
+    assert (static.instance_id, static.topics) == ("bill-static", ("c-orders",))
+    assert set(dynamic.topics) == {"c-orders", "c-pays"}
+    assert group.topic_counts == {"c-orders": 4, "c-pays": 2} and (group.previous >= 0).all()
+    assert group.partition_racks == {"c-orders": (("a",),) * 4, "c-pays": (("a",),) * 2}
+    assert not {note.kind for note in group.notes} & {"racks-unknown", "subscriptions-guessed", "partitions-counted"}
+    assert group.lag.tolist().count(7) == 2 and group.cluster and group.time.endswith("Z")
+
+
+@needs_broker
+def test_foretells_what_a_member_leaves_to_the_others(broker, admin):
+    """The forecast from a captured group is what the group's own assignor answers once the member is gone."""
+    import kafka
+    admin.create_topics({"c-leave": {"num_partitions": 7, "replication_factor": 1}}, wait_for_metadata=True)
+    with ExitStack() as stack:
+        consumers = [stack.enter_context(closing(kafka.KafkaConsumer(
+            "c-leave", group_id="c-leave", client_id=f"leave-{i}", bootstrap_servers=broker.bootstrap,
+            heartbeat_interval_ms=100))) for i in range(3)]
+        settled(consumers, 3)
+        before = capture(broker.bootstrap, "c-leave")["c-leave"]
+        [gone] = [one.id for one in before.details if one.client_id == "leave-0"]
+        forecast = assign(before.leave(gone), before.strategy)
+        assert forecast.moved.any()
+        consumers[0].close()
+        settled(consumers[1:], 2)
+        after = capture(broker.bootstrap, "c-leave")["c-leave"]
+    assert {one.id: set(one.owned) for one in after.details} == {id: set(owned) for id, owned in forecast.items()}
+
+
+@needs_broker
+def test_a_group_that_rebalances(broker, groups):
+    done = run(f"compare --bootstrap-server {broker.bootstrap} -g c-stuck -s range")
+    assert done.code == 3 and one_line(done.err) and "rebalances (PreparingRebalance)" in done.err
+    group = capture(broker.bootstrap, ["c-stuck"])["c-stuck"]
+    assert group.state == "PreparingRebalance" and {one.topics for one in group.details} == {("c-pays",)}
+
+
+@needs_broker
+def test_captured_groups_are_read_back(broker, groups, tmp_path):
+    file = tmp_path / "groups.jsonl"
+    names = " ".join(f"-g {name}" for name in groups if name != "c-stuck")
+    assert run(f"capture --bootstrap-server {broker.bootstrap} {names} -o {file}").code == 0
+    kept, live = read_groups(file), capture(broker.bootstrap, [name for name in groups if name != "c-stuck"])
+    assert [group.replace(time="") for group in kept.values()] == [group.replace(time="") for group in live.values()]
+    for command in ("compare {} -s range -s sticky --format json", "rank {} --all --format json"):
+        assert json.loads(run(command.format(file)).out)
+    assert run(f"rank --bootstrap-server {broker.bootstrap} --format json").code == 3, "c-stuck rebalances"
+
+
+@needs_broker
+def test_changes_nothing(broker, admin, groups):
+    """Topics, groups, members and offsets are the same before and after."""
+    def state():
+        listed = sorted(admin.list_groups(), key=lambda one: one["group_id"])
+        names = [one["group_id"] for one in listed]
+        classic = [one["group_id"] for one in listed if one["group_type"] == "classic"]
+        return (sorted(admin.list_topics()), listed, admin.describe_groups(classic), admin.list_group_offsets(names))
+    before = state()
+    capture(broker.bootstrap)
+    capture(broker.bootstrap, [groups[0]])
+    with pytest.raises(CaptureError, match="no group 'c-new'"):
+        capture(broker.bootstrap, ["c-new"])
+    assert state() == before
+
+
+@needs_broker
+def test_logins(broker, groups, tmp_path, caplog):
+    """The right password, the wrong one, none, one that is not asked for; never in a log, however noisy that is."""
+    from broker import ADMIN, GUEST
+    caplog.set_level(logging.DEBUG)
+    right = LOGIN | dict(zip(("sasl.username", "sasl.password"), ADMIN))
+    assert set(groups) <= capture(broker.sasl, settings=right).keys()
+    with pytest.raises(CaptureError, match="the login"):
+        capture(broker.sasl, settings=LOGIN)
+    assert caplog.records and not [one for one in caplog.records if ADMIN[1] in one.getMessage() + str(one.args)
+                                   or SECRET in one.getMessage() + str(one.args)]
+    for address, words, settings in (
+            (broker.sasl, "the login", LOGIN), (broker.sasl, "hung up: check the port", {}),
+            (broker.bootstrap, "takes no login", LOGIN),
+            (broker.sasl, "check the port, security.protocol and ssl.ca.location", {"security.protocol": "SSL"}),
+            (broker.sasl, "sasl.mechanism", LOGIN | {"sasl.mechanism": "SCRAM-SHA-256"}),
+            (broker.sasl, "no group that this client may describe",
+             LOGIN | dict(zip(("sasl.username", "sasl.password"), GUEST)))):
+        fails(f"--bootstrap-server {address}", words, tmp_path, **settings)
+
+
+def allowed(broker, settings):
+    """The groups that a user may describe, or None."""
+    try:
+        return capture(broker.sasl, settings=settings)
+    except CaptureError:
+        return None
+
+
+@needs_broker
+def test_missing_rights_are_named(broker, admin, groups):
+    """A guest that may describe one group and one of its topics; afterwards none, as before."""
+    from broker import GUEST
+    from kafka.admin import ACL, ACLFilter, ACLOperation, ACLPermissionType, ResourcePattern, ResourceType
+    rights = [f"User:{GUEST[0]}", "*", ACLOperation.DESCRIBE, ACLPermissionType.ALLOW]
+    patterns = [ResourcePattern(ResourceType.TOPIC, "c-orders"), ResourcePattern(ResourceType.GROUP, "c-billing")]
+    guest = LOGIN | dict(zip(("sasl.username", "sasl.password"), GUEST))
+    admin.create_acls([ACL(*rights, pattern) for pattern in patterns])
+    try:
+        found = until(lambda: allowed(broker, guest))
+        assert [one.reason for one in found.rejects] == ["topic 'c-pays': this client may not describe it"]
+        assert found["c-billing"].topic_counts == {"c-orders": 4} and [*found] == ["c-billing"]
+        with pytest.raises(CaptureError, match="no group 'c-idle' that this client may describe"):
+            capture(broker.sasl, ["c-idle"], guest)
+    finally:
+        admin.delete_acls([ACLFilter(*rights, pattern) for pattern in patterns])
+        until(lambda: allowed(broker, guest) is None)

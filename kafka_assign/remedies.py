@@ -175,14 +175,15 @@ class _Adviser(NamedTuple):
         if words := fixed_assignor(batch.types[group], batch.strategies[group], ids):
             return "", words
         cost = {name: self._cost(name, group)
-                for name, found in cured.items() if found[group]}
+                for name, found in cured.items() if name in self.results and found[group]}
         able = [name for name in self._able(python_clients(ids)) if name in cost]
         if running in able and running in _WITHOUT_MEMORY:
             static = self.batch.dynamic[group] < self._count(group, "member_offsets")
             return "", _CHECK + _OF_STATIC * bool(static)
         best = min(cost, key=cost.get, default="")
         chosen = min(able, default="", key=lambda name: (
-            cost[name][0], name != running, cost[name][1], name != _COOPERATIVE))
+            cost[name][0], name != running, cost[name][1],
+            running == "range" and name != _COOPERATIVE))
         words = "no strategy that members can run helps"
         if chosen:
             words = self._words(group, chosen, ids)

@@ -7,7 +7,8 @@
         after = group.settled()
 
 A server that has loaded kafka-python forks the processes, so that a member costs some milliseconds. A member polls all
-the time, and reports what happens to it; it ends with the process that started it.
+the time, and reports what happens to it; it ends with the process that started it. Our assignors see to it that no join
+is lost: kafka-python's own ones lose members if a poll ends before a join.
 """
 import logging
 import multiprocessing
@@ -85,20 +86,6 @@ def _listener(events):
     return Listener()
 
 
-def _keep_joins(coordinator):
-    """Let no join get lost.
-
-    If a poll ends before a join whose reason is new metadata or `subscribe`, kafka-python 3.0.12 forgets the join: the
-    member loses its partitions, and never comes back.
-    """
-    join = coordinator._do_join_and_sync_async
-
-    async def asked_for():
-        coordinator.request_rejoin()
-        return await join()
-    coordinator._do_join_and_sync_async = asked_for
-
-
 def _polled(consumer, previous, events):
     """Poll once; the membership afterwards, None while the consumer rejoins. An event if not the `previous` one."""
     from kafka.coordinator.base import MemberState
@@ -130,7 +117,6 @@ def _consume(pipe, topics, assignors, config):
             pipe.send(events.popleft())
     try:
         consumer = KafkaConsumer(partition_assignment_strategy=[make() for make in assignors], **config)
-        _keep_joins(consumer._coordinator)
         consumer.subscribe(topics, listener=listener)
         while not consumer._closed:
             membership = _polled(consumer, membership, events)
@@ -277,17 +263,17 @@ class LiveGroup:
             return group
         return self.admin._manager.run(ask)
 
-    def settled(self, *others):
+    def settled(self, *others, unassigned=0):
         """The group once it is at rest: all members that run, and others with these client ids, know their assignment.
 
-        At rest, the group is stable, each partition of a topic with subscribers has one owner, and the members know
-        what the coordinator says.
+        At rest, the group is stable, the partitions of topics with subscribers have one owner each, but for as many as
+        `unassigned` says, and the members know what the coordinator says.
         """
         names = {*self.members, *others} - self.frozen
-        return until(lambda: self._settled(names), why=lambda: (
+        return until(lambda: self._settled(names, unassigned), why=lambda: (
             f": {self.describe()}, {[(name, member.events[-20:]) for name, member in self.members.items()]}"))
 
-    def _settled(self, names):
+    def _settled(self, names, unassigned):
         from kafka.protocol.consumer.metadata import ConsumerProtocolAssignment, ConsumerProtocolSubscription
         for member in self.members.values():
             assert not member.of("ended"), f"{member.name} ended: {member.of('ended')}"
@@ -301,8 +287,8 @@ class LiveGroup:
                   for row in self.admin.describe_topics(sorted(set().union(*topics.values())))}
         owned = {name: frozenset(map(tuple, ConsumerProtocolAssignment.decode(member.member_assignment).partitions()))
                  for name, member in described.items()}
-        if sorted(one for some in owned.values() for one in some) != sorted(
-                (topic, number) for topic, count in counts.items() for number in range(count)):
+        given = [one for some in owned.values() for one in some]
+        if len(given) != len(set(given)) or len(given) != sum(counts.values()) - unassigned:
             return None
         known = self._known(names & self.members.keys())
         if len({mine and mine.generation for mine in known.values()}) > 1 or any(
@@ -329,7 +315,7 @@ class LiveGroup:
 def live_group(broker, name, topics, assignors):
     """A group of which nothing runs yet; its topics, names with numbers of partitions, are created.
 
-    `assignors` are called in the process of each member: classes, or partials of functions that can be imported.
+    `assignors` are called in the process of each member: partials of functions that can be imported.
     """
     from kafka import KafkaAdminClient
     admin = KafkaAdminClient(bootstrap_servers=broker.bootstrap)

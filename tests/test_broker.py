@@ -4,10 +4,13 @@ import signal
 import subprocess
 import sys
 from contextlib import closing
+from functools import partial
 from pathlib import Path
 
 import pytest
 from live_members import SECONDS, live_group, until
+
+from kafka_assign.clients import assignor
 
 pytestmark = pytest.mark.needs("broker")
 
@@ -35,8 +38,7 @@ def test_records_groups_and_offsets(broker, admin):
     from broker import java_command
     from kafka import KafkaProducer, TopicPartition
     from kafka.admin import OffsetSpec
-    from kafka.coordinator.assignors.range import RangePartitionAssignor
-    with live_group(broker, "b-readers", {"b-words": 4}, [RangePartitionAssignor]) as group:
+    with live_group(broker, "b-readers", {"b-words": 4}, [partial(assignor, "range")]) as group:
         group.join("a", "b")
         partitions = {TopicPartition("b-words", number) for number in range(4)}
         with closing(KafkaProducer(bootstrap_servers=broker.bootstrap)) as producer:

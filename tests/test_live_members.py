@@ -1,27 +1,23 @@
-"""The live groups of the tests, with kafka-python's own assignors: what they report is what happened."""
+"""The live groups of the tests, in all that can happen to them: what they report is what happened."""
 import os
 import subprocess
 import sys
 from contextlib import closing
+from functools import partial
 from itertools import groupby
 from pathlib import Path
 
 import pytest
+from live_members import SECONDS, live_group, until
 
 from kafka_assign import lead
+from kafka_assign.clients import assignor
 from kafka_assign.wire import decode_assignment
-
-pytest.importorskip("kafka", reason="needs a broker")
-
-from kafka import KafkaProducer, TopicPartition
-from kafka.coordinator.assignors.cooperative_sticky import CooperativeStickyAssignor
-from kafka.coordinator.assignors.range import RangePartitionAssignor
-from kafka.coordinator.assignors.roundrobin import RoundRobinPartitionAssignor
-from live_members import SECONDS, live_group, until
 
 pytestmark = pytest.mark.needs("broker")
 
 HERE = Path(__file__).resolve().parent
+RANGE = [partial(assignor, "range")]
 
 
 def sizes(state):
@@ -30,6 +26,7 @@ def sizes(state):
 
 def send(broker, topic, count):
     """Send records with the keys 0 to count - 1, and wait until the broker has them."""
+    from kafka import KafkaProducer
     with closing(KafkaProducer(bootstrap_servers=broker.bootstrap)) as producer:
         for future in [producer.send(topic, key=str(number).encode()) for number in range(count)]:
             future.get(SECONDS)
@@ -45,7 +42,7 @@ def is_running(pid):
 
 def test_a_settled_group_is_what_range_makes_of_its_members(broker):
     """Members join, change what they subscribe to, leave, die and freeze, and a topic grows."""
-    with live_group(broker, "l-range", {"l-r": 6, "l-s": 2}, [RangePartitionAssignor]) as group:
+    with live_group(broker, "l-range", {"l-r": 6, "l-s": 2}, RANGE) as group:
         def settled(**expected):
             state = group.settled()
             assert sizes(state) == expected and state.protocol == "range"
@@ -84,7 +81,8 @@ def test_a_settled_group_is_what_range_makes_of_its_members(broker):
 
 def test_records_are_reported_with_the_generation_in_which_they_were_delivered(broker):
     """Each record is delivered once in a generation, in order, by the member that owns its partition then."""
-    with live_group(broker, "l-records", {"l-t": 4}, [CooperativeStickyAssignor]) as group:
+    from kafka import TopicPartition
+    with live_group(broker, "l-records", {"l-t": 4}, [partial(assignor, "cooperative-sticky")]) as group:
         group.join("a")
         group.settled()
         send(broker, "l-t", 200)
@@ -110,7 +108,7 @@ def test_records_are_reported_with_the_generation_in_which_they_were_delivered(b
 
 
 def test_a_static_member_comes_back_without_a_rebalance(broker):
-    with live_group(broker, "l-static", {"l-c": 3}, [RangePartitionAssignor]) as group:
+    with live_group(broker, "l-static", {"l-c": 3}, RANGE) as group:
         for name in "ab":
             group.join(name, group_instance_id=name, session_timeout_ms=20_000)
         before = group.settled()
@@ -123,10 +121,10 @@ def test_a_static_member_comes_back_without_a_rebalance(broker):
 
 
 def test_a_member_without_a_common_protocol_ends_with_its_error(broker):
-    with live_group(broker, "l-protocols", {"l-p": 2}, [RangePartitionAssignor]) as group:
+    with live_group(broker, "l-protocols", {"l-p": 2}, RANGE) as group:
         group.join("a")
         group.settled()
-        group.join("b", assignors=[RoundRobinPartitionAssignor])
+        group.join("b", assignors=[partial(assignor, "roundrobin")])
         until(lambda: group["b"].of("ended"))
         assert group["b"].of("ended")[0].startswith("InconsistentGroupProtocolError")
         with pytest.raises(AssertionError, match="b ended: .'Inconsistent"):
@@ -136,11 +134,13 @@ def test_a_member_without_a_common_protocol_ends_with_its_error(broker):
 PROGRAM = """
 import sys
 from types import SimpleNamespace
-from kafka.coordinator.assignors.range import RangePartitionAssignor
+from functools import partial
+from kafka_assign.clients import assignor
 from live_members import live_group
 
 if __name__ == "__main__":
-    with live_group(SimpleNamespace(bootstrap=sys.argv[1]), "l-orphans", {"l-o": 2}, [RangePartitionAssignor]) as group:
+    broker = SimpleNamespace(bootstrap=sys.argv[1])
+    with live_group(broker, "l-orphans", {"l-o": 2}, [partial(assignor, "range")]) as group:
         group.join("a")
         group.settled()
         print(group["a"].process.pid, flush=True)

@@ -122,7 +122,7 @@ _NO_OWNERS = ("owners are unknown, so no moves are shown: add the output of --de
               "--members --verbose")
 _OF_JAVA = ("{0} forecasts Kafka's own {1} assignor, which the group runs; the strategy {1} of this "
             "package computes the exact optimum")
-_FOR_COMPARISON = "for comparison, because no client can load it yet: {}"
+_FOR_COMPARISON = "for comparison, because only Python clients can load it: {}"
 _ALL_COOPERATIVE = ("paused: taken that the members list cooperative assignors only; if a member also lists "
                     "an eager one, as range, all its partitions pause")
 
@@ -176,7 +176,7 @@ def _notes_on_running(strategy):
 
 
 def _notes_on_ours(strategies):
-    "Which strategies no client can load."
+    "Which strategies only Python clients can load."
     ours = [one.label for one in strategies if one.name in BUILT_IN and not one.protocol_name]
     return [_FOR_COMPARISON.format(", ".join(ours))] if ours else []
 

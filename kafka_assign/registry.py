@@ -380,7 +380,7 @@ def who_can_run(name: str) -> str | None:
     with suppress(StrategyError):
         if _find(name).protocol_name:
             return "Java"
-        return "none yet" if name in BUILT_IN else "those that load it"
+        return "Python" if name in BUILT_IN else "those that load it"
     return None
 
 # %% ../nbs/20_registry.ipynb #72a7b527

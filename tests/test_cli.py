@@ -246,7 +246,7 @@ def test_the_strategy_that_runs_is_marked():
     assert "(runs now)" not in done.out and "theirs" in done.out.split("\n\n")[-1]
     [group] = json.loads(run("compare - -s fair --format json", document).out)
     assert group["running"] is None and "theirs" in group["notes"][0]
-    assert group["notes"][1:] == ["for comparison, because no client can load it yet: fair"]
+    assert group["notes"][1:] == ["for comparison, because only Python clients can load it: fair"]
 
 
 LONG = "a-very-long-name-of-a-topic-that-somebody-thought-was-a-good-idea-"

@@ -36,12 +36,15 @@ def clients_of(client_ids: Iterable[str]) -> tuple[str, ...]:
 
 # %% ../nbs/15_client_ids.ipynb #e19c0a30
 PYTHON_CLIENTS = "kafka-python", "aiokafka"
+_TOO_OLD = re.compile(r"kafka-python-[0-2]\.")       # takes classes, not instances
 
 
 def python_clients(client_ids: Iterable[str]) -> tuple[str, ...]:
-    "The client libraries of members if all are Python's, by name; else empty."
-    clients = clients_of(client_ids)
-    return clients if set(clients) <= set(PYTHON_CLIENTS) else ()
+    "The clients of members if all of them load the strategies of this package."
+    ids = list(client_ids)
+    clients = clients_of(ids)
+    able = set(clients) <= set(PYTHON_CLIENTS) and not any(map(_TOO_OLD.match, ids))
+    return clients if able else ()
 
 # %% ../nbs/15_client_ids.ipynb #c11ea002
 _ASSIGNED_BY = {         # by the type of a group, or the assignor that it reports
@@ -69,7 +72,7 @@ def who_assigns(type: str, strategy: str, client_ids: Iterable[str]) -> str:
 
 # %% ../nbs/15_client_ids.ipynb #70afcad4
 def fixed_assignor(type: str, strategy: str, client_ids: Sequence[str]) -> str:
-    "As `who_assigns`, but empty if all members are Python clients that can load another one."
+    "As `who_assigns`, but empty if all members load the strategies of this package."
     return who_assigns(type, strategy, () if python_clients(client_ids) else client_ids)
 
 # %% ../nbs/15_client_ids.ipynb #daa3ae29

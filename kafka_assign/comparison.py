@@ -123,8 +123,7 @@ _NO_OWNERS = ("owners are unknown, so no moves are shown: add the output of --de
               "--members --verbose")
 _OF_JAVA = ("{0} forecasts Kafka's own {1} assignor, which the group is taken to run; the strategy {1} "
             "of this package computes the exact optimum")
-_FOR_COMPARISON = ("of this package, for comparison, because only Python clients can load it "
-                   "(kafka_assign.clients): {}")
+_FOR_COMPARISON = "for comparison, because only Python clients can load them (kafka_assign.clients): {}"
 _ALL_COOPERATIVE = ("{}: paused assumes that the members list only cooperative assignors; if they also list "
                     "an eager one, such as range, all partitions pause")
 _OF_EMPTY = ("the group is Empty: deleting it drops its offsets, and so do offsets.retention.minutes (7 days "
@@ -177,7 +176,7 @@ def _notes_on_running(group, strategy):
     "What is taken for granted in the row of the strategy that a group runs."
     leader = Note("leader-assumed")
     return [*[_OF_JAVA.format(strategy.name, strategy.protocol_name)] * (strategy.name in FORECASTS),
-            *[leader.text] * (strategy.protocol_name and leader not in group.notes)]
+            *[leader.text] * bool(strategy.protocol_name and leader not in group.notes)]
 
 
 def _notes_on_group(group, strategies):

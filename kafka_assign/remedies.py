@@ -6,17 +6,16 @@
 __all__ = ['REBALANCING', 'Need', 'rebalancing', 'interrupted', 'needs']
 
 # %% ../nbs/53_remedies.ipynb #f5931de2
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 import numpy as np
 
+from .advice import CHECK, Adviser
 from .attention import (
     LEAST_LAG, UNATTAINABLE, Outcome, attainable, least, shortfalls)
 from .batch import GroupBatch, cut_short
-from .client_ids import clients_of, fixed_assignor, python_clients
 from .columns import Columns
-from .comparison import FORECASTS
 from .names import count_of, first_of, shown
 from .ragged import row_lengths, row_maxima, row_sums
 
@@ -71,8 +70,8 @@ def _too_many_members(batch, current, results):
         count, members = int(idle[group]), int(current.figures["members"][group])
         idle_of = f"{count:,} of {count_of(members, 'member')} idle"
         idle_of += _idle_names(batch, current, group, count)
-        fewer = (f"{count_of(count, 'member')} fewer would do, unless they are spares or "
-                 "subscribe to topics that the input does not show")
+        fewer = (f"{count_of(count, 'member')} fewer would do, unless they are spares "
+                 "or subscribe to topics that the input does not show")
         if topics := int(absent[group]):
             absent_topics = count_of(topics, "subscribed topic")
             fewer += f"; {absent_topics} without partitions (misspelled?)"
@@ -146,120 +145,8 @@ def _without_moves(one, groups):
                for name in ("moved", "placed")}
     return one._replace(figures={**one.figures, **unknown})
 
-# %% ../nbs/53_remedies.ipynb #01904d43
-_WITHOUT_MEMORY, _COOPERATIVE = ("range", "roundrobin"), "kafka-cooperative-sticky"
-_CHECK = (
-    "check the subscriptions (a misspelled topic?), the racks and which client leads; "
-    "the leader sees new partitions at its next metadata refresh")
-_OF_STATIC = (
-    "; a static member that is back in time keeps its old assignment, even with another "
-    "subscription, until enforceRebalance() is called on the leader")
-_STOP = (
-    "stop all members (kill those that hang), wait until the group is Empty, and start "
-    "them with it; nothing is consumed meanwhile, but a rolling restart would be the "
-    "rebalance that fails")
-
-
-class _Adviser(NamedTuple):
-    "What is known about the strategies that could help the groups of a batch."
-    batch: GroupBatch
-    results: Mapping[str, Outcome]
-    loadable: Mapping[str, tuple[str, ...] | None]  # clients that can run each strategy
-    running: Sequence[str | None]  # what each group runs
-    fails: Collection[int] = ()  # groups whose next rebalance fails
-
-    def remedy(self, group: int, cured: Mapping[str, np.ndarray]) -> tuple[str, str]:
-        "The strategy that cures a group best, and the remedy with the way to it."
-        batch, running = self.batch, self.running[group]
-        ids = batch.client_ids(group)
-        if words := fixed_assignor(batch.types[group], batch.strategies[group], ids):
-            return "", words
-        cost = {name: self._cost(name, group)
-                for name, found in cured.items() if name in self.results and found[group]}
-        able = [name for name in self._able(python_clients(ids)) if name in cost]
-        if running in able and running in _WITHOUT_MEMORY:
-            static = self.batch.dynamic[group] < self._count(group, "member_offsets")
-            return "", _CHECK + _OF_STATIC * bool(static)
-        best = min(cost, key=cost.get, default="")
-        chosen = min(able, default="", key=lambda name: (
-            cost[name][0], name != running, cost[name][1],
-            running == "range" and name != _COOPERATIVE))
-        words = "no strategy that members can run helps"
-        if chosen:
-            words = self._words(group, chosen, ids)
-            way = _STOP if group in self.fails else self._way(group, chosen)
-            words += f"; {way}"
-            if running == "range" != chosen and self._count(group, "topic_offsets") > 1:
-                words += "; joined topics may split (declare them: --joins)"
-        if best and (not chosen or cost[best] < cost[chosen]):
-            words += f"; best possible: {_moves(cost[best][1])} ({shown(best)})"
-        return chosen, words
-
-    def on_purpose(self, kind: int, cured: Mapping[str, np.ndarray]) -> dict:
-        "`cured`; for kind 4, without strategies that do not look at lag."
-        def looks(name):
-            of_lag = name.partition(":")[0] == "lag"
-            return of_lag or self.loadable.get(name, ()) is None
-        return {name: found for name, found in cured.items() if kind != 4 or looks(name)}
-
-    def _able(self, python):
-        "The strategies that members can run: these Python clients, or else Java's."
-        clients = set(python or ["Java"])
-        named = FORECASTS if python else ()          # they load the optimum instead
-        return [label for label, able in self.loadable.items()
-                if able is None or clients <= set(able) and label not in named]
-
-    def _way(self, group, strategy):
-        "How a group comes to the answer of a strategy, and at what price."
-        running, dynamic = self.running[group], self.batch.dynamic[group]
-        if strategy == running:
-            restart = "restart a dynamic member, or " * (dynamic > 0)
-            return ("a rebalance may be enough: "
-                    f"{restart}enforceRebalance() on the leader")
-        way = "two rolling restarts, first with both assignors listed"
-        if (running, strategy) == ("range", _COOPERATIVE):
-            way += " (one if the members have Java's default list since 3.0)"
-        way += (f": about {4 * dynamic:,} rebalances, which move more and can pause all "
-                "partitions (compare --rolling)" if dynamic else
-                ": one rebalance if its static members come back in time")
-        known = running is not None or strategy in _WITHOUT_MEMORY
-        return way if known else f"a rebalance, if the group runs it, else {way}"
-
-    def _count(self, group, offsets):
-        "The topics or the members of a group."
-        return int(np.diff(getattr(self.batch.columns, offsets)[group:group + 2])[0])
-
-    def _cost(self, name, group):
-        "Members that a strategy leaves idle, and its moves."
-        figures = self.results[name].figures
-        return int(figures["could_take"][group]), int(figures["moved"][group])
-
-    def _words(self, group, name, client_ids):
-        "Who can run a strategy, and what it does to a group."
-        figures, running = self.results[name].figures, self.running[group]
-        who = "if its clients can load it"
-        if python := python_clients(client_ids):
-            names = " and ".join(python)
-            who = f"{names} clients, by their ids, load it from kafka_assign.clients"
-        elif self.loadable[name]:
-            java = set(clients_of(client_ids)) == {"Java"}
-            who = "Java clients, by their ids" if java else "if its clients are Java"
-        words = f"{shown(name)} ({'runs now' if name == running else who}): "
-        words += _moves(int(figures["moved"][group]))
-        if (placed := int(figures["placed"][group])) > 0:
-            words += f", {placed:,} placed"
-        if withheld := int(figures["withheld"][group]):
-            words += f", {withheld:,} withheld until a second rebalance"
-        if idle := int(figures["could_take"][group]):
-            words += f", leaves {count_of(idle, 'member')} idle that could take some"
-        return words
-
-
-def _moves(moves):
-    return "moves unknown" if moves < 0 else count_of(moves, "move")
-
 # %% ../nbs/53_remedies.ipynb #476c4ce3
-def _failing(current: Outcome, adviser: _Adviser,
+def _failing(current: Outcome, adviser: Adviser,
              why: Mapping[int, str]) -> Iterator[Need]:
     "Kind 0: groups whose next rebalance fails; `why` has the reason for each of them."
     able = {name: one.figures["could_take"] != UNATTAINABLE
@@ -294,26 +181,24 @@ def _reason(batch, kind, group, current, short, cut):
     return reason + (" or not in the input" if kind == 1 and cut[group] else "")
 
 
-_MORE = {         # by kind, and whether the group runs the remedy already
-    (1, True): "; if partitions are new, wait until the leader refreshes its metadata",
-    (4, True): "; without a rate, no lag can be called late"}
-
-
 def _curable(current, adviser, everything, cut):
     "The needs of kinds 1 to 5, each with the strategy that cures it."
     batch, results = adviser.batch, adviser.results
     for kind, short in shortfalls(batch.columns, current, results, everything).items():
         for group in np.flatnonzero(short.affected > 0).tolist():
             reason = _reason(batch, kind, group, current, short, cut)
-            remedy = adviser.remedy(group, adviser.on_purpose(kind, short.cured))
-            if remedy[1].startswith(_CHECK):
-                runs = adviser.running[group]
+            strategy, remedy = adviser.remedy(group, adviser.of_kind(kind, short.cured))
+            running = adviser.running[group]
+            if remedy.startswith(CHECK):
                 where = _where_they_differ(
-                    batch, group, current.owner, results[runs].owner)
-                reason += f", which {runs} cannot give: {where}"
-            more = _MORE.get((kind, remedy[0] == adviser.running[group] or kind == 4), "")
-            remedy = remedy[0], remedy[1] + more
-            yield Need(group, kind, int(short.affected[group]), reason, *remedy)
+                    batch, group, current.owner, results[running].owner)
+                reason += f", which {running} cannot give: {where}"
+            if kind == 1 and strategy == running:
+                remedy += "; if partitions are new, wait until the leader sees them"
+            if kind == 4:
+                remedy += "; without a rate, no lag can be called late"
+            affected = int(short.affected[group])
+            yield Need(group, kind, affected, reason, strategy, remedy)
 
 
 def needs(batch: GroupBatch, current: Outcome, results: Mapping[str, Outcome],
@@ -336,7 +221,7 @@ def needs(batch: GroupBatch, current: Outcome, results: Mapping[str, Outcome],
         results, cut = attainable(current, results), cut_short(batch)
         results = {name: _without_moves(one, cut) for name, one in results.items()}
         running, fails = running or [None] * columns.groups, fails or {}
-        adviser = _Adviser(batch, results, loadable, running, fails)
+        adviser = Adviser(batch, results, loadable, running, fails)
         found += _curable(current, adviser, everything, cut)
         found += _failing(current, adviser, fails)
     found += _incurable(batch, current, results)

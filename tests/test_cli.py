@@ -636,7 +636,7 @@ def test_a_group_that_runs_java_s_sticky_is_not_told_our_figures_are_its(name, m
     done = run("compare - -s sticky -s cooperative-sticky", document)
     assert re.findall(r"(?m)^(.*) \(runs now\) ", done.out) == [f"kafka-{name}"]
     said = unwrapped(done.out)
-    assert f"kafka-{name} forecasts Kafka's own {name} assignor, which the group runs" in said
+    assert f"kafka-{name} forecasts Kafka's own {name} assignor, which the group is taken to run" in said
     assert f"the strategy {name} of this package computes the exact optimum" in said
     [group] = json.loads(run("compare - -s sticky --format json", document).out)
     assert [row["strategy"] for row in group["rows"]] == ["current", f"kafka-{name}", "sticky"]
@@ -673,7 +673,7 @@ def test_a_rebalance_that_fails_is_an_answer(case, kind):
     assert ranked.code == 0 and [row["group"] for row in rows if row["kind"] == 0] == ["doomed"]
     assert rows[0]["group"] == "doomed" and rows[0]["reason"].startswith(f"its next rebalance fails: {kind}: ")
     assert rows[0]["strategy"] in ("range", "roundrobin")
-    assert "; stop all members, then start them with it, because " in rows[0]["remedy"]
+    assert "; stop all members (kill those that hang), wait until the group is Empty" in rows[0]["remedy"]
 
 
 # --- what cannot be used -----------------------------------------------------------------------------------------
@@ -911,7 +911,7 @@ def test_fleet_interrupted_in_a_line(tmp_path):
 @pytest.mark.parametrize("command", ["compare -", "assign - -s range"])
 def test_notes_of_csv_are_on_standard_error(command):
     done = run(f"{command} --group billing --join 1 --format csv", TWO)
-    assert done.code == 0 and "id of a joining member is made up" in done.err
+    assert done.code == 0 and "id of the joining member is made up" in done.err
     assert "which members are static" in done.err and "inferred: " in done.err
 
 

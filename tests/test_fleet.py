@@ -705,14 +705,14 @@ def test_other_tables_are_named(tmp_path):
 
 
 def test_the_generated_fleet_is_reproduced_and_needs_everything():
-    """The sample is what its script writes; it has needs of all kinds, and each curable kind has remedies."""
+    """The sample is what its script writes; it has needs of all kinds, and remedies of those that Kafka's can cure."""
     import sample_fleet          # here: workers of Spark import this module, and do not find the tools
     assert sample_fleet.FILE.read_text(encoding="utf-8") == "".join(sample_fleet.lines())
     fleet = read_groups(sample_fleet.FILE)
     assert len(fleet) == sample_fleet.GROUPS and {group.cluster for group in fleet.values()} == {"generated"}
     needs = rank(fleet, joins=[["clicks", "impressions"]])
     assert {row["kind"] for row in needs} == set(range(1, 9))
-    assert {row["kind"] for row in needs if row["strategy"]} == set(range(1, 6))
+    assert {row["kind"] for row in needs if row["strategy"]} == {1, 2, 3, 5}         # none of Kafka's looks at lag
     assert len({row["group"] for row in needs}) < len(fleet) / 2
     stable = [group for group in fleet.values()
               if group.state == "Stable" and group.strategy in ("range", "roundrobin")]

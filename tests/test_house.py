@@ -22,7 +22,7 @@ PACKAGE = ROOT / "kafka_assign"
 HIGHEST = {"snapshot": 2}  # reading a file takes no strategy
 # Beside modules of one package, and layers 1 to 3:
 SIDEWAYS = {("live", "rebalance"), ("pictures", "rebalance"), ("ranking", "attention"),
-            ("ranking", "remedies"), ("remedies", "attention")}
+            ("ranking", "remedies"), ("remedies", "advice"), ("remedies", "attention"), ("advice", "attention")}
 LIBRARIES = {  # what a module may load while it is itself loaded; functions may load more where they need it
     "fleet": {"numpy", "pyspark", "pyarrow", "pandas"}, "pictures": {"numpy", "matplotlib"},
     "cli": {"numpy", "typer", "rich"},

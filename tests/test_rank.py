@@ -285,7 +285,8 @@ THREAD = "app-6f5c9f3e-0b1d-4c63-9a8e-2f6d1d1c7b11-StreamThread-1-consumer"
     (["", ""], "range", "range (if its clients are Java): "),
     (["consumer-g-1", "rdkafka"], None, "librdkafka clients (by their ids) have assignors of their own"),
     (["sarama", "kgo"], None, "Sarama, franz-go clients (by their ids) have assignors of their own"),
-    ([THREAD, THREAD], None, "Kafka Streams assigns this group with an assignor of its own: no strategy of clients can run")])
+    ([THREAD, THREAD], None,
+     "Kafka Streams assigns this group with an assignor of its own: no strategy of clients can run")])
 def test_a_remedy_names_only_what_the_clients_can_run(ids, strategy, words):
     members = [Member("a", ["t"], owned=[("t", n) for n in range(6)], client_id=ids[0]),
                Member("b", ["t"], client_id=ids[1])]
@@ -320,7 +321,8 @@ CONDITIONS = {
     r"fewer": "unless they are spares",
     r"start its members": "unless it is idle on purpose",
     r"\d moves?\b(?=;)|: moves unknown":
-        r"\((runs now|Java clients, by their ids|if its clients are Java|.* clients, by their ids, load it from .*)\): .*; "
+        r"\((runs now|Java clients, by their ids|if its clients are Java|.* clients, by their ids, load it from .*)\)"
+        r": .*; "
         r"(a rebalance may be enough: (restart a dynamic member, or )?enforceRebalance\(\) on the leader"
         r"|two rolling restarts, first with both assignors listed( \(one if [^)]*\))?: (about \d+|one) rebalance"
         r"|a rebalance, if the group runs it, else two rolling restarts|stop all members \(kill those that hang\))"}
@@ -344,9 +346,8 @@ def test_a_misspelled_topic():
     assert live.change_leader().moved == () and live.state.consuming == before
     [row] = rank(live.group)
     assert row["strategy"] is None and row["remedy"] == (
-        "no strategy helps: 1 member fewer would do, unless they are spares or subscribe to topics that the input does not "
-        "show; "
-        "1 subscribed topic without partitions (misspelled?)")
+        "no strategy helps: 1 member fewer would do, unless they are spares or subscribe to topics that the input "
+        "does not show; 1 subscribed topic without partitions (misspelled?)")
 
 
 def test_a_leader_that_never_returns():
@@ -363,7 +364,8 @@ def test_no_strategy_of_this_package_is_a_remedy():
     [row] = rank(behind())
     assert row["kind"] == 4 and row["strategy"] is None
     assert row["remedy"] == (
-        "no strategy that members can run helps; best possible: 2 moves (lag); without a rate, no lag can be called late")
+        "no strategy that members can run helps; best possible: 2 moves (lag); without a rate, no lag can be called "
+        "late")
 
 
 def test_a_small_lag_is_trifling():

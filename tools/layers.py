@@ -12,7 +12,8 @@ LAYERS = {
     "build": 2, "members": 2, "inputs": 2, "group": 2, "assignment": 2, "document": 2, "joins": 2,
     "certificate": 2,
     "registry": 3, "batch": 3, "comparison": 3, "assignors": 3, "conformance": 3,
-    "moves": 4, "attention": 4, "remedies": 4, "ranking": 4, "snapshot": 4, "rebalance": 4, "live": 4, "pictures": 4,
+    "moves": 4, "attention": 4, "advice": 4, "remedies": 4, "ranking": 4, "snapshot": 4, "rebalance": 4, "live": 4,
+    "pictures": 4,
     "clients": 5, "fleet": 5, "cli": 6,
 }
 

@@ -78,9 +78,9 @@ def compare_command(
     Kept, moved and placed count the partitions that keep their owner, change it, or had
     none (or one that left). Paused are those that members who stay stop during the
     rebalance: under an eager strategy all, under a cooperative one those that move, if
-    the members list cooperative assignors only.
-    Withheld are those that a cooperative strategy assigns in a second rebalance, after
-    the member that may still consume them has revoked them. Lag is records per member.
+    the members list cooperative assignors only. Withheld are those that a cooperative
+    strategy assigns in a second rebalance, after the member that may still consume them
+    has revoked them. Lag is records per member.
     With --wide: topic spread adds up the squares of partitions per topic and member,
     topic gap is the largest difference between two subscribers of a topic, and split
     numbers are the partition numbers that several members share: the lower, the better.
@@ -89,8 +89,7 @@ def compare_command(
     \b
       kafka-assign compare --demo --leave billing-2 --partitions orders=8 --wide
       kafka-assign compare --demo --join 2 --like billing-1 --fail-if 'moved>5'
-      kafka-assign compare --demo --strategy sticky --prove
-      kafka-assign compare --demo --rolling
+      kafka-assign compare --demo --strategy sticky --prove --rolling
       kafka-assign compare describe.txt members.txt --strategy fair --moves
       kafka-consumer-groups.sh ... --describe --all-groups |
         kafka-assign compare - --format json

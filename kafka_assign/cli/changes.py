@@ -207,8 +207,9 @@ def _absence_notes(group, changes):
     timeout = "session.timeout.ms (45 s by default since 3.0, 10 s before)"
     if group.type == "consumer":
         timeout = "group.consumer.session.timeout.ms of the broker"
-    streams = [f"a consumer of Kafka Streams that stops sends no LeaveGroup by default: its partitions stay with it, "
-               f"unconsumed, until {timeout}"] * (group.strategy == "stream" and any(one.kind == "leave" for one in changes))
+    leaves = any(change.kind == "leave" for change in changes)
+    streams = ["a consumer of Kafka Streams that stops sends no LeaveGroup by default: its partitions stay with it, "
+               f"unconsumed, until {timeout}"] * (group.strategy == "stream" and leaves)
     return [f"{first_of(names, NAMED_CANDIDATES)}: a static member that stops keeps its partitions, unconsumed, until "
             f"{timeout}; back before then, it causes no rebalance and keeps its assignment, even with another "
             "subscription. The figures are those after its removal"] * bool(names) + streams
@@ -218,10 +219,10 @@ def _price_notes(changes):
     "What more partitions cost."
     if all(one.kind != "partitions" for one in changes):
         return []
-    return ["more partitions cannot be taken back: from then on, the default partitioner sends keys to other partitions, "
-            "which breaks their order, the state of Kafka Streams, and joins with topics that did not grow; records that "
-            "wait already stay where they are; with auto.offset.reset=latest, what is written to a new partition before "
-            "the group sees it is skipped"]
+    return ["more partitions cannot be taken back: from then on, the default partitioner sends keys to other "
+            "partitions, which breaks their order, the state of Kafka Streams, and joins with topics that did "
+            "not grow; records that wait already stay where they are; with auto.offset.reset=latest, what is written to a new "
+            "partition before the group sees it is skipped"]
 
 
 def change_notes(group, changes: Sequence[Change], strategies: Iterable[str]) -> list[str]:
@@ -242,7 +243,7 @@ def _order_notes(group, changes, strategies):
         dynamic = sum(member.instance_id is None for member in group.details)
         ids = "the id of the joining member is" if len(new) == 1 else f"the ids of {len(new)} joining members are"
         lines.append(f"{ids} made up: range and round robin sort the members by id, so theirs is one of "
-                     f"{comb(dynamic, len(new)):,} possible answers")
+                     f"{comb(dynamic, len(new)):,} answers")
     if any(note.kind == "members-assumed-dynamic" for note in group.notes):
         lines.append("the answers of range and round robin depend on which members are static")
     return lines

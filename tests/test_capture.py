@@ -664,3 +664,59 @@ def test_missing_rights_are_named(broker, admin, groups):
     finally:
         admin.delete_acls([ACLFilter(*rights, pattern) for pattern in patterns])
         until(lambda: allowed(broker, guest) is None)
+
+
+# --- TLS -----------------------------------------------------------------------------------------------------------
+
+def certificate(folder, name, *extensions):
+    """Make a certificate that vouches for itself, `name`.pem, and its key, `name`.key."""
+    usage = "keyUsage=critical,digitalSignature,keyCertSign"        # without it, new versions of Python refuse it
+    options = [word for one in (usage, *extensions) for word in ("-addext", one)]
+    subprocess.run(["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "2", "-subj", f"/CN={name}",
+                    "-keyout", folder / f"{name}.key", "-out", folder / f"{name}.pem", *options],
+                   check=True, capture_output=True)
+
+
+@pytest.mark.needs("broker", "openssl")
+@pytest.mark.parametrize("protocol", ["SSL", pytest.param("SASL_SSL", marks=pytest.mark.long)])
+def test_tls(protocol, tmp_path):
+    """A broker with a certificate for its address asks for one of the client, and perhaps for a login, too."""
+    import kafka
+    from broker import ADMIN, start
+    from kafka.structs import OffsetAndMetadata
+    here = "subjectAltName=IP:127.0.0.1"
+    for name, extensions in ("broker", [here]), ("other", [here]), ("client", []):
+        certificate(tmp_path, name, *extensions)
+    (tmp_path / "keystore.pem").write_text("".join((tmp_path / f"broker.{end}").read_text() for end in ("key", "pem")))
+    started = start(protocol, f"""
+listener.name.login.ssl.keystore.type=PEM
+listener.name.login.ssl.keystore.location={tmp_path}/keystore.pem
+listener.name.login.ssl.truststore.type=PEM
+listener.name.login.ssl.truststore.location={tmp_path}/client.pem
+listener.name.login.ssl.client.auth=required
+super.users=User:ANONYMOUS;User:{ADMIN[0]};User:CN=client
+""")
+    right = {"security.protocol": protocol, "ssl.ca.location": tmp_path / "broker.pem",
+             "ssl.certificate.location": tmp_path / "client.pem", "ssl.key.location": tmp_path / "client.key"}
+    if protocol == "SASL_SSL":
+        right |= LOGIN | dict(zip(("sasl.username", "sasl.password"), ADMIN)) | {"security.protocol": protocol}
+    other = {"ssl.certificate.location": tmp_path / "other.pem", "ssl.key.location": tmp_path / "other.key"}
+    try:
+        with closing(kafka.KafkaAdminClient(bootstrap_servers=started.bootstrap)) as client:
+            client.create_topics({"t": {"num_partitions": 2}}, wait_for_metadata=True)
+            client.alter_group_offsets("g", {kafka.TopicPartition("t", 1): OffsetAndMetadata(0, "", -1)})
+        file = tmp_path / "right.properties"
+        file.write_text("".join(f"{key}={value}\n" for key, value in right.items()))
+        done = run(f"capture --bootstrap-server {started.sasl} --command-config {shlex.quote(str(file))}")
+        assert (done.code, done.err, [*read_groups(done.out)]) == (0, "", ["g"])
+        port = started.sasl.split(":")[1]
+        for address, words, settings in (
+                (started.sasl, "check the port, security.protocol and ssl.ca.location (KafkaConnectionError: Handshake "
+                 "failed: [SSL: CERTIFICATE_VERIFY_FAILED]", right | {"ssl.ca.location": tmp_path / "other.pem"}),
+                (f"localhost:{port}", "Hostname mismatch, certificate is not valid for 'localhost'", right),
+                (started.sasl, "certificate of this client is refused: check ssl.certificate.location", right | other),
+                (started.sasl, "check the port", {}),          # it hangs up, or the client reads an alert of TLS
+                (started.bootstrap, "check the port, security.protocol and ssl.ca.location", right)):
+            fails(f"--bootstrap-server {address}", words, tmp_path, **settings)
+    finally:
+        started.stop()

@@ -34,6 +34,8 @@ _HUNG_UP = "the other side hung up: check the port, security.protocol, sasl.mech
 _HINTS = {                         # part of an error -> what it means to the user
     "ECONNREFUSED": "nothing listens there", "DNS": "the name of the host is not known",
     "Handshake failed": "check the port, security.protocol and ssl.ca.location",
+    "_ALERT_": "the certificate of this client is refused: check ssl.certificate.location and ssl.key.location",
+    "InvalidReceive": "it does not answer as Kafka does: check the port and security.protocol",
     "timed out": "it does not answer", "UnsupportedSaslMechanism": "check sasl.mechanism",
     "IllegalSaslState": "the port takes no login: check security.protocol",
     "SaslAuthenticationFailed": "the login is refused: check sasl.username and sasl.password",

@@ -95,8 +95,8 @@ class Demo:
         """Foretell what a change does to the group, make it, and show both; the group then. Exits if they differ."""
         was = owners(before, before.previous)
         foretold = owners(after, compare(after, [STRATEGY], before=before)[STRATEGY].owner)
-        self.console.print(f"\n[bold]kafka-assign compare --bootstrap-server {self.server} -g {GROUP} -s {STRATEGY} \\\n"
-                           f"    {option}")
+        command = f"kafka-assign compare --bootstrap-server {self.server} -g {GROUP} -s {STRATEGY}"
+        self.console.print(f"\n[bold]{command} \\\n    {option}")
         with Live(table(was, foretold, was), console=self.console, transient=True) as live:
             make()
             group = self.settled(lambda now: live.update(table(was, foretold, owners(now, now.previous))))

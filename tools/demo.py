@@ -66,11 +66,10 @@ class Demo:
 
     def start(self, name):
         """Start a consumer."""
-        process = get_context("spawn").Process(target=consume, args=(self.server, name), daemon=True)
-        signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGINT])      # Ctrl-C is for the demo, which stops the others
-        self.consumers[name] = process
-        process.start()
-        signal.pthread_sigmask(signal.SIG_UNBLOCK, [signal.SIGINT])
+        self.consumers[name] = get_context("spawn").Process(target=consume, args=(self.server, name), daemon=True)
+        as_before = signal.signal(signal.SIGINT, signal.SIG_IGN)       # inherited: the demo stops its consumers itself
+        self.consumers[name].start()
+        signal.signal(signal.SIGINT, as_before)
 
     def kill(self, name):
         """Kill a consumer; the group notices when its session ends."""

@@ -32,7 +32,7 @@ def read_subscription(sent: Any) -> Subscription:
     rows = [(one.topic, one.partitions or ()) for one in sent.owned_partitions or ()]
     numbers = np.fromiter(chain.from_iterable(row for _, row in rows), np.int32)
     owned = TopicPartitions([topic for topic, _ in rows], [len(row) for _, row in rows],
-                            numbers)
+                            numbers) if rows else ()
     return Subscription(tuple(sent.topics), sent.user_data, owned, sent.generation_id,
                         sent.rack_id, sent.version)
 

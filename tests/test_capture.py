@@ -1,7 +1,9 @@
 """Groups of a live cluster: from an admin client that answers as asked, and from a real broker, beside Kafka's tool."""
 import json
 import logging
+import os
 import shlex
+import signal
 import socket
 import subprocess
 import threading
@@ -647,7 +649,7 @@ def allowed(broker, settings):
 
 
 @needs_broker
-def test_missing_rights_are_named(broker, admin, groups):
+def test_missing_rights_are_named(broker, admin, groups, tmp_path):
     """A guest that may describe one group and one of its topics; afterwards none, as before."""
     from broker import GUEST
     from kafka.admin import ACL, ACLFilter, ACLOperation, ACLPermissionType, ResourcePattern, ResourceType
@@ -658,6 +660,11 @@ def test_missing_rights_are_named(broker, admin, groups):
     try:
         found = until(lambda: allowed(broker, guest))
         assert [one.reason for one in found.rejects] == ["topic 'c-pays': this client may not describe it"]
+        file = tmp_path / "guest.properties"
+        file.write_text("".join(f"{key}={value}\n" for key, value in guest.items()))
+        done = run(f"capture --bootstrap-server {broker.sasl} --command-config {shlex.quote(str(file))}")
+        assert done.code == 3 and one_line(done.err) and [*read_groups(done.out)] == ["c-billing"]
+        assert "topic 'c-pays': this client may not describe it" in done.err
         assert found["c-billing"].topic_counts == {"c-orders": 4} and [*found] == ["c-billing"]
         with pytest.raises(CaptureError, match="no group 'c-idle' that this client may describe"):
             capture(broker.sasl, ["c-idle"], guest)
@@ -680,7 +687,10 @@ def certificate(folder, name, *extensions):
 @pytest.mark.needs("broker", "openssl")
 @pytest.mark.parametrize("protocol", ["SSL", pytest.param("SASL_SSL", marks=pytest.mark.long)])
 def test_tls(protocol, tmp_path):
-    """A broker with a certificate for its address asks for one of the client, and perhaps for a login, too."""
+    """A broker with a certificate for its address asks for one of the client, and perhaps for a login, too.
+
+    In the end it hangs, and then it is down: no test but this one can do that to its broker.
+    """
     import kafka
     from broker import ADMIN, start
     from kafka.structs import OffsetAndMetadata
@@ -718,5 +728,12 @@ super.users=User:ANONYMOUS;User:{ADMIN[0]};User:CN=client
                 (started.sasl, "check the port", {}),          # it hangs up, or the client reads an alert of TLS
                 (started.bootstrap, "check the port, security.protocol and ssl.ca.location", right)):
             fails(f"--bootstrap-server {address}", words, tmp_path, **settings)
+        os.killpg(started.process.pid, signal.SIGSTOP)
+        try:
+            for address, settings in (started.sasl, right), (started.bootstrap, {}):
+                fails(f"--bootstrap-server {address} --timeout 1", "no answer within 1 seconds", tmp_path, **settings)
+        finally:
+            os.killpg(started.process.pid, signal.SIGCONT)
     finally:
         started.stop()
+    fails(f"--bootstrap-server {started.bootstrap}", "nothing listens there", tmp_path)

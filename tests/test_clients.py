@@ -295,7 +295,7 @@ def test_user_data_that_cannot_be_decoded(caplog):
 def test_null_arrays():
     sent = SimpleNamespace(
         topics=["t"], user_data=None, owned_partitions=None, generation_id=-1, rack_id=None, version=1)
-    assert read_subscription(sent).owned == []
+    assert read_subscription(sent).owned == ()
     sent.owned_partitions = [SimpleNamespace(topic="t", partitions=None)]
     assert read_subscription(sent).owned == []
 

@@ -48,7 +48,7 @@ def readable_joins(members: Iterable[tuple[str, str | None, Any]],
 # %% ../../nbs/58_clients_member.ipynb #58c00009
 def topic_counts(cluster: Any, joined: Iterable[Member]) -> dict[str, int]:
     "The number of partitions of each topic with a subscriber, as far as `cluster` knows it."
-    topics = sorted({topic for member in joined for topic in member.topics})
+    topics = sorted(set().union(*(member.topics for member in joined)))
     found = {topic: cluster.partitions_for_topic(topic) for topic in topics}
     return {topic: len(numbers) for topic, numbers in found.items() if numbers is not None}
 

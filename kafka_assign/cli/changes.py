@@ -221,8 +221,8 @@ def _price_notes(changes):
         return []
     return ["more partitions cannot be taken back: from then on, the default partitioner sends keys to other "
             "partitions, which breaks their order, the state of Kafka Streams, and joins with topics that did "
-            "not grow; records that wait already stay where they are; with auto.offset.reset=latest, what is written to a new "
-            "partition before the group sees it is skipped"]
+            "not grow; records that wait already stay where they are; with auto.offset.reset=latest, what is written "
+            "to a new partition before the group sees it is skipped"]
 
 
 def change_notes(group, changes: Sequence[Change], strategies: Iterable[str]) -> list[str]:
@@ -243,7 +243,7 @@ def _order_notes(group, changes, strategies):
         dynamic = sum(member.instance_id is None for member in group.details)
         ids = "the id of the joining member is" if len(new) == 1 else f"the ids of {len(new)} joining members are"
         lines.append(f"{ids} made up: range and round robin sort the members by id, so theirs is one of "
-                     f"{comb(dynamic, len(new)):,} answers")
+                     f"at most {comb(dynamic, len(new)):,} answers")
     if any(note.kind == "members-assumed-dynamic" for note in group.notes):
         lines.append("the answers of range and round robin depend on which members are static")
     return lines

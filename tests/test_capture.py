@@ -143,7 +143,7 @@ def test_what_a_rebalancing_group_does_not_show_is_unknown(state):
     group, (reject,) = found["g"], found.rejects
     assert [one.topics for one in group.details] == [("t",), ("t", "u"), ("t", "u")]
     assert {"subscriptions-guessed", "racks-unknown"} <= {kind for kind, _ in kinds(group)} and group.state == state
-    assert f"group 'g': subscriptions are not known, it rebalances ({state})" in reject.reason
+    assert f"group 'g': subscriptions are unknown: it is rebalancing ({state})" in reject.reason
     assert not group.dropped and (group.previous >= 0).sum() == 4
 
 
@@ -378,7 +378,7 @@ def test_a_part_that_is_missing_is_a_line_and_exit_code_3(monkeypatch):
     found = read({"g": ({"group_state": "PreparingRebalance"}, joining(), {})})
     monkeypatch.setattr(cluster, "capture", lambda *arguments, **more: found)
     done = run("compare --bootstrap-server k:1 -s range")
-    assert done.code == 3 and "k:1: group 'g': subscriptions are not known, it rebalances" in done.err
+    assert done.code == 3 and "k:1: group 'g': subscriptions are unknown: it is rebalancing" in done.err
 
 
 # --- connections that fail -----------------------------------------------------------------------------------------
@@ -397,8 +397,8 @@ def test_nothing_listens(tmp_path):
     with closing(socket.create_server(("127.0.0.1", 0))) as server:
         port = server.getsockname()[1]
     for start in (run, program):                         # kafka-python logs a lot, and nothing of it is shown
-        fails(f"--bootstrap-server 127.0.0.1:{port}", f"127.0.0.1:{port}: nothing listens there", tmp_path, start)
-    fails(f"--bootstrap-server nowhere.invalid:9092,127.0.0.1:{port}", "the name of the host is not known", tmp_path)
+        fails(f"--bootstrap-server 127.0.0.1:{port}", f"127.0.0.1:{port}: nothing is listening there", tmp_path, start)
+    fails(f"--bootstrap-server nowhere.invalid:9092,127.0.0.1:{port}", "the host name is unknown", tmp_path)
 
 
 @pytest.mark.parametrize("protocol", ["PLAINTEXT", "SSL"])
@@ -587,7 +587,7 @@ def test_foretells_what_a_member_leaves_to_the_others(broker, admin):
 @needs_broker
 def test_a_group_that_rebalances(broker, groups):
     done = run(f"compare --bootstrap-server {broker.bootstrap} -g c-stuck -s range")
-    assert done.code == 3 and one_line(done.err) and "rebalances (PreparingRebalance)" in done.err
+    assert done.code == 3 and one_line(done.err) and "rebalancing (PreparingRebalance)" in done.err
     group = capture(broker.bootstrap, ["c-stuck"])["c-stuck"]
     assert group.state == "PreparingRebalance" and {one.topics for one in group.details} == {("c-pays",)}
 

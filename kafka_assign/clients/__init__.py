@@ -39,9 +39,9 @@ def read_subscription(sent: Any) -> Subscription:
 # %% ../../nbs/66_clients.ipynb #66c00009
 def read_offsets(settings: Mapping[str, Any], seconds: float,
                  counts: Mapping[str, int]) -> dict[str, Any]:
-    """What the group has committed, begin, end and reset, as arguments of `Group`.
+    """Committed, begin and end offsets, and the reset rule, as arguments of `Group`.
 
-    `settings` are those of the consumer. Each request may take so many `seconds`.
+    `settings` are those of the consumer. Each request may take up to `seconds`.
     """
     from kafka import KafkaAdminClient, TopicPartition
     from kafka.admin import OffsetSpec

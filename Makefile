@@ -10,7 +10,7 @@ export PATH := $(CURDIR)/$(BIN):$(PATH)
 
 .NOTPARALLEL:
 .DEFAULT_GOAL := help
-.PHONY: help run test test-long check notebooks lab docs bench clean spark java dev jars pages quarto
+.PHONY: help run demo test test-long check notebooks lab docs bench clean spark java dev jars pages quarto
 
 help:
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-10s %s\n", $$1, $$2 }' Makefile
@@ -18,6 +18,9 @@ help:
 run: spark java  ## rank the sample groups: which of them need attention, and why
 	@echo "kafka-assign fleet compare samples/ -o runs --joins clicks+impressions"
 	@kafka-assign fleet compare samples/ -o runs --joins clicks+impressions
+
+demo: spark java dev jars  ## three consumers on a real Kafka: what a change of their group should do, and what it does
+	@$(BIN)/python tools/demo.py
 
 test: spark java dev jars pages  ## run every notebook, then everything in tests/
 	$(PYTEST) tests

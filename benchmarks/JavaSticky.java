@@ -23,6 +23,7 @@ import org.apache.kafka.clients.consumer.ConsumerPartitionAssignor.Assignment;
 import org.apache.kafka.clients.consumer.ConsumerPartitionAssignor.GroupSubscription;
 import org.apache.kafka.clients.consumer.ConsumerPartitionAssignor.Subscription;
 import org.apache.kafka.clients.consumer.StickyAssignor;
+import org.apache.kafka.clients.consumer.internals.ConsumerProtocol;
 import org.apache.kafka.common.Cluster;
 import org.apache.kafka.common.Node;
 import org.apache.kafka.common.PartitionInfo;
@@ -31,10 +32,11 @@ import org.apache.kafka.common.TopicPartition;
 /**
  * Runs Kafka's own sticky assignor on the group in a file, and says what CPU time it took.
  *
- * Arguments: how many seconds one call may take, "warm" or "once", and the paths of groups. Answers a file beside each
- * group's (".owner") with the owner of each partition, or none if the call was stopped; and unless it is called once
- * only, a line of nanoseconds for calls after ten others, and one for calls after hundreds if they are short. Only the
- * thread that calls is counted, neither compiler nor garbage collector.
+ * Arguments: how many seconds one call may take, "warm", "once" or "bytes", and the paths of groups. Answers a file
+ * beside each group's (".owner") with the owner of each partition, or none if the call was stopped; and unless it is
+ * called once only, a line of nanoseconds for calls after ten others, and one for calls after hundreds if they are
+ * short. With "bytes", a call includes what the leader's coordinator does: subscriptions are decoded, and assignments
+ * encoded. Only the thread that calls is counted, neither compiler nor garbage collector.
  *
  * A file holds big-endian ints: the numbers of topics and members; partitions of each topic; for each member how many
  * topics it subscribes to, and which; the previous owner of each partition, topic by topic, -1 = none.
@@ -124,6 +126,14 @@ public class JavaSticky {
             return new GroupSubscription(all);
         }
 
+        /** What the members send, for one call. */
+        Map<String, ByteBuffer> sent() {
+            var all = new HashMap<String, ByteBuffer>();
+            subscriptions().groupSubscription().forEach((member, subscription) ->
+                all.put(member, ConsumerProtocol.serializeSubscription(subscription)));
+            return all;
+        }
+
         int[] ownerColumn(Map<String, Assignment> assignment) {
             var owner = new int[start[start.length - 1]];
             Arrays.fill(owner, -1);
@@ -139,22 +149,22 @@ public class JavaSticky {
     static final class Calls extends Thread {
         final Group group;
         final long mostNanos;
-        final boolean once;
+        final String how;
         final StringBuilder report = new StringBuilder();
         Map<String, Assignment> answer;
         volatile long begun = -1;
 
-        Calls(Group group, double mostSeconds, boolean once) {
+        Calls(Group group, double mostSeconds, String how) {
             this.group = group;
             this.mostNanos = (long) (mostSeconds * 1e9);
-            this.once = once;
+            this.how = how;
         }
 
         /** A call that takes as long as several otherwise do is warm before it ends, and counts at once. */
         @Override
         public void run() {
-            var warming = repeat(once ? 1 : FEW_CALLS, LONG_NANOS);
-            if (once)
+            var warming = repeat(how.equals("once") ? 1 : FEW_CALLS, LONG_NANOS);
+            if (how.equals("once"))
                 return;
             report(warming.get(0) > LONG_NANOS ? warming : repeat(MEASURED_CALLS, LONG_NANOS));
             if (total(warming) < SHORT_NANOS) {
@@ -176,12 +186,23 @@ public class JavaSticky {
             var taken = new ArrayList<Long>();
             while (taken.size() < times && total(taken) < nanos) {
                 var subscriptions = group.subscriptions();
+                var sent = how.equals("bytes") ? group.sent() : Map.<String, ByteBuffer>of();
                 begun = THREADS.getCurrentThreadCpuTime();
+                if (how.equals("bytes"))
+                    subscriptions = decoded(sent);
                 answer = new StickyAssignor().assign(group.cluster, subscriptions).groupAssignment();
+                if (how.equals("bytes"))
+                    answer.values().forEach(ConsumerProtocol::serializeAssignment);
                 taken.add(THREADS.getCurrentThreadCpuTime() - begun);
                 begun = -1;
             }
             return taken;
+        }
+
+        private static GroupSubscription decoded(Map<String, ByteBuffer> sent) {
+            var all = new HashMap<String, Subscription>();
+            sent.forEach((member, bytes) -> all.put(member, ConsumerProtocol.deserializeSubscription(bytes)));
+            return new GroupSubscription(all);
         }
 
         boolean tooLong() {
@@ -192,7 +213,7 @@ public class JavaSticky {
 
     public static void main(String[] arguments) throws Exception {
         for (var path : Arrays.asList(arguments).subList(2, arguments.length)) {
-            var calls = new Calls(new Group(Path.of(path)), Double.parseDouble(arguments[0]), arguments[1].equals("once"));
+            var calls = new Calls(new Group(Path.of(path)), Double.parseDouble(arguments[0]), arguments[1]);
             calls.setDaemon(true);
             calls.start();
             if (ends(calls)) {

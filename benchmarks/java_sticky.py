@@ -73,9 +73,9 @@ def run_java(groups: Sequence[Arrays], how: str) -> tuple[list[str], list[np.nda
                        for answer in answers]
 
 
-def java_sticky(of: Arrays) -> JavaAnswer:
-    "Its answer, and what it took."
-    lines, [owner] = run_java([of], "warm")
+def java_sticky(of: Arrays, how: str = "warm") -> JavaAnswer:
+    "Its answer, and what it took; `how`: `bytes` = with the bytes of subscriptions and assignments."
+    lines, [owner] = run_java([of], how)
     if owner is None:
         return STOPPED
     seconds = [median(map(int, line.split())) / 1e9 for line in lines]

@@ -1,6 +1,7 @@
 """kafka-python's sticky assignor beside ours, for groups that are small enough."""
 import signal
 import time
+from collections.abc import Callable
 from types import SimpleNamespace
 
 import numpy as np
@@ -31,19 +32,24 @@ def _stop(number, frame):
     raise TimeoutError
 
 
+def seconds_within(most: float, call: Callable) -> float:
+    "CPU seconds of a call; `most` if it was stopped after as many."
+    signal.signal(signal.SIGPROF, _stop)
+    signal.setitimer(signal.ITIMER_PROF, most)
+    begin = time.process_time()
+    try:
+        call()
+        return time.process_time() - begin
+    except TimeoutError:
+        return most
+    finally:
+        signal.setitimer(signal.ITIMER_PROF, 0)
+
+
 def kafka_python_sticky(of: Arrays) -> float:
     "CPU seconds of one call, names and tuples included; `MOST_SECONDS` if it was stopped after as many."
     from kafka.coordinator.assignors.sticky.sticky_assignor import StickyPartitionAssignor
     counts = dict(zip(of.topics, of.partitions.tolist()))
     cluster = SimpleNamespace(topics=lambda: set(counts), partitions_for_topic=lambda topic: set(range(counts[topic])))
     members, assignor = kafka_python_members(of), StickyPartitionAssignor()
-    signal.signal(signal.SIGALRM, _stop)
-    signal.setitimer(signal.ITIMER_REAL, MOST_SECONDS)
-    begin = time.process_time()
-    try:
-        assignor.assign(cluster, members)
-        return time.process_time() - begin
-    except TimeoutError:
-        return MOST_SECONDS
-    finally:
-        signal.setitimer(signal.ITIMER_REAL, 0)
+    return seconds_within(MOST_SECONDS, lambda: assignor.assign(cluster, members))

@@ -23,14 +23,16 @@ class Outcome(NamedTuple):
     owner: np.ndarray  # of each partition; -1 = none; of a withheld one, who gets it
     figures: Mapping[str, np.ndarray]  # per group: those of `measure`, and two more
     answered: np.ndarray | None = None  # per group: is it an answer; None = in all
+    protocol: str = ""  # of the strategy; empty = unknown
 
 # %% ../nbs/51_attention.ipynb #983dfe03
-def _outcome(columns, owner, join, figures):
+def _outcome(columns, owner, join, figures, protocol=""):
     "An owner column with its `figures` and those that only attention needs."
     split = (np.zeros(columns.groups, np.int64) if join is None
              else split_numbers(columns, owner, join))
     superfluous = figures["idle"] - figures["could_take"]
-    return Outcome(owner, figures | {"split_joins": split, "superfluous": superfluous})
+    more = {"split_joins": split, "superfluous": superfluous}
+    return Outcome(owner, figures | more, protocol=protocol)
 
 
 def outcome(columns: Columns, owner: np.ndarray, join: np.ndarray | None = None,
@@ -41,7 +43,7 @@ def outcome(columns: Columns, owner: np.ndarray, join: np.ndarray | None = None,
     that of the strategy; empty = unknown.
     """
     figures = measure(columns, owner, withheld, protocol)
-    return _outcome(columns, owner, join, figures)
+    return _outcome(columns, owner, join, figures, protocol)
 
 # %% ../nbs/51_attention.ipynb #a0e10002
 def current_outcome(columns: Columns, join: np.ndarray | None = None) -> Outcome:

@@ -51,8 +51,8 @@ _ASSIGNED_BY = {         # by the type of a group, or the assignor that it repor
     "consumer": "the broker assigns this group (group.remote.assignor of the members, "
                 "else the first of the broker's group.consumer.assignors)",
     "streams": "the broker assigns this Streams group",
-    "stream": "Kafka Streams assigns this group with an assignor of its own",
-    "compatible": "Kafka Connect assigns this group with an assignor of its own"}
+    "stream": "Kafka Streams assigns this group with its own assignor",
+    "compatible": "Kafka Connect assigns this group with its own assignor"}
 _ASSIGNED_BY |= dict.fromkeys(("sessioned", "default"), _ASSIGNED_BY["compatible"])
 
 
@@ -63,11 +63,10 @@ def who_assigns(type: str, strategy: str, client_ids: Iterable[str]) -> str:
     """
     clients = [name for name in clients_of(client_ids) if name not in ("", "Java")]
     own = "stream" if "Kafka Streams" in clients else strategy
-    known = _ASSIGNED_BY.get(type) or _ASSIGNED_BY.get(own)
-    if known:
-        return f"{known}: no strategy of clients can run in it"
+    if known := _ASSIGNED_BY.get(type) or _ASSIGNED_BY.get(own):
+        return f"{known}: no other assignor can run in it"
     names = first_of(clients, 3)
-    return names and (f"{names} clients (by their ids) have assignors of their own, "
+    return names and (f"{names} clients (by their ids) have their own assignors, "
                       "which are not forecast")
 
 # %% ../nbs/15_client_ids.ipynb #70afcad4

@@ -121,13 +121,14 @@ _NO_TOPICS = ("topics and owners are unknown, so no strategy can be computed: ad
               "--describe, or of --members --verbose")
 _NO_OWNERS = ("owners are unknown, so no moves are shown: add the output of --describe, or of "
               "--members --verbose")
-_OF_JAVA = ("{0} forecasts Kafka's own {1} assignor, which the group is taken to run; the strategy {1} "
+_OF_JAVA = ("{0} forecasts Kafka's own {1} assignor, which the group is assumed to run; the strategy {1} "
             "of this package computes the exact optimum")
-_FOR_COMPARISON = "for comparison, because only Python clients can load them (kafka_assign.clients): {}"
+_FOR_COMPARISON = "shown for comparison; only Python clients can load them (kafka_assign.clients): {}"
 _ALL_COOPERATIVE = ("{}: paused assumes that the members list only cooperative assignors; if they also list "
                     "an eager one, such as range, all partitions pause")
-_OF_EMPTY = ("the group is Empty: deleting it drops its offsets, and so do offsets.retention.minutes (7 days "
-             "by default) without members; consumers that commit without joining are not shown")
+_OF_EMPTY = ("the group is Empty: deleting it drops its offsets, which also expire after "
+             "offsets.retention.minutes (7 days by default) without members; "
+             "consumers that commit without joining are not shown")
 
 
 def compare(group: Group, strategies: Iterable[StrategyLike] | None = None, *,

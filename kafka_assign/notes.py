@@ -16,10 +16,10 @@ from .names import count_of
 NOTE_TEXTS = {
     "subscriptions-guessed": "subscriptions: {subjects}",
     "instance-ids-guessed": "instance ids: by the member ids",
-    "members-assumed-dynamic": "members: taken to be dynamic",
+    "members-assumed-dynamic": "members: assumed to be dynamic",
     "member-ids-not-shown": "members: by client id and host, their ids are not shown",
-    "racks-unknown": "racks: taken to be none, since the input shows none",
-    "leader-assumed": "leader: taken to be a Java client, 3.8 or later",
+    "racks-unknown": "racks: assumed to be none, since the input shows none",
+    "leader-assumed": "leader: assumed to be a Java client, 3.8 or later",
     "members-missing": "members: {count} not shown",
     "members-not-counted": "members: {count} more than the state counts",
     "members-not-shown": "members: none shown",

@@ -15,15 +15,16 @@ from typing import Any, NamedTuple
 
 from .assignment import Assignment
 from .build import GroupError
+from .columns import positions_by_number
 from .group import SHOWN_MEMBERS, Group
 from .members import Member, TopicPartition
 from .names import count_of, quoted
 from .registry import Strategy, StrategyError, StrategyLike, resolve
 from .tables import Table
 from .wire import (
-    Assigned, Claims, Subscription, WireError, decode_assignment, decode_epoch,
-    decode_stream_join, decode_subscription, encode_assignment, encode_cooperative,
-    encode_epoch, encode_sticky, encode_stream_join, encode_subscription)
+    Claims, Subscription, WireError, decode_assignment, decode_epoch, decode_stream_join,
+    decode_subscription, encode_assignments, encode_cooperative, encode_epoch,
+    encode_sticky, encode_stream_join, encode_subscription)
 
 # %% ../nbs/47_rebalance.ipynb #b01240e9
 _USER_DATA = {                 # the user data of each rule of `ownership.CLAIM_RULES`
@@ -127,8 +128,11 @@ def encoded_answers(strategy: Strategy, assignment: Assignment,
     user_data = None
     if strategy.claims == "stream-join":
         user_data = encode_epoch(next_epoch(member.user_data for member in joined))
-    return {member.id: encode_assignment(Assigned(assignment[member.id], user_data))
-            for member in joined}
+    group, columns = assignment.group, assignment.group.columns
+    offsets, places = positions_by_number(assignment.owner, len(group.members))
+    sent = dict(zip(group.members, encode_assignments(
+        group.topics, offsets, columns.topic_of[places], columns.number[places], user_data)))
+    return {member.id: sent[member.id] for member in joined}
 
 # %% ../nbs/47_rebalance.ipynb #b66fce5b
 def lead_round(strategy: Strategy, joined: Sequence[Member], topics: Mapping[str, int],

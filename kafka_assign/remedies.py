@@ -70,8 +70,8 @@ def _too_many_members(batch, current, results):
         count, members = int(idle[group]), int(current.figures["members"][group])
         idle_of = f"{count:,} of {count_of(members, 'member')} idle"
         idle_of += _idle_names(batch, current, group, count)
-        fewer = (f"{count_of(count, 'member')} fewer would do, unless they are spares "
-                 "or subscribe to topics that the input does not show")
+        fewer = (f"the group can do without {count_of(count, 'member')}, unless they "
+                 "are spares or subscribe to topics that the input does not show")
         if topics := int(absent[group]):
             absent_topics = count_of(topics, "subscribed topic")
             fewer += f"; {absent_topics} without partitions (misspelled?)"
@@ -109,7 +109,7 @@ def interrupted(columns: Columns, states: Sequence[str]) -> Iterator[Need]:
     for group in np.flatnonzero(rebalancing(states)).tolist():
         reason = f"was rebalancing when captured ({_STATE_OF[states[group].lower()]})"
         yield Need(group, 8, int(partitions[group]), reason, "",
-                   "its figures are of a moment in between: capture it again")
+                   "its figures are transient: capture it again")
 
 # %% ../nbs/53_remedies.ipynb #6996cded
 def _abandoned(columns: Columns, current: Outcome,
@@ -127,16 +127,17 @@ def _abandoned(columns: Columns, current: Outcome,
         yield Need(group, 6, int(waiting[group]), reason, "", "start its members, "
                    "unless it is idle on purpose (a batch job, a stopped Streams "
                    "application) or serves consumers that never join; deleting it "
-                   "drops its offsets, and so do offsets.retention.minutes (7 days by "
-                   "default) without members")
+                   "drops its offsets, which also expire after "
+                   "offsets.retention.minutes (7 days by default) without members")
 
 # %% ../nbs/53_remedies.ipynb #898c606d
 _REASONS = {       # of kinds 1 to 5: what is counted, and the words around the count
     1: ("subscribed partition", "{} without an owner"),
     2: ("idle member", "{} could take partitions from members that have two or more"),
-    3: ("partition", "largest load {}, {:,} would do"),
-    4: ("record", "one member lags {} behind, {:,} would do"),
-    5: ("partition number", "{} of declared joins split over members, {:,} would do")}
+    3: ("partition", "largest load {}, best possible {:,}"),
+    4: ("record", "one member lags {} behind, best possible {:,}"),
+    5: ("partition number",
+        "{} of declared joins split over members, best possible {:,}")}
 
 # %% ../nbs/53_remedies.ipynb #ec7539db
 def _without_moves(one, groups):
@@ -196,7 +197,7 @@ def _curable(current, adviser, everything, cut):
             if kind == 1 and strategy == running:
                 remedy += "; if partitions are new, wait until the leader sees them"
             if kind == 4:
-                remedy += "; without a rate, no lag can be called late"
+                remedy += "; without a rate, lag says nothing about delay"
             affected = int(short.affected[group])
             yield Need(group, kind, affected, reason, strategy, remedy)
 

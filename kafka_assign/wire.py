@@ -4,9 +4,9 @@
 
 # %% auto #0
 __all__ = ['INT32', 'LONGEST_TEXT', 'NEWEST', 'WireError', 'TopicPartitions', 'Subscription', 'encode_subscription',
-           'decode_subscription', 'Assigned', 'encode_assignment', 'decode_assignment', 'Claims', 'encode_sticky',
-           'decode_sticky', 'encode_cooperative', 'decode_cooperative', 'encode_stream_join', 'decode_stream_join',
-           'encode_epoch', 'decode_epoch']
+           'decode_subscription', 'Assigned', 'encode_assignment', 'decode_assignment', 'encode_assignments', 'Claims',
+           'encode_sticky', 'decode_sticky', 'encode_cooperative', 'decode_cooperative', 'encode_stream_join',
+           'decode_stream_join', 'encode_epoch', 'decode_epoch']
 
 # %% ../nbs/05_wire.ipynb #09c191e6
 import logging
@@ -22,7 +22,7 @@ import numpy as np
 
 from .columns import read_only
 from .names import brief, java_order, java_sorted
-from .ragged import row_lengths, row_offsets
+from .ragged import row_lengths, row_of, row_offsets
 
 # %% ../nbs/05_wire.ipynb #6f811444
 class WireError(ValueError):
@@ -212,6 +212,24 @@ def _as_columns(pairs):
     return TopicPartitions(topics, [1] * len(topics), np.array(numbers, np.int32))
 
 
+def _row_bytes(topics, offsets, topic, number, what):
+    "The bytes of rows of partitions; topics are in Java's order, and each row is sorted."
+    row, total = row_of(offsets), np.bincount(topic, minlength=len(topics)).tolist()
+    texts = [_text_bytes(name, "a topic") if used else b"" for name, used in zip(topics, total)]
+    begin = np.flatnonzero((np.diff(row, prepend=-1) != 0) | (np.diff(topic, prepend=-1) != 0))
+    count, listed = np.diff(begin, append=len(topic)), topic[begin].tolist()
+    lengths = np.array(list(map(len, texts)), np.int64)[topic[begin]]
+    sizes = np.column_stack([lengths, 4 * (count + 1)])    # a topic: its name, then numbers
+    named = np.tile([True, False], len(begin)).repeat(sizes.ravel())
+    data = np.empty(len(named), np.uint8)
+    data[named] = np.frombuffer(b"".join([texts[place] for place in listed]), np.uint8)
+    data[~named] = np.insert(number.astype(">i4"), begin, count).view(np.uint8)
+    first = np.searchsorted(row[begin], np.arange(len(offsets)))
+    ends, data = row_offsets(sizes.sum(axis=1))[first].tolist(), data.tobytes()
+    return [_number_bytes(names, what) + data[here:end]
+            for names, here, end in zip(row_lengths(first).tolist(), ends, ends[1:])]
+
+
 def _partition_bytes(pairs, what):
     columns = _as_columns(pairs)
     lengths = row_lengths(columns.offsets)
@@ -219,13 +237,9 @@ def _partition_bytes(pairs, what):
     rank = {topic: place for place, topic in enumerate(topics)}
     of_row = np.array([rank.get(topic, -1) for topic in columns.topics], np.int64)
     topic_of = of_row.repeat(lengths)                     # a topic without partitions has none
-    numbers = columns.numbers[np.lexsort((columns.numbers, topic_of))].astype(">i4").tobytes()
-    parts, begin = [_number_bytes(len(topics), what)], 0
-    for topic, count in zip(topics, np.bincount(topic_of).tolist()):
-        parts += _text_bytes(topic, "a topic"), _number_bytes(count, what)
-        parts.append(numbers[4 * begin:4 * (begin + count)])
-        begin += count
-    return b"".join(parts)
+    order = np.lexsort((columns.numbers, topic_of))
+    whole = np.array([0, len(order)])
+    return _row_bytes(topics, whole, topic_of[order], columns.numbers[order], what)[0]
 
 # %% ../nbs/05_wire.ipynb #5a78a86c
 class Subscription(NamedTuple):
@@ -318,6 +332,18 @@ def decode_assignment(data: bytes) -> Assigned:
     fields = _Fields(data, "an assignment")
     _check_version(fields, "an assignment")
     return Assigned(_read_partitions(fields, "assigned partitions"), fields.blob("user data"))
+
+# %% ../nbs/05_wire.ipynb #62e80002
+def encode_assignments(topics: Sequence[str], offsets: np.ndarray, topic: np.ndarray,
+                       number: np.ndarray, user_data: bytes | None = None) -> list[bytes]:
+    """The bytes of many assignments: ragged rows of partitions, sorted by topic and number.
+
+    `topics`: names, as Java sorts them; `offsets`: where each row begins, and the end; `topic`: the
+    place in `topics` of each partition; `number`: its number.
+    """
+    version, blob = _version_bytes(NEWEST), _blob_bytes(user_data, "user data")
+    rows = _row_bytes(topics, offsets, topic, number, "assigned partitions")
+    return [version + row + blob for row in rows]
 
 # %% ../nbs/05_wire.ipynb #959ac7cb
 class Claims(NamedTuple):

@@ -3,6 +3,7 @@ import importlib.util
 import os
 import re
 import resource
+import shutil
 import sys
 from pathlib import Path
 
@@ -44,6 +45,7 @@ PROBES = {
     "java": has_java,
     "jdk": has_jdk,
     "mypy": lambda: importlib.util.find_spec("mypy") is not None,
+    "openssl": lambda: shutil.which("openssl") is not None,
     "spark": lambda: importlib.util.find_spec("pyspark") is not None,
 }
 

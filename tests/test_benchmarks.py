@@ -7,6 +7,7 @@ import pytest
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "benchmarks"))
 
+import clients
 import decode
 import families
 import jars
@@ -14,6 +15,7 @@ import java_sticky
 import lives
 
 from kafka_assign import assign
+from kafka_assign.wire import decode_assignment
 
 
 def readers(shape, members=20, topics=10):
@@ -66,6 +68,17 @@ def test_members_send_all_partitions_as_user_data(topics):
     assert {len(member.topics) for member in group.details} == {topics} and len(group.members) == decode.MEMBERS
     decoded = decode.anew(group)
     assert np.bincount(decoded.previous, minlength=1).tolist() == [100] * decode.MEMBERS and not decoded.dropped
+
+
+@pytest.mark.parametrize("event", clients.EVENTS)
+def test_a_leader_assigns_what_its_members_sent(event):
+    """Our assignor, from bytes to bytes: the same owners as from arrays, also where members own something."""
+    pytest.importorskip("kafka")
+    full = families.arrays("RANDOM50", 300, 20, 10)._replace(lag=None)
+    of = dict(families.events(full, lambda group: assign(group, "sticky").owner))[event]
+    answers = clients.led(clients.assignor("sticky"), of, clients.decoded(clients.our_bytes(of)))
+    assert {name: list(decode_assignment(data).assigned) for name, data in answers.items()} == assign(
+        of.group(), "sticky").to_dict()
 
 
 def test_members_come_and_go():

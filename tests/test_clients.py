@@ -295,7 +295,7 @@ def test_user_data_that_cannot_be_decoded(caplog):
 def test_null_arrays():
     sent = SimpleNamespace(
         topics=["t"], user_data=None, owned_partitions=None, generation_id=-1, rack_id=None, version=1)
-    assert read_subscription(sent).owned == []
+    assert read_subscription(sent).owned == ()
     sent.owned_partitions = [SimpleNamespace(topic="t", partitions=None)]
     assert read_subscription(sent).owned == []
 
@@ -304,7 +304,7 @@ def test_a_topic_without_metadata_is_left_out(caplog):
     caplog.set_level("INFO", logger="kafka_assign.clients")
     sent = {"A": assignor("sticky").metadata({"t", "gone"}).encode()}
     assert answers(assignor("sticky"), {"t": 1}, sent) == {"A": [("t", 0)]}
-    assert caplog.messages == ["sticky: 1 member (0 owned partitions before), 1 partition: kept 0, moved 0, placed 1, "
+    assert caplog.messages == ["sticky: 1 member (0 had partitions before), 1 partition: kept 0, moved 0, placed 1, "
                                "withheld 0, 1 topic without metadata left out"]
 
 
@@ -418,7 +418,7 @@ def test_lag_without_an_answer_counts(caplog, monkeypatch):
     for broken in nowhere, nowhere | {"bootstrap_servers": 7}:
         caplog.clear()
         assert answers(assignor("lag", offsets_from=broken, offsets_timeout=0.2), {"t": 3}, sent) == counted
-        assert "offsets cannot be read, the assignment does without them" in caplog.text
+        assert "offsets cannot be read; the assignment ignores them" in caplog.text
         assert "secret" not in caplog.text
     never = threading.Event()
     monkeypatch.setattr("kafka_assign.clients.read_offsets", lambda *given: never.wait())

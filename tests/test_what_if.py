@@ -21,6 +21,7 @@ from kafka_assign.cli.changes import FORMS, Change, find_members, parse_change, 
 from kafka_assign.cli.output import FIGURES
 from kafka_assign.group import Group
 from kafka_assign.live import LiveGroup
+from kafka_assign.notes import Note
 from kafka_assign.ownership import CLAIM_RULES
 from kafka_assign.registry import resolve
 
@@ -204,12 +205,27 @@ def test_a_static_member_that_leaves_is_missed_only_later(tmp_path):
     members = [Member("m1", ["t"], owned=[("t", 0)], instance_id="i1"), Member("m2", ["t"], owned=[("t", 1)])]
     path = tmp_path / "group.json"
     path.write_text(Group({"t": 2}, members, name="g").to_json())
-    words = "m1: a static member that stops keeps its partitions, unconsumed, until session.timeout.ms"
+    words = ("m1: a static member that stops (unless Java's is closed with LEAVE_GROUP) keeps its partitions, "
+             "unconsumed, until session.timeout.ms")
     for command in ("compare", "assign -s fair"):
         assert words in unwrapped(run(f"{command} {path} --leave m1").out)
         assert "static member that stops" not in unwrapped(run(f"{command} {path} --leave m2").out)
     [notes] = [one["notes"] for one in json.loads(run(f"compare {path} --leave m1 --format json").out)]
-    assert any(note.startswith(words) for note in notes)
+    assert any(note.startswith(words) and "even with another subscription" in note for note in notes)
+    path.write_text(Group({"t": 2}, members, name="g", type="consumer").to_json())
+    done = unwrapped(run(f"compare {path} --leave m1").out)
+    assert "unless it subscribes to other topics (after a crash, the broker rejects it" in done
+
+
+def test_a_gate_on_a_group_with_missing_members_stops():
+    """--state counts one more member than --describe shows: it is idle, and takes partitions if another one leaves."""
+    members = [Member(name, ["t"], owned=[("t", at)]) for at, name in enumerate("abc")]
+    group = Group({"t": 3}, members, name="g", notes=[Note("members-missing", 1)])
+    done = run("compare - -s range --leave a --fail-if moved>0", group.to_json())
+    assert done.code == 3
+    assert "g: moved>0 cannot be judged: members: 1 not shown in the input; add the output of --members" in done.err
+    known = group.replace(lag={"t": [0, 0, 0]}).to_json()
+    assert run("compare - -s range --leave a --fail-if lag_total>0", known).code == 0
 
 
 def test_a_static_member_leaves_and_stays_known_elsewhere():

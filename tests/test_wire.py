@@ -10,10 +10,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from kafka_assign.names import java_sorted
 from kafka_assign.wire import (
     Assigned, Claims, Subscription, TopicPartitions, WireError, decode_assignment, decode_cooperative, decode_epoch,
-    decode_sticky, decode_stream_join, decode_subscription, encode_assignment, encode_cooperative, encode_epoch,
-    encode_sticky, encode_stream_join, encode_subscription)
+    decode_sticky, decode_stream_join, decode_subscription, encode_assignment, encode_assignments, encode_cooperative,
+    encode_epoch, encode_sticky, encode_stream_join, encode_subscription)
 
 REFERENCE = Path(__file__).parent / "reference"
 DECODE = {"subscription": decode_subscription, "assignment": decode_assignment, "sticky": decode_sticky,
@@ -133,6 +134,16 @@ def test_everything_else_comes_back_and_its_order_does_not_matter(owned, data, g
     assert encode_sticky(Claims(shuffled, generation)) == encode_sticky(Claims(owned, generation))
     numbers = [number for _, number in owned]
     assert decode_stream_join(encode_stream_join(numbers, generation)) == (sorted(numbers), generation)
+
+
+@given(st.lists(PAIRS.map(set), max_size=5), BLOBS)
+def test_many_assignments_are_those_of_each_member(rows, data):
+    topics = java_sorted({topic for row in rows for topic, _ in row} | {"unused \ud800"})
+    cells = [sorted((topics.index(topic), number) for topic, number in row) for row in rows]
+    topic, number = np.array([cell for row in cells for cell in row], np.int64).reshape(-1, 2).T
+    offsets = np.cumsum([0, *map(len, rows)])
+    assert encode_assignments(topics, offsets, topic, number, data) == [
+        encode_assignment(Assigned(list(row), data)) for row in rows]
 
 
 @given(st.sampled_from(sorted(DECODE)), st.binary(max_size=200) | SUBSCRIPTIONS.map(encode_subscription), st.data())

@@ -30,13 +30,13 @@ process.roles=broker,controller
 node.id=1
 broker.rack=a
 controller.quorum.voters=1@127.0.0.1:{controller}
-listeners=PLAINTEXT://127.0.0.1:{plain},SASL_PLAINTEXT://127.0.0.1:{sasl},CONTROLLER://127.0.0.1:{controller}
-advertised.listeners=PLAINTEXT://127.0.0.1:{plain},SASL_PLAINTEXT://127.0.0.1:{sasl}
+listeners=PLAINTEXT://127.0.0.1:{plain},LOGIN://127.0.0.1:{login},CONTROLLER://127.0.0.1:{controller}
+advertised.listeners=PLAINTEXT://127.0.0.1:{plain},LOGIN://127.0.0.1:{login}
 controller.listener.names=CONTROLLER
-listener.security.protocol.map=PLAINTEXT:PLAINTEXT,SASL_PLAINTEXT:SASL_PLAINTEXT,CONTROLLER:PLAINTEXT
+listener.security.protocol.map=PLAINTEXT:PLAINTEXT,LOGIN:{protocol},CONTROLLER:PLAINTEXT
 inter.broker.listener.name=PLAINTEXT
 sasl.enabled.mechanisms=PLAIN
-listener.name.sasl_plaintext.plain.sasl.jaas.config={login} required user_{admin}="{password}" user_{guest}="{guess}";
+listener.name.login.plain.sasl.jaas.config={module} required user_{admin}="{password}" user_{guest}="{guess}";
 authorizer.class.name=org.apache.kafka.metadata.authorizer.StandardAuthorizer
 super.users=User:ANONYMOUS;User:{admin}
 log.dirs={folder}/data
@@ -74,7 +74,7 @@ def java_command(*arguments):
 
 
 class Broker:
-    """A running broker: where it listens without (`bootstrap`) and with a password (`sasl`), and how to stop it."""
+    """A running broker: where it listens without (`bootstrap`) and with a login (`sasl`), and how to stop it."""
 
     def __init__(self, process, bootstrap, sasl):
         self.process, self.bootstrap, self.sasl = process, bootstrap, sasl
@@ -116,14 +116,18 @@ def _is_ready(port):
     return found[:2] == offsets[-2:] == b"\0\0"                                        # no error
 
 
-def start():
-    """Start a broker on free ports and wait until it serves groups; RuntimeError if it does not within a minute."""
+def start(protocol="SASL_PLAINTEXT", more=""):
+    """Start a broker on free ports and wait until it serves groups; RuntimeError if it does not within a minute.
+
+    `protocol`: of the listener with a login; `more`: lines of its properties, of which the last one of a name counts.
+    """
     folder = tempfile.mkdtemp(prefix="kafka-")
-    plain, sasl, controller = _free_ports(3)
+    plain, login, controller = _free_ports(3)
     properties, output = Path(folder, "server.properties"), Path(folder, "output")
     properties.write_text(PROPERTIES.format(
-        plain=plain, sasl=sasl, controller=controller, folder=folder, admin=ADMIN[0], password=ADMIN[1],
-        guest=GUEST[0], guess=GUEST[1], login="org.apache.kafka.common.security.plain.PlainLoginModule"))
+        plain=plain, login=login, controller=controller, protocol=protocol, folder=folder, admin=ADMIN[0],
+        password=ADMIN[1], guest=GUEST[0], guess=GUEST[1],
+        module="org.apache.kafka.common.security.plain.PlainLoginModule") + more)
     identity = "MkU3OEVBNTcwNTJENDM2Qg"
     try:
         subprocess.run(java_command("kafka.tools.StorageTool", "format", "-t", identity, "-c", properties), check=True,
@@ -135,7 +139,7 @@ def start():
     except BaseException:
         shutil.rmtree(folder)
         raise
-    started = Broker(process, f"127.0.0.1:{plain}", f"127.0.0.1:{sasl}")
+    started = Broker(process, f"127.0.0.1:{plain}", f"127.0.0.1:{login}")
     deadline = time.monotonic() + SECONDS_TO_START
     try:
         while not _is_ready(plain):

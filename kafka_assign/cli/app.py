@@ -73,26 +73,26 @@ def compare_command(
 
     The row `current` is the group as it is; each other row is the group under a
     strategy, after the changes if there are any. The strategy that the group runs now
-    has a row, too, if it is known. Loads are partitions per member. The balance score
-    is the sum of the differences of loads over all pairs of members; 0 is perfect.
-    Kept, moved and placed count the partitions that keep their owner, change it, or had
-    none (or one that left). Paused are those that members who stay stop during the
-    rebalance: under an eager strategy all, under a cooperative one those that move, if
-    the members list cooperative assignors only. Withheld are those that a cooperative
-    strategy assigns in a second rebalance, after the member that may still consume them
-    has revoked them. Lag is records per member.
-    With --wide: topic spread adds up the squares of partitions per topic and member,
-    topic gap is the largest difference between two subscribers of a topic, and split
-    numbers are the partition numbers that several members share: the lower, the better.
-    `-` = does not apply or is not known.
+    has a row, too, if it is known. Loads and lags are those of members.
 
     \b
-      kafka-assign compare --demo --leave billing-2 --partitions orders=8 --wide
+    balance score  sum of the differences of loads over all pairs; 0 is perfect
+    kept, moved    partitions that keep their owner, or change it
+    placed         partitions that had no owner, or one that left
+    paused         partitions that remaining members stop: under an eager
+                   strategy all; under a cooperative one those that move (if
+                   all assignors that the members list are cooperative)
+    withheld       partitions assigned in a second rebalance, after the member
+                   that may still consume them has revoked them
+    lag            records that wait, not time
+    topic spread   (--wide) sum of the squares of partitions per topic and member
+    topic gap      (--wide) largest difference between subscribers of a topic
+    split numbers  (--wide) partition numbers that several members share
+    -              does not apply, or is not known
+
+    \b
       kafka-assign compare --demo --join 2 --like billing-1 --fail-if 'moved>5'
-      kafka-assign compare --demo --strategy sticky --prove --rolling
-      kafka-assign compare describe.txt members.txt --strategy fair --moves
-      kafka-consumer-groups.sh ... --describe --all-groups |
-        kafka-assign compare - --format json
+      kafka-assign compare describe.txt members.txt --leave MEMBER --moves
     """
     _compare(ctx, SimpleNamespace(**ctx.params))
 

@@ -82,14 +82,15 @@ class Options:
     command_config = _option(str | None, "--command-config", "FILE", "How to connect: a Java properties file with "
                              "security.protocol, sasl.mechanism, sasl.username, sasl.password, ssl.ca.location, "
                              "ssl.certificate.location, ssl.key.location.")
-    timeout = _option(float, "--timeout", "SECONDS", "How long the cluster may take.", show_default=True, min=0.1)
+    timeout = _option(float, "--timeout", "SECONDS", "Time limit for the cluster.", show_default=True, min=0.1)
     strategies = _option(
         _Several, "--strategy -s", "S", "A strategy: its name, Kafka's class name, or package.module:function; with "
         "options: name:option=2. Repeatable. [default: the usual strategies]", autocompletion=_complete_strategy)
     strategy = _option(str, "--strategy -s", "S", "The strategy, as in compare.", autocompletion=_complete_strategy)
     groups = _option(_Several, "--group -g", "G", "Only this group; repeatable.")
     group = _option(str | None, "--group -g", "G", "The group, if the input holds several.")
-    cluster = _option(str | None, "--cluster", "C", "Name of the cluster. [default: the folder's name]")
+    cluster = _option(str | None, "--cluster", "C", "Name of the cluster. [default: the folder's name, or "
+                      "a live cluster's id]")
     time = _option(str, "--time", "T", "When the input was captured, as 2026-11-20T06:30:00Z. [default: what the "
                    "JSON, or the name of the file or folder, says]", callback=_time_or(""))
     at = _option(str, "--at", "latest|all|TIME", "Which moment of a group that the input holds several times; TIME "
@@ -99,7 +100,7 @@ class Options:
     racks = _option(str | None, "--racks", "FILE", "Racks, which the output of the tool does not show, as JSON: of "
                     "members, by their ids or client ids, and of the replicas of each partition: "
                     '{"members": {"m-1": "a"}, "partitions": {"t": [["a", "b"]]}}')
-    demo = _option(bool, "--demo", None, "Take a small group that comes with the program.")
+    demo = _option(bool, "--demo", None, "Use the sample group that comes with the program.")
     moves = _option(bool, "--moves", None, "Also list the moves: partition, from, to.")
     prove = _option(bool, "--prove", None, "Prove, where a strategy can, that no assignment is more balanced and that "
                     "none as balanced moves fewer partitions.")
@@ -415,10 +416,14 @@ def _remark_on_groups(groups, form):
 
 # %% ../../nbs/71_cli_arguments.ipynb #e0a5be32
 def remark_on_missing(groups: Iterable, ranking: Iterable[Mapping]) -> None:
-    "Write of which of the listed groups partitions are not in the input."
+    "Write of which groups members are not in the input, and of which of the listed ones partitions are not."
     listed = {(row["cluster"] or "", row["group"]) for row in ranking}
+    groups = list(groups)
     write_once((note.text, group.name) for group in groups if (group.cluster, group.name) in listed
                for note in group.notes if note.kind == "partitions-missing")
+    write_once(("idle members are not in the input, so they are not judged: add the output of --members --verbose",
+                group.name) for group in groups for note in group.notes
+               if note.kind in ("members-missing", "idle-members-not-shown"))
 
 # %% ../../nbs/71_cli_arguments.ipynb #0898b6fb
 def check_usable(groups) -> None:

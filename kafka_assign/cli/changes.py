@@ -204,15 +204,18 @@ def lost_topics(before, after) -> list[str]:
 def _absence_notes(group, changes):
     "When a group rebalances if static members leave."
     names = [shown(change.name) for change in changes if change.static]
-    timeout = "session.timeout.ms (45 s by default since 3.0, 10 s before)"
+    timeout = "session.timeout.ms (Java: 45 s by default since 3.0, 10 s before)"
+    back = "causes no rebalance and keeps its assignment, even with another subscription"
     if group.type == "consumer":
         timeout = "group.consumer.session.timeout.ms of the broker"
+        back = ("keeps its assignment, unless it subscribes to other topics (after a crash, the broker rejects it with "
+                "UnreleasedInstanceIdException until then)")
     leaves = any(change.kind == "leave" for change in changes)
     streams = ["a consumer of Kafka Streams that stops sends no LeaveGroup by default: its partitions stay with it, "
                f"unconsumed, until {timeout}"] * (group.strategy == "stream" and leaves)
-    return [f"{first_of(names, NAMED_CANDIDATES)}: a static member that stops keeps its partitions, unconsumed, until "
-            f"{timeout}; back before then, it causes no rebalance and keeps its assignment, even with another "
-            "subscription. The figures are those after its removal"] * bool(names) + streams
+    return [f"{first_of(names, NAMED_CANDIDATES)}: a static member that stops (unless Java's is closed with "
+            f"LEAVE_GROUP) keeps its partitions, unconsumed, until {timeout}; if it is back before then, it {back}. "
+            "The figures are those after its removal"] * bool(names) + streams
 
 
 def _price_notes(changes):
@@ -221,7 +224,7 @@ def _price_notes(changes):
         return []
     return ["more partitions cannot be taken back: from then on, the default partitioner sends keys to other "
             "partitions, which breaks their order, the state of Kafka Streams, and joins with topics that did "
-            "not grow; records that wait already stay where they are; with auto.offset.reset=latest, what is written "
+            "not grow; records already waiting stay where they are; with auto.offset.reset=latest, what is written "
             "to a new partition before the group sees it is skipped"]
 
 
@@ -242,7 +245,7 @@ def _order_notes(group, changes, strategies):
     if new:
         dynamic = sum(member.instance_id is None for member in group.details)
         ids = "the id of the joining member is" if len(new) == 1 else f"the ids of {len(new)} joining members are"
-        lines.append(f"{ids} made up: range and round robin sort the members by id, so theirs is one of "
+        lines.append(f"{ids} made up: range and round robin sort the members by id, so each gives one of "
                      f"at most {comb(dynamic, len(new)):,} answers")
     if any(note.kind == "members-assumed-dynamic" for note in group.notes):
         lines.append("the answers of range and round robin depend on which members are static")

@@ -487,6 +487,9 @@ def _why_unknown(comparison, rows, rule):
     before, only_lag = comparison.before, rule.key in ("lag_total", "lag_unknown")
     if rebalancing([before.state])[0] and not only_lag:
         return f"the group was rebalancing when captured ({before.state}), its figures are of a moment in between"
+    missing = [note.text for note in before.notes if note.kind == "members-missing"]
+    if missing and not only_lag:
+        return f"{missing[0]} in the input; add the output of --members --verbose"
     if lost_topics(before, comparison.group) and not only_lag:
         return "some topics have no known subscriber after the changes"
     unknown = [row for row in rows if rule.holds(row) is None]

@@ -32,16 +32,16 @@ def read_subscription(sent: Any) -> Subscription:
     rows = [(one.topic, one.partitions or ()) for one in sent.owned_partitions or ()]
     numbers = np.fromiter(chain.from_iterable(row for _, row in rows), np.int32)
     owned = TopicPartitions([topic for topic, _ in rows], [len(row) for _, row in rows],
-                            numbers)
+                            numbers) if rows else ()
     return Subscription(tuple(sent.topics), sent.user_data, owned, sent.generation_id,
                         sent.rack_id, sent.version)
 
 # %% ../../nbs/66_clients.ipynb #66c00009
 def read_offsets(settings: Mapping[str, Any], seconds: float,
                  counts: Mapping[str, int]) -> dict[str, Any]:
-    """What the group has committed, begin, end and reset, as arguments of `Group`.
+    """Committed, begin and end offsets, and the reset rule, as arguments of `Group`.
 
-    `settings` are those of the consumer. Each request may take so many `seconds`.
+    `settings` are those of the consumer. Each request may take up to `seconds`.
     """
     from kafka import KafkaAdminClient, TopicPartition
     from kafka.admin import OffsetSpec

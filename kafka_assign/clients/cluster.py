@@ -32,8 +32,10 @@ _PASSING = {"KafkaConnectionError", "NodeNotReadyError", "RequestTimedOutError",
 _PAUSE, _TRIES = 0.1, 3            # seconds between questions; how often a connection is tried
 _HUNG_UP = "the other side hung up: check the port, security.protocol, sasl.mechanism and the login"
 _HINTS = {                         # part of an error -> what it means to the user
-    "ECONNREFUSED": "nothing listens there", "DNS": "the name of the host is not known",
+    "ECONNREFUSED": "nothing is listening there", "DNS": "the host name is unknown",
     "Handshake failed": "check the port, security.protocol and ssl.ca.location",
+    "_ALERT_": "the certificate of this client is refused: check ssl.certificate.location and ssl.key.location",
+    "InvalidReceive": "it does not answer as Kafka does: check the port and security.protocol",
     "timed out": "it does not answer", "UnsupportedSaslMechanism": "check sasl.mechanism",
     "IllegalSaslState": "the port takes no login: check security.protocol",
     "SaslAuthenticationFailed": "the login is refused: check sasl.username and sasl.password",
@@ -50,7 +52,7 @@ def _in_words(error):
 class Questions:
     """Puts questions to a cluster, in a way that one bad answer does not spoil the rest.
 
-    `deadline`: until when a question is repeated that fails for a reason that passes (as `time.monotonic`).
+    `deadline`: until when a question that fails for a transient reason is repeated (as `time.monotonic`).
     `rejects`: what has no answer, and why.
     """
 
@@ -160,8 +162,8 @@ def _group(questions, listed, described, commits, topics, about):
     notes += [Note("commits-left-out", len(outside), tuple(sorted(set(outside))))] * bool(outside)
     notes += offset_notes(group.offsets) + forecast_notes(type, strategy, [one.client_id for one in members])
     if described and any("guessed" in _sent(one) for one in described["members"]):
-        why = f"it rebalances ({state}): capture it again" if state.endswith("Rebalance") else "they cannot be decoded"
-        questions.reject("group", group.name, f"subscriptions are not known, {why}")
+        why = f"it is rebalancing ({state}); capture again" if state.endswith("Rebalance") else "they cannot be decoded"
+        questions.reject("group", group.name, f"subscriptions are unknown: {why}")
         notes.append(Note("subscriptions-guessed", None, ("topics a member owns, else all topics of the group",)))
     else:
         notes = [note for note in notes if note.kind != "racks-unknown"]
@@ -237,7 +239,7 @@ _CLIENT = "kafka-assign"            # client id, and the end of the names of its
 
 
 def _shows_no_bytes(record):
-    "Whether it is not a record of our own threads that may show what they send."
+    "Whether a log record cannot show what our own threads send."
     return record.levelno > logging.DEBUG or not current_thread().name.endswith(_CLIENT)
 
 

@@ -46,7 +46,7 @@ def read_settings(path: str) -> dict[str, str]:
         try:
             found = load(file)
         except ValueError:
-            raise SettingsError(f"{path}: after \\u must come four hexadecimal digits") from None
+            raise SettingsError(f"{path}: \\u must be followed by four hexadecimal digits") from None
     _check_keys(found, f"{path}: ")
     return {key: value.strip() for key, value in found.items()}
 

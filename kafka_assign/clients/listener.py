@@ -30,6 +30,9 @@ class StickyRebalanceListener:
 
     Each callback takes a sorted list of partitions. With aiokafka, callbacks may be
     coroutine functions. aiokafka has no `on_partitions_lost`: it revokes what is lost.
+    So after an eviction, state that another member has continued may be stale: in
+    `seek`, compare the committed offset with the offset up to which the state was
+    built, and rebuild the state if they differ.
     """
 
     def __init__(self, *, commit: Callable[[list], Any] = _nothing,

@@ -48,7 +48,7 @@ def readable_joins(members: Iterable[tuple[str, str | None, Any]],
 # %% ../../nbs/58_clients_member.ipynb #58c00009
 def topic_counts(cluster: Any, joined: Iterable[Member]) -> dict[str, int]:
     "The number of partitions of each topic with a subscriber, as far as `cluster` knows it."
-    topics = sorted({topic for member in joined for topic in member.topics})
+    topics = sorted(set().union(*(member.topics for member in joined)))
     found = {topic: cluster.partitions_for_topic(topic) for topic in topics}
     return {topic: len(numbers) for topic, numbers in found.items() if numbers is not None}
 
@@ -72,7 +72,7 @@ def known_or_nothing(what: str, read: Callable[..., dict], *given) -> dict:
     try:
         return read(*given)
     except Exception as error:          # a broker or a client may fail in any way
-        _log.warning("%s cannot be read, the assignment does without them (%s)",
+        _log.warning("%s cannot be read; the assignment ignores them (%s)",
                      what, brief(error))
         return {}
 
@@ -85,7 +85,7 @@ def calling(class_name: str) -> Any:
 # %% ../../nbs/58_clients_member.ipynb #58c00014
 def safe_round(strategy: Strategy, joined: Sequence[Member], topics: Mapping[str, int],
                **known) -> tuple[Assignment, dict[str, bytes]]:
-    "As `lead_round`, but no member is given what another one may still consume."
+    "Like `lead_round`, but withholds what another member may still consume."
     assignment = strategy.run(Group(topics, joined, **known))
     if strategy.protocol == "cooperative":
         owner = withhold(assignment.group.columns, assignment.owner)
@@ -118,7 +118,7 @@ def assignment_in_words(assignment: Assignment, generation: int = -1) -> str:
                for name in ("kept", "moved", "placed", "withheld")]
     return "".join([
         assignment.strategy, f", generation {generation}" if generation >= 0 else "",
-        f": {count_of(len(assignment), 'member')} ({owners:,} owned partitions before), ",
+        f": {count_of(len(assignment), 'member')} ({owners:,} had partitions before), ",
         count_of(assignment.group.columns.size, "partition"), ": ", ", ".join(figures),
         f", {count_of(dropped, 'claim')} without effect" if dropped else "",
         f", {count_of(unknown, 'topic')} without metadata left out" if unknown else ""])

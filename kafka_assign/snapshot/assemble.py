@@ -304,7 +304,7 @@ _MADE_BY_BROKER = re.compile(r"(.+)-[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}"
 
 
 def _infer_instance_id(member_id: str, client_id: str) -> str:
-    "The instance id in a member id; empty if the member is taken to be dynamic."
+    "The instance id in a member id; empty if the member is assumed to be dynamic."
     match = _MADE_BY_BROKER.fullmatch(member_id)
     return match[1] if match and client_id and match[1] != client_id else ""
 

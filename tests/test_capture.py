@@ -737,4 +737,4 @@ super.users=User:ANONYMOUS;User:{ADMIN[0]};User:CN=client
             os.killpg(started.process.pid, signal.SIGCONT)
     finally:
         started.stop()
-    fails(f"--bootstrap-server {started.bootstrap}", "nothing listens there", tmp_path)
+    fails(f"--bootstrap-server {started.bootstrap}", "nothing is listening there", tmp_path)

@@ -18,6 +18,7 @@ import threading
 import time
 from collections import deque
 from contextlib import contextmanager
+from operator import attrgetter
 from typing import NamedTuple
 
 SECONDS = 60
@@ -123,7 +124,7 @@ def _consume(pipe, topics, assignors, config):
             send()
             while not consumer._closed and pipe.poll():
                 name, arguments = pipe.recv()
-                answer = getattr(consumer, name)(*arguments, **{"listener": listener} if name == "subscribe" else {})
+                answer = attrgetter(name)(consumer)(*arguments, **{"listener": listener} if name == "subscribe" else {})
                 send()
                 pipe.send(("answer", answer))
     except EOFError:                # the test is gone
@@ -169,7 +170,7 @@ class LiveMember:
         return next((value for kind, value in self.events[::-1] if kind in ("membership", "rejoining")), None)
 
     def call(self, name, *arguments):
-        """What this method of its consumer returns: `position`, `pause`, `commit`, `subscribe`, ..."""
+        """What this method of its consumer returns: `position`, `subscribe`, `_coordinator.request_rejoin`, ..."""
         if name == "subscribe":
             self.topics = list(arguments[0])
         self.ask(name, *arguments)
@@ -321,8 +322,9 @@ def live_group(broker, name, topics, assignors):
     admin = KafkaAdminClient(bootstrap_servers=broker.bootstrap)
     group = LiveGroup(admin, broker.bootstrap, name, topics, assignors)
     try:
-        admin.create_topics({topic: {"num_partitions": count} for topic, count in topics.items()},
-                            wait_for_metadata=True)
+        if topics:
+            admin.create_topics({topic: {"num_partitions": count} for topic, count in topics.items()},
+                                wait_for_metadata=True)
         yield group
     finally:
         for member in group.members.values():

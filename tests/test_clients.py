@@ -308,6 +308,30 @@ def test_a_topic_without_metadata_is_left_out(caplog):
                                "withheld 0, 1 topic without metadata left out"]
 
 
+@pytest.mark.parametrize("answered", [True, False])
+def test_a_leader_asks_about_topics_of_other_members(answered, monkeypatch, caplog):
+    """B leads, and its client does not know t, of which C has partitions: those are lost if B does without."""
+    asked = []
+
+    def read(settings_, seconds, cluster):
+        asked.append(sorted(one.name for one in cluster.metadata_request().topics))
+        if not answered:
+            raise TimeoutError("no answer")
+        return metadata(COUNTS)
+    monkeypatch.setattr("kafka_assign.clients.read_metadata", read)
+    caplog.set_level("WARNING", logger="kafka_assign.clients")
+    group = named("cooperative-sticky", members="C", topics=("t",))
+    owned = group.settle()["C"]
+    group.metadata = metadata({"u": 2})
+    group.consumers = {"B": Consumer(assignor("cooperative-sticky"), ["u"]), "C": group.consumers["C"]}
+    leader = group.consumers["B"].coordinator
+    _, after = group.round()
+    assert asked == [["t", "u"]] and set(after["C"]) == (owned if answered else set())
+    assert ("topics of others cannot be read" in caplog.text) != answered
+    if answered:        # and no other round is needed
+        assert leader._assignment_snapshot == leader._metadata_snapshot
+
+
 # --- strategies that fail ---------------------------------------------------------------------------------------
 
 @pytest.mark.parametrize("name", ["owner-column", "subscribers-only", "raises"])

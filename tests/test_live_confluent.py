@@ -77,19 +77,19 @@ def test_the_members_share_what_fair_gives_each_of_them(broker):
             return present if present == expected else None
         return until(ask)
 
-    with ExitStack() as stack:
-        join("a")
-        assert len(settled()["a"]) == 6
-        join("b", **{"group.instance.id": "static"})
+    with ExitStack() as stack:          # by its member id, "s-0-..." comes before the static "s-...": not by instance id
+        join("s-0")
+        assert len(settled()["s-0"]) == 6
+        join("b", **{"group.instance.id": "s"})
         assert sorted(map(len, settled().values())) == [3, 3]
         topics["confluent-t"] = 8
         admin.create_partitions([NewPartitions("confluent-t", 8)])["confluent-t"].result()
         before = settled()
         assert sorted(map(len, before.values())) == [5, 6]
         consumers.pop("b").close()
-        join("b", **{"group.instance.id": "static"})
+        join("b", **{"group.instance.id": "s"})
         assert settled() == before
-        consumers.pop("a").close()
+        consumers.pop("s-0").close()
         assert len(settled()["b"]) == 11
 
 

@@ -171,10 +171,10 @@ def test_conflicting_claims_go_to_the_newer_generation(broker, java):
                 state = even(group.settled(names[group]), group.strategy)
                 assert state.leader == ("" if "-java-" in group.name else "python")
                 yield group, state.owned
-        for trial in range(4):
+        for trial in range(6):
             owned = dict(settled())
             for group in groups:
-                owner = names[group] if trial % 2 else "python"
+                owner = names[group] if trial % 3 == 2 else "python"
                 group.join("old", assignors=[partial(returning, group.strategy, owned[group][owner])])
             for group, present in settled():
                 for name in ("python", names[group]):

@@ -7,11 +7,11 @@ import pytest
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "benchmarks"))
 
-import clients
 import decode
 import families
 import jars
 import java_sticky
+import leader
 import lives
 
 from kafka_assign import assign
@@ -70,13 +70,13 @@ def test_members_send_all_partitions_as_user_data(topics):
     assert np.bincount(decoded.previous, minlength=1).tolist() == [100] * decode.MEMBERS and not decoded.dropped
 
 
-@pytest.mark.parametrize("event", clients.EVENTS)
+@pytest.mark.parametrize("event", leader.EVENTS)
 def test_a_leader_assigns_what_its_members_sent(event):
     """Our assignor, from bytes to bytes: the same owners as from arrays, also where members own something."""
     pytest.importorskip("kafka")
     full = families.arrays("RANDOM50", 300, 20, 10)._replace(lag=None)
     of = dict(families.events(full, lambda group: assign(group, "sticky").owner))[event]
-    answers = clients.led(clients.assignor("sticky"), of, clients.decoded(clients.our_bytes(of)))
+    answers = leader.led(leader.assignor("sticky"), of, leader.decoded(leader.our_bytes(of)))
     assert {name: list(decode_assignment(data).assigned) for name, data in answers.items()} == assign(
         of.group(), "sticky").to_dict()
 

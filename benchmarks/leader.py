@@ -6,7 +6,7 @@ decode the subscriptions, is beside it. Java's `StickyAssignor` does the same, a
 CPU times of a call, without garbage collectors: ours and Java's are medians when they are warm, kafka-python's is one
 call, stopped after 20 seconds, and Java is stopped after 60. What is asked is asked of the last size.
 
-    python benchmarks/clients.py [members partitions]
+    python benchmarks/leader.py [members partitions]
 """
 import gc
 import sys

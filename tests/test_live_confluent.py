@@ -77,7 +77,7 @@ def test_the_members_share_what_fair_gives_each_of_them(broker):
             return present if present == expected else None
         return until(ask)
 
-    with ExitStack() as stack:          # by its member id, "s-0-..." comes before the static "s-...": not by instance id
+    with ExitStack() as stack:          # by its member id, "s-0-..." precedes the static "s-...": not by instance id
         join("s-0")
         assert len(settled()["s-0"]) == 6
         join("b", **{"group.instance.id": "s"})

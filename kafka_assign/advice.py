@@ -16,6 +16,7 @@ from .batch import GroupBatch
 from .client_ids import clients_of, fixed_assignor, python_clients
 from .comparison import FORECASTS
 from .names import count_of, shown
+from .registry import strategies_in_use
 
 # %% ../nbs/52_advice.ipynb #63625f46
 _WITHOUT_MEMORY, _COOPERATIVE = ("range", "roundrobin"), "kafka-cooperative-sticky"
@@ -45,13 +46,13 @@ _STOP = ("stop all members (kill those that hang), wait until the group is Empty
          "start them with the new assignor; nothing is consumed meanwhile")
 
 
-def _switch_of_python(clients, reported, strategy, cooperative, dynamic):
+def _switch_of_python(clients, reported, strategy, protocol, dynamic):
     "As `_switch_of_java`, for Python `clients` in a group that reports an assignor."
     if reported == strategy.partition(":")[0]:
         return ("one rolling restart, because the assignor keeps its name; until it is "
                 "over, a member with the old one may lead")
-    mixed = not reported or cooperative != ("cooperative" in reported)
-    if mixed or "aiokafka" in clients:
+    [runs] = strategies_in_use([reported], [""])
+    if "aiokafka" in clients or not runs or runs.protocol != protocol:
         return f"{_STOP} (its clients may be unable to list both assignors)"
     return _switch_of_java(reported, strategy, dynamic)
 
@@ -80,7 +81,8 @@ class Adviser(NamedTuple):
             return "", words
         cost = {name: self._cost(name, group) for name, found in cured.items()
                 if name in self.results and found[group]}
-        able = [name for name in self._able(python_clients(ids)) if name in cost]
+        python = python_clients(ids)
+        able = [name for name in self._able(python) if name in cost]
         if running in able and running in _WITHOUT_MEMORY:
             static = batch.dynamic[group] < self._count(group, "member_offsets")
             return "", CHECK + _OF_STATIC * bool(static)
@@ -90,8 +92,8 @@ class Adviser(NamedTuple):
             running == "range" and name != _COOPERATIVE))
         words = "no strategy that members can run helps"
         if chosen:
-            words = self._effect(group, chosen, ids)
-            words += f"; {self._switch(group, chosen, ids)}"
+            words = self._effect(group, chosen, python, ids)
+            words += f"; {self._switch(group, chosen, python)}"
             if running == "range" != chosen and self._count(group, "topic_offsets") > 1:
                 words += "; joined topics may split (declare them: --joins)"
         if best and (not chosen or cost[best] < cost[chosen]):
@@ -106,15 +108,14 @@ class Adviser(NamedTuple):
         return {name: found for name, found in cured.items()
                 if kind != 4 or looks(name)}
 
-    def _switch(self, group, strategy, client_ids):
+    def _switch(self, group, strategy, python):
         "How a group switches to a strategy, and at what cost."
         if group in self.fails:
             return f"{_STOP} (a rolling restart would trigger the rebalance that fails)"
         dynamic = self.batch.dynamic[group]
-        if clients := python_clients(client_ids):
-            cooperative = self.results[strategy].protocol == "cooperative"
-            return _switch_of_python(
-                clients, self.batch.strategies[group], strategy, cooperative, dynamic)
+        if python:
+            return _switch_of_python(python, self.batch.strategies[group], strategy,
+                                     self.results[strategy].protocol, dynamic)
         return _switch_of_java(self.running[group], strategy, dynamic)
 
     def _able(self, python):
@@ -133,11 +134,11 @@ class Adviser(NamedTuple):
         figures = self.results[name].figures
         return int(figures["could_take"][group]), int(figures["moved"][group])
 
-    def _effect(self, group, name, client_ids):
+    def _effect(self, group, name, python, client_ids):
         "Who can run a strategy, and what it does to a group."
         figures, running = self.results[name].figures, self.running[group]
         who = "if its clients can load it"
-        if python := python_clients(client_ids):
+        if python:
             names = " and ".join(python)
             who = f"{names} clients, by their ids, load it from kafka_assign.clients"
         elif self.loadable[name]:

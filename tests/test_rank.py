@@ -421,6 +421,7 @@ def test_python_clients_load_what_this_package_has(ids, remedy):
     ("kafka-python-3.0.12", "lag", "one rolling restart, because the assignor keeps its name"),
     ("kafka-python-3.0.12", "cooperative-sticky", "stop all members (kill those that hang), wait until the group is "),
     ("kafka-python-3.0.12", "", "stop all members (kill those that hang), wait until the group is "),
+    ("kafka-python-3.0.12", "a-cooperative-one", "stop all members (kill those that hang), wait until the group is "),
     ("aiokafka-0.14.0", "lag", "one rolling restart, because the assignor keeps its name"),
     ("aiokafka-0.14.0", "range", "stop all members (kill those that hang), wait until the group is ")])
 def test_python_clients_change_their_assignor_as_they_can(client, reported, words):

@@ -182,7 +182,7 @@ def rank_command(
     if that is enough. Parquet input needs `fleet compare`.
 
     \b
-      kafka-consumer-groups.sh ... --describe --all-groups | kafka-assign rank -
+      kafka-assign rank describe.txt members.txt state.txt
       kafka-assign rank captures/ --format csv
     """
     from kafka_assign.cli.output import show_ranking

@@ -13,6 +13,7 @@ from datetime import datetime, timezone
 from threading import current_thread
 
 from ..build import GroupError
+from ..client_ids import ASSIGNED_BY_BROKER
 from . import within
 from .connection import checked_servers, client_settings
 from ..group import Group
@@ -139,9 +140,6 @@ def _read_topics(questions, admin, names, brokers):
     return counts, racks, begin, end
 
 # %% ../../nbs/69_clients_cluster.ipynb #c16e0016
-_BY_BROKER = "consumer", "streams"                  # types of groups
-
-
 def _group(questions, listed, described, commits, topics, about):
     "A group; `described` is None if its members cannot be asked for."
     (counts, *_), inside, outside = topics, {}, []
@@ -157,7 +155,7 @@ def _group(questions, listed, described, commits, topics, about):
     state, strategy = known.get("group_state") or "", known.get("protocol_data", "")
     group = Group(counts, members, committed=inside, begin=begin, end=end, partition_racks=racks,
                   name=listed["group_id"], type=type, state=state, strategy=strategy, **about)
-    hidden = type in _BY_BROKER and state != "Empty"
+    hidden = type in ASSIGNED_BY_BROKER and state != "Empty"
     notes = [Note("topics-not-shown")] * (hidden and not names) + [Note("members-not-shown")] * hidden
     notes += [Note("commits-left-out", len(outside), tuple(sorted(set(outside))))] * bool(outside)
     notes += offset_notes(group.offsets) + forecast_notes(type, strategy, [one.client_id for one in members])
@@ -183,7 +181,7 @@ def _listed(questions, admin, names):
             raise CaptureError(f"{questions.server}: no group {quoted(name)} that this client may describe"
                                f"{did_you_mean(name, listed)}")
         type, protocol = listed[name].get("group_type"), listed[name]["protocol_type"]
-        if type == "share" or type not in _BY_BROKER and protocol not in ("consumer", ""):
+        if type == "share" or type not in ASSIGNED_BY_BROKER and protocol not in ("consumer", ""):
             ignored.append("share" if type == "share" else "other")
         else:
             wanted[name] = listed[name]
@@ -196,7 +194,7 @@ def _described(questions, admin, wanted, progress):
     described, commits, names = {}, {}, list(wanted)
     for first in range(0, len(names), GROUPS_PER_REQUEST):
         part = names[first:first + GROUPS_PER_REQUEST]
-        classic = [name for name in part if wanted[name].get("group_type") not in _BY_BROKER]
+        classic = [name for name in part if wanted[name].get("group_type") not in ASSIGNED_BY_BROKER]
         described |= questions.ask_about("group", classic, admin.describe_groups)
         commits |= questions.ask_about("group", part, admin.list_group_offsets)
         for name in classic:

@@ -6,24 +6,24 @@
 __all__ = ['Groups', 'SnapshotReader', 'read_groups', 'Ignored', 'Reject', 'SnapshotError']
 
 # %% ../../nbs/46_snapshot_reading.ipynb #63a1f0c4
-import os
-from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections import Counter, defaultdict, deque
+from collections.abc import Iterable, Iterator, Mapping
 from itertools import chain, groupby
+from zlib import crc32
 
 from ..document import is_group_document
 from ..group import Group
 from ..names import first_of, shown
-from ..notes import LAG_KINDS
-from .assemble import Assembler, merge_tables, offset_notes
-from .moments import Found, by_moment, chosen, left_out
+from .assemble import (
+    Assembler, GroupDocument, document_groups, merge_tables)
+from .moments import UNNAMED, Found, by_moment, chosen, left_out
 from kafka_assign.snapshot.parse import (
     NAMED_BY_FILE, MemberRow, OffsetsRow, ParsedTables, StateRow, TextParser,
     rows_in_json)
 from kafka_assign.snapshot.sources import (
     Account, Ignored, NoText, Origin, Reject, SnapshotError, begins_like_json,
-    clusters_of, excerpt, group_in_file_name, json_values, origin_place, origins,
-    weightiest)
+    clusters_of, excerpt, group_in_file_name, json_values, no_group_error, origin_place,
+    origins)
 
 # %% ../../nbs/46_snapshot_reading.ipynb #63a1f0c5
 _all_ = ["Ignored", "Reject", "SnapshotError"]
@@ -67,28 +67,6 @@ class Groups(dict[str, Group]):
         return (f"<Groups: {len(self)} groups, {self.read} rows read, "
                 f"{self.used} used, {self.rejected} rejected, {lines} lines ignored>")
 
-# %% ../../nbs/46_snapshot_reading.ipynb #63a1f0d7
-def _no_group_error(source: object, found: list[Origin],
-                   account: Account) -> SnapshotError:
-    "The error for a `source` without groups; `found`: its origins."
-    ignored = account.ignored
-    if len(found) == 1 or account.rejects:
-        if account.rejects:
-            name, line, reason = account.rejects[0]
-        else:
-            entry = weightiest(ignored)
-            name, line = entry.source, entry.position
-            reason = f"no group here ({entry.kind}): {entry.reason}"
-        where = f"line {line}: " if line else ""
-        return SnapshotError(f"{shown(name)}: {where}{reason}")
-    is_path = isinstance(source, (str, os.PathLike))
-    what = shown(os.fspath(source)) if is_path else f"{len(found)} sources"
-    if not found:
-        return SnapshotError(f"{what}: no files")
-    kinds = Counter(entry.kind for entry in ignored)
-    counts = ", ".join(f"{count} {kind}" for kind, count in kinds.items())
-    return SnapshotError(f"{what}: no group in {len(found)} files ({counts})")
-
 # %% ../../nbs/46_snapshot_reading.ipynb #63a1f0da
 class SnapshotReader:
     """Takes the text of sources to groups; `account` records what became of every line.
@@ -102,22 +80,17 @@ class SnapshotReader:
         self.account, self.files = Account(), 0
         self.errors: list[tuple[int, str]] = []      # of sources that hold nothing else
         self.tables: dict[str, ParsedTables] = {}          # by cluster
-        self.documents: dict[tuple, tuple[Group, int, object]] = {}
+        self.documents: list[GroupDocument] = []
 
     def read(self, origin: Origin, cluster: str) -> None:
-        "Read one file, stream or text; `cluster`: the cluster of its folder."
+        """Read one file, stream or text; `cluster`: the cluster of its folder. Raises
+        `NoText`."""
         self.account.begin(origin.name)
         self.files += 1
         rows = self.account.rows
-        try:
-            self._read_text(origin, cluster)
-            if origin.named and self.account.rows == rows:
-                self.errors += self.account.only_error()
-        except NoText as problem:
-            kind, reason = problem.args
-            if kind in ("unreadable", "parquet") and origin.named:
-                raise SnapshotError(f"{shown(origin.name)}: {reason}") from None
-            self.account.ignore(kind, reason)
+        self._read_text(origin, cluster)
+        if origin.named and self.account.rows == rows:
+            self.errors += self.account.only_error()
 
     def _read_text(self, origin, cluster):
         "Read tables or JSON, as the first line that is not blank tells."
@@ -135,7 +108,7 @@ class SnapshotReader:
             self._read_json(json_values(chain(head, blocks)), cluster, tables, place)
             return
         group, named_by = self.group, None
-        if not group and isinstance(origin.content, str):
+        if not group and isinstance(origin.content, (str, bytes)):
             group, named_by = group_in_file_name(origin.name), NAMED_BY_FILE
         parser = TextParser(tables, self.account, place, group, named_by)
         for block in chain(head, blocks):
@@ -171,48 +144,71 @@ class SnapshotReader:
                 self.account.rows += 1
                 tables.add(row, self.account.position)
 
-    def _keep_document(self, document, cluster, time):
-        "Keep the group of a document. Raises `ValueError` if that is impossible."
-        position = self.account.position
-        time = self.time or document.get("time") or time
+    def _keep_document(self, value, cluster, time):
+        "Keep a document until the groups are made."
         if self.cluster is None:
-            cluster = document.get("cluster") or cluster
-        group = self._group_of({**document, "cluster": cluster, "time": time})
-        key = (group.cluster, group.name, group.time, group.moment,
-               None if group.name else position)
-        _, first, same = self.documents.setdefault(key, (group, position, document))
-        if same != document:
-            other = f"another content in {self.account.place(first)}"
-            raise ValueError(
-                f"a group must be given once (got {group.name} with {other})")
+            cluster = value.get("cluster") or cluster
+        time = self.time or value.get("time") or time
+        position = self.account.position
+        self.documents.append(GroupDocument(value, cluster, time, position))
         self.account.rows += 1
-        self.account.repeated += first != position
-        self.account.used += first == position
 
-    def _group_of(self, document):
-        "The group of a document; the caller's `reset` counts, if there is one."
-        if self.reset is None or not document.get("offsets"):
-            return Group.from_json(document)
-        group = Group.from_json({**document, "reset": self.reset})
-        others = [note for note in group.notes if note.kind not in LAG_KINDS]
-        return group.replace(notes=[*others, *offset_notes(group.offsets)])
+    def extend(self, part: "SnapshotReader") -> None:
+        "Add what `part` has read, from sources that come after."
+        lines = self.account.position
+        for cluster, tables in part.tables.items():
+            own = {0: self.tables.setdefault(cluster, ParsedTables())}
+            deque(tables.move(own, lambda group: 0, lines, self.files), 0)
+        self.documents += [document._replace(position=document.position + lines)
+                           for document in part.documents]
+        self.errors += [(position + lines, text) for position, text in part.errors]
+        self.account.extend(part.account)
+        self.files += part.files
+
+    def _parts(self, bucket_of):
+        "Cluster, bucket, tables and documents of each part."
+        documents = defaultdict(list)
+        for one in self.documents:
+            place = self.account.place(one.position)
+            texts = one.cluster, one.value.get("name")
+            cluster, name = (text if isinstance(text, str) else "" for text in texts)
+            cluster = cluster.encode("utf-8", "replace").decode()
+            documents[cluster, bucket_of(name or place)].append(one)
+        for cluster, whole in self.tables.items():
+            for bucket, tables in whole.move(defaultdict(ParsedTables), bucket_of):
+                own = documents.pop((cluster, bucket), [])
+                yield cluster, bucket, {cluster: tables}, own
+        yield from ((*key, {}, own) for key, own in documents.items())
+
+    def divide(self, buckets: int) -> Iterator[tuple[str, int, "SnapshotReader"]]:
+        """Parts by cluster and by bucket of the group's name, at least one; the first
+        has the account. Uses up the reader."""
+        def bucket_of(name):
+            return crc32((name or UNNAMED).encode("utf-8", "surrogatepass")) % buckets
+        recorded = self.account, self.errors
+        nothing = ("", bucket_of(""), {}, [])
+        parts = self._parts(bucket_of)
+        for cluster, bucket, *held in chain([next(parts, nothing)], parts):
+            part = SnapshotReader(self.cluster, self.time, self.group, self.reset)
+            (part.account, part.errors), part.files = recorded, self.files
+            part.tables, part.documents = held
+            yield cluster, bucket, part
+            recorded = self.account.same_lines(), []
 
     def groups(self) -> list[Found]:
         "All groups at all moments."
         found, reset = [], self.reset or "latest"
         for cluster, tables in self.tables.items():
             facts = merge_tables(tables, self.account)
-            groups = Assembler(facts, self.account, cluster, reset).groups()
-            found += [Found(group, "group") for group in groups]
-        in_tables = {(group.cluster, group.name, group.time) for group, *_ in found}
-        for (*key, _, _), (group, position, _) in self.documents.items():
-            if tuple(key) in in_tables:
-                self.account.reject(position, "a group must be given once "
-                                    f"(got {shown(group.name)} in a table, too)")
-                self.account.used -= 1
-            else:
-                found.append(Found(group, self.account.place(position)))
-        return found
+            found += Assembler(facts, self.account, cluster, reset).groups()
+        known = {(group.cluster, group.name, group.time) for group, *_ in found}
+        return found + document_groups(self.documents, known, self.account, self.reset)
+
+    def reject_errors(self) -> None:
+        "Reject the errors that are all there is in a source."
+        for position, reason in self.errors:
+            self.account.rows += 1
+            self.account.reject(position, reason)
 
 # %% ../../nbs/46_snapshot_reading.ipynb #63a1f0dd
 def _left_out_entry(names, sources, at):
@@ -220,6 +216,12 @@ def _left_out_entry(names, sources, at):
     name = sources[0].name if len(sources) == 1 else f"{len(sources)} files"
     reason = f"no moment up to {at} is known of {first_of([*map(shown, names)], 3)}"
     return Ignored(name, 0, "moment", reason, len(names))
+
+
+def _check_reset(reset):
+    if reset not in (None, "latest", "earliest", "none"):
+        raise SnapshotError(
+            f"reset must be latest, earliest or none (got {excerpt(repr(reset))})")
 
 
 def read_groups(source: object, cluster: str | None = None, time: str = "", *,
@@ -237,21 +239,23 @@ def read_groups(source: object, cluster: str | None = None, time: str = "", *,
     which moments, "latest", "all", or the latest one not after a time, ISO 8601. Raises
     `SnapshotError`, a `ValueError`, if a file cannot be opened or no group is found.
     """
-    if reset not in (None, "latest", "earliest", "none"):
-        raise SnapshotError(
-            f"reset must be latest, earliest or none (got {excerpt(repr(reset))})")
+    _check_reset(reset)
     sources = list(origins(source))
     clusters = clusters_of(sources, cluster)
     reader = SnapshotReader(cluster, time, group, reset)
     for origin in sources:
-        reader.read(origin, clusters[origin.folder])
+        try:
+            reader.read(origin, clusters[origin.folder])
+        except NoText as problem:
+            kind, reason = problem.args
+            if kind in ("unreadable", "parquet") and origin.named:
+                raise SnapshotError(f"{shown(origin.name)}: {reason}") from None
+            reader.account.ignore(kind, reason)
     moments, account = by_moment(reader.groups()), reader.account
     found = chosen(moments, at)
     if not found:
-        raise _no_group_error(source, sources, account)
-    for position, reason in reader.errors:
-        account.rows += 1
-        account.reject(position, reason)
+        raise no_group_error(source, sources, account)
+    reader.reject_errors()
     keys, ignored = _unique_keys(found), account.ignored
     if names := left_out(moments, found):
         ignored.append(_left_out_entry(names, sources, at))

@@ -10,16 +10,15 @@ __all__ = ['TABLE_KINDS', 'LEAST_TOO_HIGH', 'FOREIGN_TEXTS', 'NAMED_BY_FILE', 'T
 import re
 from array import array
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import cache
-from itertools import count
 from operator import itemgetter
 from typing import NamedTuple
 
 import numpy as np
 
 from ..notes import Note
-from .sources import Account, Place, excerpt
+from .sources import Account, Place, checked_utf8, excerpt, line_prefix
 
 # %% ../../nbs/42_snapshot_parse.ipynb #03a1f0c9
 TABLE_KINDS: Sequence[tuple[str, Sequence[str]]] = (
@@ -120,9 +119,7 @@ class TableLayout(NamedTuple):
 
     def cells(self, line: str) -> dict[str, str]:
         "The cells of a row by column, without the blanks around them. Raises `ValueError` if the row cannot be cut."
-        line = line.rstrip("\r\n")
-        if not line.isascii() and any("\ud800" <= c <= "\udfff" for c in line):
-            raise ValueError(f"a row must be UTF-8 (got {excerpt(line)})")
+        line = checked_utf8(line.rstrip("\r\n"), "a row")
         cells = dict(zip(self.columns, self.cut(line)))
         if self.by_rpk:
             return cells | {"CONSUMER-ID": cells["MEMBER-ID"] or "-"}
@@ -166,7 +163,7 @@ def _name(cells, column):
 
 def _group(cells, layout):
     "The group of a row. Raises `ValueError` if there is a column for it that holds no name."
-    return _name(cells, "GROUP") if "GROUP" in cells else layout.group
+    return _name(cells, "GROUP") if "GROUP" in cells else checked_utf8(layout.group, "the name of the group")
 
 # %% ../../nbs/42_snapshot_parse.ipynb #03a1f0df
 LEAST_TOO_HIGH = 10**6
@@ -352,6 +349,7 @@ def _summary_entry(line: str) -> tuple[str, str] | None:
 # %% ../../nbs/42_snapshot_parse.ipynb #03a1e0f1
 def _summary_row(summary: Mapping[str, str]) -> StateRow:
     "The row that a summary is. Raises `ValueError`."
+    summary = {key: checked_utf8(value, key) for key, value in summary.items()}
     members = _number(summary.get("MEMBERS", ""), "MEMBERS")
     return StateRow(_name(summary, "GROUP"), summary.get("BALANCER", ""), summary.get("STATE", ""), members, -1, "")
 
@@ -366,9 +364,7 @@ def _entry(document, key, kind, default=None):
     right = isinstance(value, kind) and not isinstance(value, bool)
     if not right or kind is int and (value < -1 or len(str(value)) > 18):
         raise ValueError(f"{key} must be {_JSON_TYPES[kind]} (got {excerpt(repr(value))})")
-    if isinstance(value, str) and any("\ud800" <= c <= "\udfff" for c in value):
-        raise ValueError(f"{key} must be UTF-8 (got {excerpt(value)})")
-    return value
+    return checked_utf8(value, key) if isinstance(value, str) else value
 
 
 def _rpk_rows(document):
@@ -398,22 +394,6 @@ def rows_in_json(value: object) -> list[OffsetsRow | MemberRow | StateRow] | Non
     if not documents or not all(isinstance(one, dict) and "group_name" in one for one in documents):
         return None
     return [row for one in documents for row in _rpk_rows(one)]
-
-# %% ../../nbs/42_snapshot_parse.ipynb #13a1e0a4
-_LINE_PREFIXES = tuple(map(re.compile, (
-    r"(?:>[ ]?)++", r"[\w.-]+ *\|[ ]?", r"\[pod/[^\]\n]+\][ ]", r"std(?:out|err) [FP][ ]",
-    r"\[?\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d[\d.,]*(?:Z|[+-]\d\d:?\d\d)?\]?[ ]",
-    r"[A-Z][a-z][a-z] [ \d]\d \d\d:\d\d:\d\d [\w.-]+ [\w./-]+(?:\[\d+\])?:[ ]",          # syslog
-    r"[\w./-]+\.(?:txt|log|out):(?:\d+:)?", r"\d+:")))                                    # grep -H, grep -n
-
-
-def _line_prefix(line: str) -> tuple[int, str]:
-    "Where a line begins behind what a mail, a log or `grep` puts before it, and a pattern of what has this form."
-    forms, end = [r"[ \t]*"], len(line) - len(line.lstrip(" \t"))
-    while found := next(filter(None, (form.match(line, end) for form in _LINE_PREFIXES)), None):
-        forms.append(found.re.pattern)
-        end = found.end()
-    return end, "".join(forms)
 
 # %% ../../nbs/42_snapshot_parse.ipynb #23a1f0c8
 class OffsetsTable(NamedTuple):
@@ -448,9 +428,12 @@ class _StateNotice(NamedTuple):
     position: int  # of the line, through all sources
 
 # %% ../../nbs/42_snapshot_parse.ipynb #23a1e0a7
-def _numbering():
-    "A dict that numbers its keys when they are first looked up."
-    return defaultdict(count().__next__)
+class _Numbering(dict):
+    "Numbers its keys when they are first looked up."
+
+    def __missing__(self, key):
+        number = self[key] = len(self)
+        return number
 
 
 class ParsedTables:
@@ -458,9 +441,10 @@ class ParsedTables:
 
     def __init__(self):
         self.starts: list[TableStart] = []
-        self.outputs: dict[tuple[int, str], int] = _numbering()            # by table and name of the group
-        self.topics: dict[tuple[int, str], int] = _numbering()             # by output and name
-        self.descriptions: dict[tuple, int] = _numbering()                 # by output, member id, host, client id
+        self.outputs: dict[tuple[int, str], int] = _Numbering()            # by table and name of the group
+        self.first: list[int] = []                                         # by output: position of its first row
+        self.topics: dict[tuple[int, str], int] = _Numbering()             # by output and name
+        self.descriptions: dict[tuple, int] = _Numbering()                 # by output, member id, host, client id
         self.instances: dict[int, str] = {}                                # by description: instance id in its rows
         self.members: list[tuple[int, MemberRow, int]] = []                # description, row, position
         self.states: list[tuple[int, StateRow, int]] = []                  # output, row, position
@@ -480,6 +464,8 @@ class ParsedTables:
     def add(self, row: OffsetsRow | MemberRow | StateRow, position: int) -> None:
         "Add one row."
         output = self.outputs[len(self.starts) - 1, row.group]
+        if output == len(self.first):
+            self.first.append(position)
         if isinstance(row, OffsetsRow):
             topic = -1 if row.topic is None else self.topics[output, row.topic]
             member = -1 if row.member is None else self.descriptions[output, *row.member]
@@ -496,6 +482,54 @@ class ParsedTables:
         "All rows of offsets in the order of their positions. They are removed, so that memory holds them once."
         columns, self._offsets = np.array(self._offsets, np.int64).reshape(-1, len(_COLUMN_TYPES)).T, array("q")
         return OffsetsTable(*map(np.ndarray.astype, columns, _COLUMN_TYPES))
+
+    def move(self, parts: dict[int, "ParsedTables"], bucket_of: Callable[[str], int], lines: int = 0, files: int = 0
+             ) -> Iterator[tuple[int, "ParsedTables"]]:
+        """Move what is about a group to the part of its bucket, so many lines and files later; then give away
+        each part.
+
+        `bucket_of`: the bucket of the group of this name. Each part is taken out of `parts` when it is whole.
+        """
+        def later(entry):
+            place = entry.place._replace(file=entry.place.file + files)
+            return entry._replace(place=place, position=entry.position + lines)
+        starts, outputs = [*map(later, self.starts)], []
+        for (table, group), position in zip(self.outputs, self.first):
+            part = parts[bucket := bucket_of(group)]
+            if part.starts[-1:] != [starts[table]]:                        # outputs are in the order of tables
+                part.damaged.update({len(part.starts)} if table in self.damaged else ())
+                part.starts.append(starts[table])
+            outputs.append((bucket, part.outputs[len(part.starts) - 1, group]))
+            part.first.append(position + lines)
+        for notice in self.notices:
+            parts[bucket_of(notice.group)].notices.append(later(notice))
+        for group, notes in self.notes.items():
+            parts[bucket_of(group)].notes[group] |= notes
+        return self._move_rows(parts, outputs, lines)
+
+    def _move_rows(self, parts, outputs, lines):
+        "Move all rows; of each output, its bucket and its number there."
+        def renumbered(names):
+            placed = ((*outputs[output], texts) for output, *texts in getattr(self, names))
+            return [(bucket, getattr(parts[bucket], names)[output, *texts]) for bucket, output, texts in placed]
+        topics, members = renumbered("topics"), renumbered("descriptions")
+        for number, row, position in self.members:
+            bucket, number = members[number]
+            parts[bucket].members.append((number, row, position + lines))
+        for number, name in self.instances.items():
+            bucket, number = members[number]
+            parts[bucket].instances[number] = name
+        for output, row, position in self.states:
+            bucket, output = outputs[output]
+            parts[bucket].states.append((output, row, position + lines))
+        rows, self._offsets = np.array(self._offsets, np.int64).reshape(-1, len(_COLUMN_TYPES)), array("q")
+        (topic_bucket, topic), (member_bucket, member) = (np.array([*pairs, (-1, -1)]).T for pairs in (topics, members))
+        bucket = np.where(rows[:, 0] < 0, member_bucket[rows[:, 4]], topic_bucket[rows[:, 0]])
+        for number in sorted(parts):
+            own = rows[bucket == number] + (0, 0, 0, 0, 0, lines)
+            own[:, 0], own[:, 4] = topic[own[:, 0]], member[own[:, 4]]
+            parts[number]._offsets.frombytes(own.tobytes())
+            yield number, parts.pop(number)
 
 # %% ../../nbs/42_snapshot_parse.ipynb #23a1f0e0
 NAMED_BY_FILE = Note("name-guessed", None, ("of the file",))
@@ -578,7 +612,7 @@ class TextParser:
 
     def _no_row(self, line, error):
         "Handle a line that is no row of the current table."
-        (end, prefix), kind = _line_prefix(line), self.layout.kind if self.layout else "text"
+        (end, prefix), kind = line_prefix(line), self.layout.kind if self.layout else "text"
         layout, behind_prefix = _layout_of(line), _layout_of(line[end:])
         if (entry := _summary_entry(line)) and (self.summary or entry[0] == "GROUP"):
             self._summarize(*entry)

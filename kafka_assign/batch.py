@@ -4,11 +4,11 @@
 
 # %% auto #0
 __all__ = ['GROUPS_AT_ONCE', 'PARTITIONS_AT_ONCE', 'GroupBatch', 'batch_of_groups', 'cut_short', 'batch_slices', 'Answer',
-           'answer']
+           'Failure', 'answer_alone', 'gather_answers', 'answer_at_once', 'answer']
 
 # %% ../nbs/40_batch.ipynb #b0a70004
 import logging
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import chain
 from operator import is_
 from types import MappingProxyType
@@ -103,6 +103,12 @@ class Answer(NamedTuple):
         return answered
 
 # %% ../nbs/40_batch.ipynb #50fbac98
+class Failure(NamedTuple):
+    "Why a strategy has no answer for a group."
+    reason: str  # in one line, which names the strategy
+    foreseen: str = ""  # what goes wrong in the group, if the strategy forecasts that
+
+
 def _why(strategy, error):
     "Why a strategy has no answer for a group, in one line."
     what, words = f"strategy {quoted(strategy.label)}", shown(error)
@@ -111,27 +117,38 @@ def _why(strategy, error):
         return f"{what} must not raise (got {brief(error)}{place})"
     return words if quoted(strategy.label) in words else f"{what}: {words}"
 
+# %% ../nbs/40_batch.ipynb #5d0a4c12
+def answer_alone(batch: GroupBatch, strategy: Strategy, at: int) -> np.ndarray | Failure:
+    "Owner and target column of the group at a place, asked about alone, or why there are none."
+    try:
+        alone = strategy.run(batch.group(at))
+    except Exception as error:
+        fails = isinstance(error, ForecastError)
+        return Failure(_why(strategy, error),
+                       f"its next rebalance fails: {shown(error)}" if fails else "")
+    return np.stack([alone.owner, alone.target])
 
-def _answer_one_by_one(batch, strategy, places, retried=False):
-    "The answer of a strategy that is asked for each group alone."
+# %% ../nbs/40_batch.ipynb #5d0a4c13
+def gather_answers(batch: GroupBatch, found: Iterable[tuple[int, np.ndarray | Failure]],
+                   places: Sequence[int] | None = None, retried: bool = False) -> Answer:
+    "The answer for a batch, given those of `answer_alone` with the place of each group."
     columns = np.full((2, batch.columns.size), -1, np.int32)
     failures, foreseen = {}, {}
     begin = batch.columns.group_offsets.tolist()
-    for at in range(batch.columns.groups) if places is None else places:
-        try:
-            alone = strategy.run(batch.group(at))
-        except Exception as error:
-            failures[at] = _why(strategy, error)
-            if isinstance(error, ForecastError):
-                foreseen[at] = f"its next rebalance fails: {shown(error)}"
+    for at, one in found:
+        if isinstance(one, Failure):
+            failures[at] = one.reason
+            if one.foreseen:
+                foreseen[at] = one.foreseen
         else:
-            columns[:, begin[at]:begin[at + 1]] = alone.owner, alone.target
+            columns[:, begin[at]:begin[at + 1]] = one
     columns = shifted(columns, batch.columns.first_member)
     return Answer(*columns, failures, retried, places, foreseen)
 
-
-def _run_many(strategy, columns, places):
-    "Owner and target of a batch; those of the groups at other places are -1."
+# %% ../nbs/40_batch.ipynb #5d0a4c14
+def answer_at_once(strategy: Strategy, columns: Columns,
+                   places: Sequence[int] | None = None) -> Sequence[np.ndarray]:
+    "Owner and target column of a batch; those of the groups at other places are -1."
     if places is None:
         return strategy.run_many(columns)
     parts = side_by_side([one_group(columns, at) for at in places])
@@ -141,20 +158,21 @@ def _run_many(strategy, columns, places):
     found[:, at] = shifted(np.stack(strategy.run_many(parts)), shift)
     return found
 
-
+# %% ../nbs/40_batch.ipynb #5d0a4c15
 def answer(batch: GroupBatch, strategy: Strategy, columns: Columns,
            places: Sequence[int] | None = None) -> Answer:
     """The answer of a strategy for all groups of a batch, which it sees as `columns`.
 
     `places`: the groups that it is asked about, in their order (None = all).
     """
+    asked = range(columns.groups) if places is None else places
+    alone = ((at, answer_alone(batch, strategy, at)) for at in asked)      # when gathered
     if not strategy.many or not columns.groups:
-        return _answer_one_by_one(batch, strategy, places)
+        return gather_answers(batch, alone, places)
     try:
-        return Answer(*_run_many(strategy, columns, places), {}, places=places)
+        return Answer(*answer_at_once(strategy, columns, places), {}, places=places)
     except Exception:
         _log.exception(
-            "strategy %s raised for a batch of %d groups, which are answered "
-            "one by one",
-            shown(strategy.label), columns.groups if places is None else len(places))
-        return _answer_one_by_one(batch, strategy, places, retried=True)
+            "strategy %s raised for a batch of %d groups, which are answered one by one",
+            shown(strategy.label), len(asked))
+        return gather_answers(batch, alone, places, retried=True)

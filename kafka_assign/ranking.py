@@ -7,7 +7,6 @@ __all__ = ['SHIPPED', 'strategies_for_joins', 'Judgment', 'judge', 'NeedRow', 'r
 
 # %% ../nbs/56_ranking.ipynb #b31e9556
 import warnings
-from collections import ChainMap
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from functools import cache
@@ -62,9 +61,13 @@ class Judgment(NamedTuple):
     running: list[str | None]  # the label of the strategy that each group runs
 
     @property
-    def failures(self) -> dict[int, str]:
-        "Why groups have no answer, by place; the reason of the first strategy counts."
-        return dict(ChainMap(*(one.failures for one in self.answers.values())))
+    def failures(self) -> dict[int, dict[str, str]]:
+        "Why strategies have no answer: by the place of the group, then by label."
+        found = {}
+        for label, one in self.answers.items():
+            for at, reason in one.failures.items():
+                found.setdefault(at, {})[label] = reason
+        return found
 
 # %% ../nbs/56_ranking.ipynb #cc984080
 def _groups_joined(columns, join):
@@ -99,27 +102,37 @@ def _only_of(outcome, places):
     return outcome._replace(answered=answered)
 
 
-def judge(batch: GroupBatch, strategies: Sequence[Strategy],
-          joins: Sequence[Sequence[str]] = (), everything: bool = False) -> Judgment:
-    "Ask `strategies` about all groups of a batch, and find what the groups need."
-    columns, join = batch.columns, join_numbers(map(str, batch.topics), joins)
-    current, read_once = current_outcome(columns, join), cache(batch.read)
-    by_broker = np.isin(batch.types, ASSIGNED_BY_BROKER)
-    known = {one.label: one for one in map(resolve, SHIPPED)}
-    compared = {one.label: one for one in strategies}
-    for_joins = [one.label for one in strategies_for_joins(joins) if len(compared) > 1]
-    running, users = [], {}
+def _in_use(batch):
+    "The label of what each group runs; by label, the strategies and who runs them."
+    running, used, users = [], {}, {}
     for at, one in enumerate(strategies_in_use(
             batch.strategies, batch.types, batch.client_ids)):
         running.append(one and one.label)
         if one:
-            known[one.label] = one
+            used[one.label] = one
             users.setdefault(one.label, []).append(at)
+    return running, used, users
+
+
+def judge(batch: GroupBatch, strategies: Sequence[Strategy],
+          joins: Sequence[Sequence[str]] = (), everything: bool = False,
+          ask: Callable[..., Answer] = answer) -> Judgment:
+    """Ask `strategies` about all groups of a batch, and find what the groups need.
+
+    `ask` is called as `answer` is.
+    """
+    columns, join = batch.columns, join_numbers(map(str, batch.topics), joins)
+    current, read_once = current_outcome(columns, join), cache(batch.read)
+    by_broker = np.isin(batch.types, ASSIGNED_BY_BROKER)
+    running, used, users = _in_use(batch)
+    known = {one.label: one for one in map(resolve, SHIPPED)} | used
+    compared = {one.label: one for one in strategies}
+    for_joins = [one.label for one in strategies_for_joins(joins) if len(compared) > 1]
     answers, results = {}, {}
 
-    def ask(strategy, places):
+    def measure(strategy, places):
         label, read = strategy.label, read_once(strategy.claims)
-        answers[label] = given = answer(batch, strategy, read, places)
+        answers[label] = given = ask(batch, strategy, read, places)
         withheld = (given.owner < 0) & (given.target >= 0)
         measured = outcome(read, given.target, join, withheld, strategy.protocol)
         if strategy.protocol != "broker":
@@ -127,11 +140,11 @@ def judge(batch: GroupBatch, strategies: Sequence[Strategy],
         results[label] = measured._replace(answered=given.answered(columns.groups))
 
     for label, one in compared.items():
-        ask(one, _groups_joined(columns, join) if label in for_joins else None)
+        measure(one, _groups_joined(columns, join) if label in for_joins else None)
     curable = _curable(batch, current, results, everything)
     for label, places in _places_besides(users, curable).items():
         if label not in compared:
-            ask(known[label], places)
+            measure(known[label], places)
     answers, fails = _without_foreseen(answers, running, compared)
     loadable = _loadable([*known.values(), *compared.values()])
     found = needs(batch, current, results, loadable, running, fails, everything)
@@ -147,7 +160,7 @@ def _without_foreseen(answers, running, compared):
     for label, given in answers.items():
         ours = {at: why for at, why in given.foreseen.items() if running[at] == label}
         failures = {at: why for at, why in given.failures.items()
-                    if at not in ours and (label in compared or running[at] == label)}
+                    if at not in (ours if label in compared else given.foreseen)}
         found[label], fails = given._replace(failures=failures), fails | ours
     return found, fails
 
@@ -227,7 +240,8 @@ def rank(groups: Mapping[Any, Group] | Iterable[Group],
     for part in batch_slices(sizes):
         batch = groups[part]
         judgment = judge(batch_of_groups(batch), chosen, joins, everything)
-        for at, reason in sorted(judgment.failures.items()):
+        for at, reasons in sorted(judgment.failures.items()):
+            reason = next(iter(reasons.values()))
             name = shown(batch[at].name) or f"(number {numbers[part][at]})"
             if on_failure:
                 on_failure(batch[at], reason)

@@ -1,5 +1,6 @@
 """A fleet without Spark: rows to columns and back, and the kernel that makes rows of rows."""
 
+import re
 from collections import Counter
 from dataclasses import replace
 from itertools import groupby
@@ -9,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from groups import groups, sending_groups
+from groups import groups, rows_of_groups, sending_groups
 from hypothesis import given
 from hypothesis import strategies as st
 from typer.testing import CliRunner
@@ -23,8 +24,9 @@ from kafka_assign.fleet.codec import decode_rows, group_from_row, row_from_group
 from kafka_assign.fleet.job import Run, chosen_strategies, compare_fleet, narrow_is_enough
 from kafka_assign.fleet.kernel import compare_batch, compare_batches, importable_name, split_batch
 from kafka_assign.fleet.schemas import COMPARED_SCHEMA, GROUP_SCHEMA, NARROW_GROUP_SCHEMA, FleetError
-from kafka_assign.fleet.sources import open_inputs, rows_of_groups
+from kafka_assign.fleet.files import find_inputs
 from kafka_assign.notes import Note
+from kafka_assign.ranking import judge
 from kafka_assign.wire import Claims, encode_sticky
 
 STRATEGIES = ["range", "roundrobin", "fair", "lag"]
@@ -236,19 +238,26 @@ def test_the_kernel_says_what_compare_says(pairs, one_by_one, more):
         assert row["members"] == list(group.members)
 
 
-def test_a_group_whose_next_rebalance_fails_is_no_reject():
-    """It has a need of kind 0 and no row for what it runs; the same group is a reject if it runs something else."""
+def failures(row):
+    """Why strategies have no answer for the group of a row, by strategy."""
+    return {one["strategy"]: one["reason"] for one in row["failures"]}
+
+
+def test_a_group_whose_next_rebalance_fails_is_no_failure():
+    """It has a need of kind 0 and no row for what it runs; if it runs something else, a strategy has no answer."""
     members = [Member("a", ["t"], owned=[("t", 7)], generation=3), Member("b", ["t"], generation=3)]
     shrunk = Group({"t": 1}, members, name="shrunk")           # Java's own: IllegalStateException
     fleet = [shrunk.replace(strategy="sticky"), Group({"t": 1}, {"a": ["t"]}, name="fine", strategy="sticky")]
     doomed, fine = compared(table_of(fleet), ["range"])
-    assert [result["strategy"] for result in doomed["results"]] == ["current", "range"] and not doomed["reject"]
+    assert [result["strategy"] for result in doomed["results"]] == ["current", "range"] and not failures(doomed)
     assert [result["strategy"] for result in fine["results"]] == ["current", "kafka-sticky", "range"]
     need, *others = doomed["needs"]
     assert need["kind"] == 0 and "IllegalStateException" in need["reason"] and [one["kind"] for one in others] == [1, 7]
     assert (need["strategy"], need["affected"]) == ("range", 1)
     doomed, other = compared(table_of([shrunk.replace(strategy="sticky"), shrunk]), ["range", "kafka-sticky"])
-    assert doomed["needs"][0]["kind"] == 0 and not doomed["reject"] and "IllegalStateException" in other["reject"]
+    assert doomed["needs"][0]["kind"] == 0 and not failures(doomed)
+    assert list(failures(other)) == ["kafka-sticky"] and "IllegalStateException" in failures(other)["kafka-sticky"]
+    assert [result["strategy"] for result in other["results"]] == ["current", "range"]
 
 
 @given(st.lists(groups(), max_size=5), st.booleans())
@@ -305,14 +314,34 @@ def some_groups():
             [("one", 1), ("bad1", 2), ("two", 2), ("bad2", 3), ("three", 3), ("bad3", 2), ("bad4", 2), ("four", 4)]]
 
 
-def test_a_strategy_that_raises_costs_only_the_group():
-    done = compared(table_of(some_groups()), ["range", fussy.strategy])
-    rejected = {row["position"]: row["reject"] for row in done if row["reject"]}
-    assert list(rejected) == [4, 5]
+def without(row, strategy):
+    """A row as it is if a strategy was not compared."""
+    return row | {"results": [one for one in row["results"] if one["strategy"] != strategy],
+                  "failures": [one for one in row["failures"] if one["strategy"] != strategy], "retried": []}
+
+
+def test_a_strategy_that_raises_costs_only_its_own_row():
+    rows = table_of(some_groups())
+    done = compare_batch(rows, [resolve("range"), fussy.strategy]).to_pylist()
+    assert [row["position"] for row in done] == list(range(1, 9)) and not any(row["reject"] for row in done)
+    failed = {row["position"]: failures(row) for row in done if row["failures"]}
+    assert list(failed) == [4, 5]
     line = fussy.__code__.co_firstlineno + 3
-    assert rejected[5] == ("group three: strategy 'fussy' must not raise "
-                           f"(got RuntimeError: three in {__file__}, line {line})")
-    assert [len(row["results"]) for row in done] == [3, 3, 3, 0, 0, 3, 3, 3]
+    assert failed[5] == {"fussy": "group three: strategy 'fussy' must not raise "
+                                  f"(got RuntimeError: three in {__file__}, line {line})"}
+    assert [len(row["results"]) for row in done] == [3, 3, 3, 2, 2, 3, 3, 3]
+    assert [without(row, "fussy") for row in done] == compared(rows, ["range"])
+
+
+def test_the_strategy_that_a_group_runs_fails_once_whether_it_is_compared_or_not():
+    own = Strategy("own", wild, kafka="OwnAssignor")
+    fleet = [group.replace(strategy="own") for group in some_groups()]
+    with patch.dict(registry._registered, own=own):
+        asked, named = compared(table_of(fleet), ["range"]), compared(table_of(fleet), ["range", "own"])
+    for done in (asked, named):
+        assert [[one["strategy"] for one in row["failures"]] for row in done] == [
+            ["own"] * group.name.startswith("bad") for group in fleet]
+    assert list(map(failures, asked)) == list(map(failures, named))
 
 
 def retried(done):
@@ -362,21 +391,14 @@ class Mute(Exception):
     (SystemExit(3), "SystemExit: 3"), (GeneratorExit(), "GeneratorExit: "), (Mute(), "Mute"),
     (ValueError("a\nb"), r"ValueError: a\nb")])
 @pytest.mark.parametrize("many", [True, False])
-def test_any_error_of_a_strategy_is_a_reject(error, words, many):
+def test_any_error_of_a_strategy_is_its_failure(error, words, many):
     def raises(one):
         raise error
     done = compared(table_of(some_groups()), ["range", Strategy("raises", raises, many=many)])
     place = f" in {__file__}, line {raises.__code__.co_firstlineno + 1}"
-    assert [row["reject"] for row in done] == [
-        f"group {group.name}: strategy 'raises' must not raise (got {words}{place})" for group in some_groups()]
-
-
-def test_a_person_may_still_interrupt():
-    def interrupted(one):
-        raise KeyboardInterrupt
-    for many in (True, False):
-        with pytest.raises(KeyboardInterrupt):
-            compared(table_of(some_groups()), [Strategy("interrupted", interrupted, many=many)])
+    assert list(map(failures, done)) == [
+        {"raises": f"group {group.name}: strategy 'raises' must not raise (got {words}{place})"}
+        for group in some_groups()]
 
 
 @pytest.mark.parametrize("column", ["topic_of", "number", "start", "previous", "subscribers", "turn", "partitions"])
@@ -385,7 +407,7 @@ def test_a_strategy_that_writes_into_the_columns_harms_itself_only(column):
         getattr(columns, column)[:] = 0
         return columns.previous
     done = compared(table_of(some_groups()), [Strategy("scribbler", scribbler, many=True), "range"])
-    assert all("strategy 'scribbler' must not raise (got ValueError" in row["reject"] for row in done)
+    assert all("strategy 'scribbler' must not raise (got ValueError" in failures(row)["scribbler"] for row in done)
 
     def scribbles_when_many(columns):
         if columns.groups > 1:
@@ -420,7 +442,7 @@ def test_a_strategy_sees_in_a_fleet_the_group_that_assign_shows_it():
         return one.previous
     watching = Strategy("watcher", watcher)
     rows = pa.RecordBatch.from_pylist([row_from_group(Group({}, {}, name="f")), row_from_group(group)], GROUP_SCHEMA)
-    compared(rows, [watching])
+    judge(decode_rows(rows)[0], [watching])        # in this process
     watching.run(group_from_row(rows.to_pylist()[1]))
     watching.run(group)
     _, in_the_fleet, from_row, by_name = seen
@@ -489,20 +511,11 @@ def test_a_batch_logs_one_warning_for_all_user_data_that_cannot_be_decoded(caplo
     assert by_rule[0][-1].startswith("the previous assignment must lie within 1 bytes")
 
 
-def test_a_rack_that_utf8_cannot_encode_is_a_reject():
-    fine, odd = (Group({"t": 1}, {"a": ["t"]}, name=name, partition_racks={"t": [[rack]]})
-                 for name, rack in (("fine", "r"), ("odd", "\ud800")))
-    table, [reject] = rows_of_groups([fine, odd, fine], "groups.json")
-    assert table["group"].to_pylist() == ["fine", "fine"] and reject.source == "groups.json"
-    assert reject.reason.startswith("group odd: what it holds must fit into a row (got 'utf-8' codec")
-
-
 def test_a_strategy_that_answers_nonsense_costs_only_the_group():
     done = compared(table_of(some_groups()), ["range", Strategy("wild", wild)])
-    assert [row["reject"].partition(":")[0] for row in done if row["reject"]] == [f"group bad{i}" for i in range(1, 5)]
-    alone = compared(table_of(some_groups()), ["range"])
-    assert [row["results"][1] for row in done if not row["reject"]] == \
-        [row["results"][1] for row in alone if not row["group"].startswith("bad")]
+    failed = [failures(row)["wild"].partition(":")[0] for row in done if row["failures"]]
+    assert failed == [f"group bad{i}" for i in range(1, 5)]
+    assert [without(row, "wild") for row in done] == compared(table_of(some_groups()), ["range"])
 
 
 def test_groups_of_the_broker_get_figures_and_no_client_strategy():
@@ -609,6 +622,23 @@ def test_strategies_for_workers():
         def local(group):
             return group.previous
         importable_name(local)
+    replaced = Strategy("range", fussy, many=True)     # on a worker, range would be the one of this package
+    assert importable_name(replaced) == f"{__name__}:fussy" and importable_name("range") == "range"
+
+
+@pytest.mark.parametrize("name, found", [
+    ("missing_plug:deal", "ModuleNotFoundError: No module named 'missing_plug'"),
+    ("broken_plug:deal", "RuntimeError: no licence"),
+    (f"{__name__}:deal", f"AttributeError: module '{__name__}' has no 'deal'")])
+def test_a_strategy_that_a_worker_cannot_import_is_one_clear_line(name, found, tmp_path, monkeypatch):
+    (tmp_path / "broken_plug.py").write_text("raise RuntimeError('no licence')\n")
+    monkeypatch.syspath_prepend(tmp_path)
+    with pytest.raises(StrategyError) as error:
+        list(compare_batches([table_of(some_groups())], ["range", name]))
+    assert str(error.value).startswith(f"strategy '{name}' must be importable on the workers: --py-files")
+    assert found in str(error.value) and str(error.value).isprintable()
+    with pytest.raises(StrategyError, match="did you mean 'range'"):
+        list(compare_batches([], ["rnage"]))
 
 
 # --- sources and runs ----------------------------------------------------------------------------------------------
@@ -624,84 +654,66 @@ def of_other_writers(kind, bits):
 
 @pytest.mark.parametrize("bits", [pa.int64(), pa.int32(), pa.int16()])
 def test_parquet_of_other_writers(tmp_path, bits):
-    table, _ = rows_of_groups(some_groups(), "text")
+    table = rows_of_groups(some_groups())
     types = pa.schema([column.with_type(of_other_writers(column.type, bits)) for column in NARROW_GROUP_SCHEMA])
     pq.write_table(pa.Table.from_pylist(table.to_pylist(), types), tmp_path / "other.parquet")
     pq.write_table(table, tmp_path / "ours.parquet")
-    assert open_inputs(tmp_path).parquet_rows == 2 * len(some_groups())
+    found = find_inputs([tmp_path])
+    assert [file.rows for file in found.parquet] == [len(some_groups())] * 2 and not found.rejects
+
+
+def reason_of(path):
+    """Why the only file of a folder is rejected."""
+    found = find_inputs([path.parent])
+    [reject] = found.rejects
+    assert reject.source == str(path) and found.files == 1 and "\n" not in reject.reason
+    return reject.reason
 
 
 @pytest.mark.parametrize("name, wrong", [("topics", pa.string()), ("topics", pa.list_(pa.struct({"lag": pa.int64()}))),
                                          ("members", pa.list_(pa.string())), ("generation", pa.float64()),
-                                         ("generation", pa.uint64())])
+                                         ("generation", pa.uint64()), ("time", pa.int64())])
 def test_columns_that_cannot_be_read_are_named(tmp_path, name, wrong):
     types = [field.with_type(wrong) if field.name == name else field for field in NARROW_GROUP_SCHEMA]
     pq.write_table(pa.schema(types).empty_table(), tmp_path / "a.parquet")
-    with pytest.raises(FleetError, match=rf"a.parquet: {name}[.a-z]* must be .* \(got "):
-        open_inputs(tmp_path)
+    assert re.match(rf"{name}[.a-z]* must be .* \(got ", reason_of(tmp_path / "a.parquet"))
 
 
 @pytest.mark.parametrize("content, words", [
-    (b"PAR1 and then nothing", "Parquet must be readable"),
-    (b"", "no text"),
-])
-def test_inputs_that_are_none(tmp_path, content, words):
-    (tmp_path / "input").write_bytes(content)
-    with pytest.raises(ValueError, match=words) as caught:
-        open_inputs(str(tmp_path / "input"))
-    assert "\n" not in str(caught.value)
+    (b"PAR1 and then nothing", "Parquet must be readable (got "), (b"", "Parquet must begin with PAR1"),
+    (b"call Anna", "Parquet must begin with PAR1")])
+def test_files_that_are_no_parquet(tmp_path, content, words):
+    (tmp_path / "input.parquet").write_bytes(content)
+    assert reason_of(tmp_path / "input.parquet").startswith(words)
 
 
-HEADER = "GROUP  TOPIC  PARTITION  CURRENT-OFFSET  LOG-END-OFFSET  LAG  CONSUMER-ID  HOST  CLIENT-ID\n"
-ROW = "g      t      0          -               2               -    c-1          /h    c\n"
-
-
-def test_older_moments_in_text_are_counted(tmp_path):
-    """Those of groups that have no moment early enough, too."""
-    for day in ("2026-11-19", "2026-11-20", "2026-11-21"):
-        (tmp_path / f"g-{day}.txt").write_text(HEADER + ROW.replace("  2  ", f"  {day[-2:]} "))
-    (tmp_path / "h-2026-11-21.txt").write_text(HEADER + ROW.replace("g ", "h "))
-    (tmp_path / "s.json").write_text(Group({}, {}, name="s", type="share").to_json())
-    expected = {"latest": (2, 2, 1), "all": (4, 0, 1), "2026-11-20": (1, 3, 1)}
-    for at, (used, other, several) in expected.items():
-        found = open_inputs(tmp_path, at=at)
-        groups = [name for name in found.groups["group"].to_pylist() if name != "s"]
-        shared = found.groups.num_rows - len(groups)
-        assert (len(groups), found.other, found.several) == (used, other + (not shared), several), at
-        assert found.count == f"{used} group{'s' * (used > 1)}"
-    with pytest.raises(ValueError, match="must not be after 2026-11-01"):
-        open_inputs(tmp_path, at="2026-11-01")
-
-
-def test_groups_without_a_name_are_called_what_the_reader_calls_them(tmp_path):
-    """So they are different groups, and have the names that `rank` gives them."""
-    owned = {"a": [("t", n) for n in range(9)]}
-    crowded = Group({"t": 9}, {"a": ["t"], "b": ["t"]}, owned=owned)
-    (tmp_path / "g.jsonl").write_text("\n".join(crowded.replace(generation=n).to_json() for n in (1, 2)))
-    names = open_inputs(tmp_path).groups["group"].to_pylist()
-    read = read_groups(tmp_path)
-    assert names == list(read) and len(set(names)) == 2
-    assert {row["group"] for row in rank(read)} == set(names)
-
-
-def test_cluster_time_and_reset_are_those_of_text(tmp_path):
-    (tmp_path / "g.txt").write_text(HEADER + ROW)
-    [row] = open_inputs(tmp_path, cluster="east", time="2026-11-20", reset="none").groups.to_pylist()
-    assert (row["cluster"], row["time"]) == ("east", "2026-11-20") and row["topics"][0]["lag"] == [-1]
-    (tmp_path / "g.txt").unlink()
-    pq.write_table(rows_of_groups(some_groups())[0], tmp_path / "a.parquet")
-    with pytest.raises(FleetError, match=r"cluster, time must be given with text or JSON \(got only Parquet\)"):
-        open_inputs(tmp_path, cluster="east", time="2026-11-20")
-    assert open_inputs(tmp_path).count == "8 rows of groups"
+@pytest.mark.parametrize("unit, zone, form", [
+    ("s", None, "timestamp_ntz"), ("ms", None, "timestamp_ntz"), ("us", "UTC", "timestamp"),
+    ("ns", None, "nanoseconds_ntz"), ("ns", "Asia/Kathmandu", "nanoseconds")])
+def test_how_a_time_is_stored(tmp_path, unit, zone, form):
+    types = [field.with_type(pa.timestamp(unit, zone)) if field.name == "time" else field
+             for field in NARROW_GROUP_SCHEMA]
+    pq.write_table(pa.schema(types).empty_table(), tmp_path / "a.parquet")
+    assert [file.time for file in find_inputs([tmp_path]).parquet] == [form]
+    pq.write_table(pa.schema(types).empty_table(), tmp_path / "a.parquet", use_deprecated_int96_timestamps=True)
+    assert [file.time for file in find_inputs([tmp_path]).parquet] == ["timestamp"]           # as Spark reads it
 
 
 def test_other_tables_are_named(tmp_path):
     pq.write_table(pa.table({"a": [1]}), tmp_path / "a.parquet")
-    with pytest.raises(FleetError, match=r"must have the columns group, members, topics \(got a\)"):
-        open_inputs(tmp_path)
+    assert reason_of(tmp_path / "a.parquet").endswith("must have the columns group, members, topics (got a)")
     pq.write_table(pa.table({"group": [1], "members": [[1]], "topics": [[1]]}), tmp_path / "a.parquet")
-    with pytest.raises(FleetError, match=r"group must be string \(got int64\)"):
-        open_inputs(tmp_path)
+    assert reason_of(tmp_path / "a.parquet") == "group must be string (got int64)"
+
+
+def test_a_path_that_is_not_there_is_no_reject(tmp_path):
+    """It is a mistake of the caller; a file that vanishes in a folder is a reject."""
+    for place in (tmp_path / "missing", f"file:{tmp_path}/missing"):
+        with pytest.raises(ValueError, match="missing: No such file or directory"):
+            find_inputs([tmp_path, place])
+    (tmp_path / "broken").symlink_to(tmp_path / "missing")
+    [one] = find_inputs([tmp_path]).text
+    assert one.name == str(tmp_path / "broken")            # the readers of text say why
 
 
 def test_the_generated_fleet_is_reproduced_and_needs_everything():

@@ -42,6 +42,7 @@ def has_broker():
 
 PROBES = {
     "broker": has_broker,
+    "connect": lambda: all(map(importlib.util.find_spec, ("pyspark", "grpc_status", "zstandard"))),
     "java": has_java,
     "jdk": has_jdk,
     "mypy": lambda: importlib.util.find_spec("mypy") is not None,
@@ -106,6 +107,49 @@ def broker():
     started = start()
     yield started
     started.stop()
+
+
+@pytest.fixture(scope="session")
+def store(tmp_path_factory):
+    """A folder that `spark` also sees at the address `viewfs:/store`."""
+    return tmp_path_factory.mktemp("store")
+
+
+@pytest.fixture(scope="session")
+def spark(store):
+    """One small Spark session in each process of pytest; its workers find this package and the tests."""
+    from spark_cluster import PYTHON_PATH
+
+    from kafka_assign.fleet.session import open_session
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("PYTHONPATH", PYTHON_PATH)
+        # small data: 200 partitions after each shuffle, or code compiled for each query, would take longer;
+        # `test_a_cluster_gives_the_same_content` compares with a session that compiles
+        session = open_session("local[2,4]", {
+            "spark.driver.memory": "1g", "spark.sql.shuffle.partitions": "3",
+            "spark.sql.codegen.wholeStage": "false", "spark.sql.codegen.factoryMode": "NO_CODEGEN",
+            "spark.hadoop.fs.viewfs.mounttable.default.link./store": f"file:{store}"})
+        yield session
+        java = session.sparkContext._gateway.proc
+        session.stop()
+        java.stdin.close()                      # it ends; awaited, so that its CPU time counts
+        java.wait(60)
+
+
+@pytest.fixture(scope="session")
+def cluster(tmp_path_factory):
+    """A Spark cluster of two workers (spark_cluster.py), one in each process of pytest that asks for it."""
+    from spark_cluster import standalone_cluster
+    with standalone_cluster(tmp_path_factory.mktemp("cluster")) as running:
+        yield running
+
+
+@pytest.fixture(scope="session")
+def connect(tmp_path_factory):
+    """The address of a Spark Connect server (spark_cluster.py)."""
+    from spark_cluster import connect_server
+    with connect_server(tmp_path_factory.mktemp("connect")) as address:
+        yield address
 
 
 @pytest.fixture

@@ -5,10 +5,13 @@ from dataclasses import replace
 from functools import cache
 
 import numpy as np
+import pyarrow as pa
 from hypothesis import strategies as st
 
 from kafka_assign import Group, Member
 from kafka_assign.columns import Columns
+from kafka_assign.fleet.codec import row_from_group
+from kafka_assign.fleet.schemas import NARROW_GROUP_SCHEMA
 from kafka_assign.ragged import row_offsets
 from kafka_assign.wire import Claims, encode_cooperative, encode_sticky, encode_stream_join
 
@@ -149,3 +152,8 @@ def crowded_group(random, kind):
     return Columns(np.array([0, topics]), np.array([0, members]), counts, np.zeros(topics, bool),
                    row_offsets(reads.sum(1)), np.nonzero(reads)[1].astype(np.int32),
                    np.arange(members, dtype=np.int32), previous)
+
+
+def rows_of_groups(fleet):
+    """A table of groups, as Parquet may hold it."""
+    return pa.Table.from_pylist([row_from_group(group) for group in fleet], NARROW_GROUP_SCHEMA)

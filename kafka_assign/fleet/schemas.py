@@ -4,7 +4,8 @@
 
 # %% auto #0
 __all__ = ['KEY_FIELDS', 'ORIGIN_FIELDS', 'GROUP_SCHEMA', 'NARROW_GROUP_SCHEMA', 'FIGURE_FIELDS', 'OWNER_FIELDS', 'RESULT_FIELDS',
-           'COMPARE_TABLES', 'COMPARED_SCHEMA', 'FleetError', 'spark_schema']
+           'REJECTED_THINGS', 'RUN_FIELDS', 'TABLE_KEY', 'NEED_KEY', 'COMPARE_TABLES', 'COMPARED_SCHEMA', 'FleetError',
+           'spark_schema']
 
 # %% ../../nbs/60_fleet_schemas.ipynb #7317a73b
 import json
@@ -126,22 +127,36 @@ _NEED_FIELDS = (
     _field("remedy", pa.string(), "what would help, in words"))
 
 # %% ../../nbs/60_fleet_schemas.ipynb #861dbd69
+# What can be rejected: a file, a row of text, a group, or what a strategy should have answered for a group.
+REJECTED_THINGS = "file", "row", "group", "strategy"
+RUN_FIELDS = (
+    _field("run_id", pa.string(), "the run that wrote the row: the name of its folder"),
+    _field("run_date", pa.date32(), "the day on which that run began, UTC"))
+TABLE_KEY = tuple([one.with_name("group_id") if one.name == "group" else one for one in KEY_FIELDS])
 _MEMBER_IDS = _field("members", pa.list_(pa.string()), "ids of the members, in order")
-
-# The tables that the job `compare` writes, by name.
-COMPARE_TABLES = {
-    "groups": pa.schema([*KEY_FIELDS, *_ABOUT_FIELDS, _MEMBER_IDS]),
-    "results": pa.schema([*KEY_FIELDS, *RESULT_FIELDS, _ABOUT_FIELDS[-1]]),
-    "attention": pa.schema([
+# What tells the needs of groups apart, from run to run.
+NEED_KEY = (*TABLE_KEY[:2], _NEED_FIELDS[0])
+# What each table holds, besides the run.
+_CONTENTS = {
+    "groups": [*TABLE_KEY, *_ABOUT_FIELDS, _MEMBER_IDS.with_name("member_ids")],
+    "results": [*TABLE_KEY, *RESULT_FIELDS, _ABOUT_FIELDS[-1]],
+    "attention": [
         _field("rank", pa.int64(), "place of the group in the ranking, from 1"),
-        *KEY_FIELDS, *_NEED_FIELDS]),
-    "rejects": pa.schema([
-        *ORIGIN_FIELDS, _field("reason", pa.string(), "why it could not be used")]),
-    "ignored": pa.schema([
+        *TABLE_KEY, *_NEED_FIELDS],
+    "changes": [
+        *NEED_KEY, _field("change", pa.string(), "against the last run: new, persisting or resolved"),
+        _field("since", pa.string(), "the run in which the need was new")],
+    "rejects": [
+        *ORIGIN_FIELDS, _field("what", pa.string(), "what was not used: " + ", ".join(REJECTED_THINGS)),
+        *TABLE_KEY[:2], _field("strategy", pa.string(), "the strategy that has no answer for the group"),
+        _field("reason", pa.string(), "why it could not be used")],
+    "ignored": [
         *ORIGIN_FIELDS, _field("kind", pa.string(), "what it is"),
         _field("reason", pa.string(), "why it was ignored"),
-        _field("lines", pa.int64(), "number of lines or rows of this kind")]),
-}
+        _field("lines", pa.int64(), "number of lines or rows of this kind")]}
+# The tables that the job `compare` writes, by name.
+COMPARE_TABLES = {name: pa.schema([*RUN_FIELDS, *fields]) for name, fields in _CONTENTS.items()}
+
 
 # %% ../../nbs/60_fleet_schemas.ipynb #209bf157
 # What the kernel returns for a row of `NARROW_GROUP_SCHEMA` or `GROUP_SCHEMA`.
@@ -149,10 +164,14 @@ COMPARED_SCHEMA = pa.schema([
     *ORIGIN_FIELDS, *KEY_FIELDS, *_ABOUT_FIELDS, _MEMBER_IDS,
     _field("results", _rows_of(*RESULT_FIELDS), "the result of each strategy"),
     _field("needs", _rows_of(*_NEED_FIELDS), "why it needs attention"),
+    _field("failures", _rows_of(
+        _field("strategy", pa.string(), "a strategy that has no answer for the group"),
+        _field("reason", pa.string(), "why it has none, in words that name both")),
+        "the strategies without an answer"),
     _field("reject", pa.string(), "why it could not be used; null = it was used"),
     _field("ignored", pa.string(), "why it was ignored; null = it was not"),
     _field("retried", pa.list_(pa.string()),
-           "strategies that raised for the batch that begins with this row, as a whole")])
+           "strategies that had no answer for the batch that begins with this row, as a whole")])
 
 # %% ../../nbs/60_fleet_schemas.ipynb #1f9f1492
 def spark_schema(schema: pa.Schema):

@@ -209,8 +209,9 @@ def test_rankings(needs, folder):
             "remedy": "fair: 7 placed"}
     ranking = [{"rank": rank, "cluster": cluster, "group": group, "time": None, "moment": None, **said}
                for rank, (cluster, group) in enumerate(needs, 1)]
-    counts = dict.fromkeys(("rows", "groups"), {"read": 1, "used": 1, "rejected": 0})
-    run = SimpleNamespace(path=Path("run-1"), ranking=lambda: ranking, counts=counts)
+    counts = dict.fromkeys(("files", "rows", "groups"), {"read": 1, "used": 1, "rejected": 0})
+    tables = {"attention": {"rows": len(needs)}, "changes": {"new": 0, "persisting": 1, "resolved": 0}}
+    run = SimpleNamespace(path=Path("run-1"), ranking=lambda first: ranking, counts=counts, tables=tables)
     with patch.dict(os.environ, TERM="dumb", COLUMNS="80"):
         for form in ("table", "json", "csv"):
             with redirect_stdout(Screen()) as screen:

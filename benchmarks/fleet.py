@@ -10,11 +10,12 @@ import os
 import sys
 import tempfile
 import time
-from functools import partial
+from functools import cache, partial
 from pathlib import Path
 from statistics import median
 from unittest.mock import patch
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
@@ -22,6 +23,7 @@ import pyarrow.parquet as pq
 sys.path.insert(0, str(Path(__file__).resolve().parent))
 
 from fleets import fleet
+from processes import cpu_of_all
 
 from kafka_assign.registry import resolve
 from kafka_assign.attention import outcome
@@ -116,48 +118,30 @@ def in_a_plain_process(path, groups):
 
 # --- Spark ---------------------------------------------------------------------------------------------------------
 
-def processes(root):
-    """The ids of a process and of all below it."""
-    parents = {}
-    for entry in Path("/proc").iterdir():
-        if entry.name.isdigit():
-            try:
-                parents[int(entry.name)] = int((entry / "stat").read_text().rpartition(")")[2].split()[1])
-            except OSError:
-                continue
-    found = [root]
-    for process in found:
-        found += [child for child, parent in parents.items() if parent == process]
-    return found
-
-
-def cpu_of_all():
-    """CPU seconds of this process, the JVM and its workers, dead ones included."""
-    ticks = 0
-    for process in processes(os.getpid()):
-        try:
-            ticks += sum(map(int, Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()[11:15]))
-        except OSError:
-            continue
-    return ticks / os.sysconf("SC_CLK_TCK")
-
-
 def kept(batches, folder, **arguments):
-    """The kernel, keeping what it answers to each batch, by the place of the batch's first row."""
+    """The kernel, keeping what it answers."""
     for rows in batches:
         done = list(compare_batches([rows], **arguments))
-        with pa.ipc.new_file(f"{folder}/{rows['position'][0]}", done[0].schema) as writer:
+        with pa.ipc.new_file(f"{folder}/{rows['position'][0]}.kept", done[0].schema) as writer:
             for batch in done:
                 writer.write(batch)
         yield from done
 
 
+@cache
+def all_kept(folder):
+    """What was kept, as a table in memory-mapped files, and the place of each row by its position."""
+    files = [pa.ipc.open_file(pa.memory_map(str(path))) for path in sorted(Path(folder).glob("*.kept"))]
+    table = pa.concat_tables([file.read_all() for file in files])
+    return table, np.argsort(table["position"].to_numpy())
+
+
 def idle(batches, folder, **arguments):
-    """The kernel that decides nothing: it hands out what was kept."""
+    """The kernel that decides nothing: it hands out what was kept, whatever batches it is given."""
     for rows in batches:
-        with pa.memory_map(f"{folder}/{rows['position'][0]}") as file:
-            answers = pa.ipc.open_file(file)
-            yield from map(answers.get_batch, range(answers.num_record_batches))
+        table, place = all_kept(folder)
+        found = table.take(place[rows["position"].to_numpy() - 1]).combine_chunks()
+        yield from found.to_batches()
 
 
 def job(path, out, spark, kernel):

@@ -7,19 +7,19 @@ to do than to read.
 
     python benchmarks/text.py [files] [rows]
 """
-import os
-import subprocess
 import sys
 import tempfile
-import time
 from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).resolve().parent))
+
+from processes import watched
 
 STRATEGIES = ["range"]
 CLUSTERS = 4
 ROWS_OF_FILE, ROWS_OF_GROUP = 3, 100
 MOST_OF_WORKER = 900           # MiB
 HEADER = ("GROUP", "TOPIC", "PARTITION", "CURRENT-OFFSET", "LOG-END-OFFSET", "LAG", "CONSUMER-ID", "HOST", "CLIENT-ID")
-TICKS = os.sysconf("SC_CLK_TCK")
 READ = """
 import sys
 from kafka_assign.snapshot import read_groups
@@ -31,8 +31,6 @@ from kafka_assign.fleet.job import compare_fleet
 print(compare_fleet(sys.argv[1], sys.argv[2], strategies={}, master="local[2]"))
 """
 
-
-# --- files ---------------------------------------------------------------------------------------------------------
 
 def table(groups, rows):
     """What the tool prints about groups of so many rows, with one member for each two rows."""
@@ -59,41 +57,6 @@ def one_file(folder, rows):
     folder.mkdir()
     with (folder / "fleet.txt").open("w") as file:
         file.writelines(table(range(rows // ROWS_OF_GROUP), ROWS_OF_GROUP))
-
-
-# --- processes -----------------------------------------------------------------------------------------------------
-
-def look(found):
-    """Add what the system says of each process: its parent, what it is, CPU seconds and most memory in MiB."""
-    for folder in Path("/proc").glob("[0-9]*"):
-        try:
-            fields = (folder / "stat").read_text().rpartition(")")[2].split()
-            status = dict(line.split(":", 1) for line in (folder / "status").read_text().splitlines())
-        except OSError:                                 # it ended
-            continue
-        if "VmHWM" in status:
-            parent = found.get(int(folder.name), [int(fields[1])])[0]          # another one if this one ends
-            found[int(folder.name)] = (parent, status["Name"].strip(), (int(fields[11]) + int(fields[12]))
-                                       / TICKS, int(status["VmHWM"].split()[0]) / 1024)
-
-
-def watched(code, *arguments):
-    """CPU seconds and most MiB of a Python process, of its Java and of its workers; and its wall time."""
-    begin, seen = time.monotonic(), {}
-    process = subprocess.Popen([sys.executable, "-c", code, *map(str, arguments)], stdout=subprocess.DEVNULL)
-    while process.poll() is None:
-        look(seen)
-        time.sleep(0.1)
-    if process.returncode:
-        raise SystemExit(f"the process must end well (got {process.returncode})")
-    ours, kinds = {process.pid}, {"driver": [seen[process.pid]], "java": [], "workers": []}
-    while more := {pid for pid, (parent, *_) in seen.items() if parent in ours} - ours:
-        kinds["java"] += [seen[pid] for pid in more if seen[pid][1] == "java"]
-        kinds["workers"] += [seen[pid] for pid in more if seen[pid][1].startswith("python")]
-        ours |= more
-    figures = {kind: (sum(one[2] for one in found), max((one[3] for one in found), default=0))
-               for kind, found in kinds.items()}
-    return figures, time.monotonic() - begin
 
 
 def report(source, out):

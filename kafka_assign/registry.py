@@ -18,7 +18,7 @@ from dataclasses import fields as dataclass_fields
 from functools import partial
 from importlib import import_module
 from importlib.metadata import entry_points
-from typing import TYPE_CHECKING, TypeVar, overload
+from typing import TYPE_CHECKING, Any, TypeVar, overload
 
 import numpy as np
 
@@ -57,18 +57,18 @@ class ForecastError(StrategyError):
 class Strategy:
     "A function from a group to an owner column, and what callers must know about it."
 
-    name: str
-    function: Callable = field(repr=False)  # `Group` (with `many`: `Columns`), options -> owner column
+    name: str  # by which callers name it
+    function: Callable[..., object] = field(repr=False)  # `Group` (`many`: `Columns`), options -> owner column
     kafka: str | None = None  # the class of Kafka's whose behavior it has, without package
     protocol: str = "eager"  # `eager`, `cooperative`, or `broker`: clients cannot run it
     many: bool = False  # takes `Columns` of one group or many, and answers for each as if alone
     claims: str | None = None  # the rule by which `user_data` is decoded; None = it is not looked at
-    prove: Callable | None = field(default=None, repr=False)  # `Columns`, owner column -> certificate
+    prove: Callable[..., object] | None = field(default=None, repr=False)  # `Columns`, owner column -> certificate
     without: Collection[str] = ()  # ids of the promises of the conformance suite that it does not make
     usual: bool = True  # compared if no strategies are named; False if it is slow, or made for study
-    remarks: Callable | None = field(default=None, repr=False)  # `Assignment`, options -> notes
-    variant: Callable | None = field(default=None, repr=False)  # itself, options -> what answers then
-    options: Mapping = field(default_factory=dict)
+    remarks: Callable[..., list[Any]] | None = field(default=None, repr=False)  # `Assignment`, options -> notes
+    variant: Callable[..., "Strategy"] | None = field(default=None, repr=False)  # itself, options -> what answers then
+    options: Mapping[str, object] = field(default_factory=dict)  # bound options, by name
 
     def __post_init__(self):
         _check_fields(self)
@@ -245,7 +245,7 @@ def _load(place):
         functions = [one for one in dir(found) if callable(getattr(found, one))]
         near = did_you_mean(name, functions)
         raise AttributeError(f"module {module!r} has no {name!r}{near}")
-    except Exception as error:           # importing a module that others wrote may raise anything
+    except (Exception, SystemExit) as error:           # a module that others wrote may do anything
         found = f"{shown(error)}{crash_place(error, callers=1)}"
         message = f"strategy {shown(place)} must be importable (got {found})"
         raise StrategyError(message) from error
@@ -339,9 +339,11 @@ _Function = TypeVar("_Function", bound=Callable[..., object])
 
 def strategy(name: str, *, replace: bool = False,
              **fields: object) -> Callable[[_Function], _Function]:
-    """Register a function of a `Group` as strategy `name`; `fields`: other fields of `Strategy`.
+    """A decorator that registers a function of a `Group` as a strategy.
 
-    `replace` allows the name of another strategy. Raises `StrategyError`.
+    `name`: letters, digits, `-`, `_` and `.`. `replace`: whether it may take the name of another
+    strategy. `fields`: other fields of `Strategy`, by name. Raises `StrategyError` for a name that
+    is taken, and for a field that `Strategy` does not have.
     """
     if not isinstance(name, str):
         raise StrategyError(f'a strategy must be registered with its name, as in '
@@ -439,7 +441,7 @@ def resolve(name: StrategyLike, **options: object) -> Strategy:
 
 # %% ../nbs/20_registry.ipynb #e315a2da
 def resolve_all(strategies: Iterable[StrategyLike] | StrategyLike | None, call: str) -> list[Strategy]:
-    "The strategies that somebody named in `call`, one or several; the usual ones if none is named."
+    "The strategies named in `call`, one or several; the usual ones if none is named."
     if isinstance(strategies, (str, Strategy)) or callable(strategies):
         strategies = [strategies]
     named = usual_strategies() if strategies is None else strategies
@@ -504,7 +506,14 @@ def checked_group(group: Group, call: str) -> Group:
 
 # %% ../nbs/20_registry.ipynb #786a54de
 def assign(group: Group, strategy: StrategyLike, **options: object) -> Assignment:
-    "The assignment that a strategy computes for a group."
+    """The assignment that a strategy computes for a group.
+
+    `group`: the group, which does not change. `strategy`: its name, with options or without
+    (`lag:max_skew=2`), the name of Kafka's class, `package.module:function`, a function, or a
+    `Strategy`. `options`: options of the strategy, by name. Raises `GroupError` if `group` is not
+    a `Group`, `StrategyError` if the strategy or an option is unknown, or if the strategy fails,
+    and `AssignmentError` if its answer does not fit the group.
+    """
     checked_group(group, "assign(group, strategy)")
     return resolve(strategy, **options).run(group)
 
@@ -520,8 +529,13 @@ if TYPE_CHECKING:
                     **options: object) -> list[Assignment]: ...
 
 
-def assign_many(groups: Mapping | Iterable[Group], strategy: StrategyLike, **options) -> dict | list:
-    "The assignments of many groups: a dict with the keys of a mapping, else a list."
+def assign_many(groups: Mapping[Any, Group] | Iterable[Group], strategy: StrategyLike,
+                **options: object) -> dict[Any, Assignment] | list[Assignment]:
+    """The assignments of many groups: a dict with the keys of a mapping, else a list.
+
+    `groups`: the groups. `strategy`: as in `assign`. `options`: as in `assign`. Raises the errors
+    of `assign`, and `GroupError` for a single group.
+    """
     if isinstance(groups, Mapping):
         return dict(zip(groups, assign_many(groups.values(), strategy, **options)))
     call = "assign_many(groups, strategy)"

@@ -1,9 +1,13 @@
 """A fleet without Spark: rows to columns and back, and the kernel that makes rows of rows."""
 
+import io
+import os
 import re
-from collections import Counter
+import shutil
+import threading
 from dataclasses import replace
 from itertools import groupby
+from pathlib import Path
 from unittest.mock import patch
 
 import numpy as np
@@ -25,6 +29,7 @@ from kafka_assign.fleet.job import Run, chosen_strategies, compare_fleet, narrow
 from kafka_assign.fleet.kernel import compare_batch, compare_batches, importable_name, split_batch
 from kafka_assign.fleet.schemas import COMPARED_SCHEMA, GROUP_SCHEMA, NARROW_GROUP_SCHEMA, FleetError
 from kafka_assign.fleet.files import find_inputs
+from kafka_assign.fleet.storage import folder_of_runs
 from kafka_assign.notes import Note
 from kafka_assign.ranking import judge
 from kafka_assign.wire import Claims, encode_sticky
@@ -317,7 +322,7 @@ def some_groups():
 def without(row, strategy):
     """A row as it is if a strategy was not compared."""
     return row | {"results": [one for one in row["results"] if one["strategy"] != strategy],
-                  "failures": [one for one in row["failures"] if one["strategy"] != strategy], "retried": []}
+                  "failures": [one for one in row["failures"] if one["strategy"] != strategy]}
 
 
 def test_a_strategy_that_raises_costs_only_its_own_row():
@@ -344,32 +349,14 @@ def test_the_strategy_that_a_group_runs_fails_once_whether_it_is_compared_or_not
     assert list(map(failures, asked)) == list(map(failures, named))
 
 
-def retried(done):
-    """How many batches each strategy was asked group by group for, after it had raised."""
-    return Counter(label for row in done.to_pylist() for label in row["retried"])
-
-
-def test_a_strategy_that_raises_on_a_batch_is_logged_and_counted(caplog):
+def test_a_strategy_that_raises_on_a_batch_is_logged_once(caplog):
     rows, fine = table_of(some_groups()), table_of([group for group in some_groups() if 3 not in group.partitions])
-    for batch, raises in ((rows, 1), (fine, 0)):
-        caplog.clear()
-        done = compare_batch(batch, [resolve("range"), fussy.strategy])
-        assert retried(done) == Counter({"fussy": raises}) and len(caplog.records) == raises
-    compared(rows, ["range", fussy.strategy])
+    compare_batch(fine, [resolve("range"), fussy.strategy])
+    assert not caplog.records
+    compare_batch(rows, [resolve("range"), fussy.strategy])
     [record] = caplog.records
-    assert record.levelname == "ERROR" and "strategy fussy raised for a batch of 8 groups" in record.getMessage()
+    assert record.levelname == "ERROR" and "strategy fussy has no answer for a batch of 8 groups" in record.getMessage()
     assert "RuntimeError: three" in caplog.text and "Traceback" in caplog.text
-
-
-def test_every_raising_batch_counts_even_if_nothing_of_it_can_be_used(caplog):
-    def raises(columns):
-        raise ValueError("never")
-    rows = table_of(some_groups())
-    batches = [compare_batch(rows, [Strategy("raises", raises, many=True)]), compare_batch(rows, [fussy.strategy]),
-               compare_batch(rows.slice(5, 1), [Strategy("raises", raises, many=True)])]
-    done = pa.Table.from_batches(batches)
-    assert retried(done) == {"raises": 2, "fussy": 1}
-    assert done.num_rows == 17 and len(caplog.records) == 3
 
 
 def test_a_strategy_is_not_blamed_for_a_batch_without_groups(caplog):
@@ -377,7 +364,7 @@ def test_a_strategy_is_not_blamed_for_a_batch_without_groups(caplog):
         raise ValueError("nothing to do")
     rows = batch_of([{"group": None}, {"group": "s", "type": "share"}])
     done = compare_batch(rows, [Strategy("raises", raises, many=True)])
-    assert done.num_rows == 2 and not retried(done) and not caplog.records
+    assert done.num_rows == 2 and not caplog.records
 
 
 class Mute(Exception):
@@ -467,7 +454,7 @@ def test_claims_in_user_data_are_decoded_as_by_assign(schema, data):
     fleet = [data.draw(sending_groups(rule))[0] for rule in data.draw(st.lists(st.sampled_from(RULES), max_size=4))]
     rows = pa.RecordBatch.from_pylist([row_from_group(group, "fleet", at) for at, group in enumerate(fleet)], schema)
     done = compared(rows, strategies)
-    assert [row["reject"] for row in done] == [None] * len(fleet) and not any(row["retried"] for row in done)
+    assert [row["reject"] for row in done] == [None] * len(fleet)
     for group, row in zip(fleet, done):
         for strategy, result in zip(strategies, row["results"][1:], strict=True):
             alone = assign(group, strategy)
@@ -635,7 +622,7 @@ def test_a_strategy_that_a_worker_cannot_import_is_one_clear_line(name, found, t
     monkeypatch.syspath_prepend(tmp_path)
     with pytest.raises(StrategyError) as error:
         list(compare_batches([table_of(some_groups())], ["range", name]))
-    assert str(error.value).startswith(f"strategy '{name}' must be importable on the workers: --py-files")
+    assert str(error.value).startswith(f"strategy '{name}' must be importable on the workers: ship its module")
     assert found in str(error.value) and str(error.value).isprintable()
     with pytest.raises(StrategyError, match="did you mean 'range'"):
         list(compare_batches([], ["rnage"]))
@@ -659,7 +646,7 @@ def test_parquet_of_other_writers(tmp_path, bits):
     pq.write_table(pa.Table.from_pylist(table.to_pylist(), types), tmp_path / "other.parquet")
     pq.write_table(table, tmp_path / "ours.parquet")
     found = find_inputs([tmp_path])
-    assert [file.rows for file in found.parquet] == [len(some_groups())] * 2 and not found.rejects
+    assert len(found.parquet) == 2 and not found.rejects
 
 
 def reason_of(path):
@@ -680,11 +667,61 @@ def test_columns_that_cannot_be_read_are_named(tmp_path, name, wrong):
 
 
 @pytest.mark.parametrize("content, words", [
-    (b"PAR1 and then nothing", "Parquet must be readable (got "), (b"", "Parquet must begin with PAR1"),
-    (b"call Anna", "Parquet must begin with PAR1")])
+    (b"PAR1 and then nothing", "footer"), (b"", "file size is 0 bytes"), (b"call Anna", "magic bytes")])
 def test_files_that_are_no_parquet(tmp_path, content, words):
     (tmp_path / "input.parquet").write_bytes(content)
-    assert reason_of(tmp_path / "input.parquet").startswith(words)
+    assert re.match(rf"Parquet must be readable \(got .*{words}", reason_of(tmp_path / "input.parquet"))
+
+
+def test_names_that_spark_cannot_open(tmp_path):
+    path = tmp_path / "2026-11-20T06:30:00Z.parquet"
+    pq.write_table(rows_of_groups(some_groups()), path)
+    assert reason_of(path).startswith("the name of a file must have no colon")
+    path.rename(tmp_path / "a.parquet")
+    os.mkdir(os.fsencode(tmp_path) + b"/in\xff")
+    os.rename(tmp_path / "a.parquet", os.fsencode(tmp_path) + b"/in\xff/a.parquet")
+    [reject] = find_inputs([tmp_path]).rejects
+    assert reject.reason == "the path of a file must be UTF-8" and "\n" not in reject.source
+
+
+def test_columns_that_only_differ_in_case(tmp_path):
+    table = rows_of_groups(some_groups())
+    pq.write_table(table.append_column("Group", table["group"]), tmp_path / "a.parquet")
+    assert reason_of(tmp_path / "a.parquet").startswith("columns must have different names, regardless of case (got ")
+
+
+def test_a_file_counts_once_and_runs_are_no_inputs(tmp_path):
+    path = tmp_path / "a.parquet"
+    pq.write_table(rows_of_groups(some_groups()), path)
+    (tmp_path / "b.txt").write_text("text")
+    for name in ("run-20261120T063000Z-0a1b2c/groups", "run-of-mine"):
+        (tmp_path / name).mkdir(parents=True)
+        shutil.copy(path, tmp_path / name)
+    found = find_inputs([tmp_path, path, f"file:{path}", tmp_path / "b.txt", io.StringIO("x"), io.StringIO("x")])
+    assert [Path(one.path).parent.name for one in found.parquet] == [tmp_path.name, "run-of-mine"]
+    assert (len(found.text), found.files, found.text_size) == (3, 5, 6)
+
+
+def test_a_pipe_that_is_named_is_read(tmp_path):
+    """As a shell makes one for `<(command)`; a pipe in a folder is no input, because it may never end."""
+    os.mkfifo(tmp_path / "pipe")
+    writer = threading.Thread(target=(tmp_path / "pipe").write_text, args=("text",))
+    writer.start()
+    [one] = find_inputs([tmp_path / "pipe"]).text
+    writer.join()
+    assert one.content == b"text"
+    [one] = find_inputs([tmp_path]).text
+    assert one.content == str(tmp_path / "pipe")
+
+
+def test_folders_of_runs_that_cannot_be(tmp_path):
+    not_utf8 = os.fsdecode(os.fsencode(tmp_path) + b"/\xff")
+    for place, words in (("", "must have a name"), (not_utf8, "must have a UTF-8")):
+        with pytest.raises(FleetError, match=words):
+            folder_of_runs(place)
+    assert folder_of_runs("file:runs").path == Path("runs").absolute()
+    (tmp_path / "run-20261120T063000Z-0a1b2c").symlink_to(tmp_path)
+    assert folder_of_runs(tmp_path).folders() == []
 
 
 @pytest.mark.parametrize("unit, zone, form", [
@@ -720,6 +757,8 @@ def test_the_generated_fleet_is_reproduced_and_needs_everything():
     """The sample is what its script writes; it has needs of all kinds, and remedies of those that Kafka's can cure."""
     import sample_fleet          # here: workers of Spark import this module, and do not find the tools
     assert sample_fleet.FILE.read_text(encoding="utf-8") == "".join(sample_fleet.lines())
+    shipped = sample_fleet.lines(sample_fleet.SHIPPED_GROUPS, "")
+    assert sample_fleet.SHIPPED.read_text(encoding="utf-8") == "".join(shipped)
     fleet = read_groups(sample_fleet.FILE)
     assert len(fleet) == sample_fleet.GROUPS and {group.cluster for group in fleet.values()} == {"generated"}
     needs = rank(fleet, joins=[["clicks", "impressions"]])

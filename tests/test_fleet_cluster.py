@@ -26,7 +26,7 @@ import pytest
 from groups import rows_of_groups
 from spark_cluster import PYTHON_PATH, ROOT, ancestors, driver_environment, listens, wait_for
 from test_fleet import of_other_writers
-from test_fleet_spark import a_fleet, at_times, parquet_of
+from test_fleet_spark import a_fleet, at_times, damage, parquet_of
 from typer.testing import CliRunner
 
 from kafka_assign import Group, compare
@@ -267,12 +267,7 @@ def truncated(folder):
 
 
 def with_a_corrupt_page(folder):
-    """The footer is whole, and so is the first row group."""
-    parquet_of(folder / "bad.parquet", a_fleet(40))
-    column = pq.read_metadata(folder / "bad.parquet").row_group(1).column(2)
-    with open(folder / "bad.parquet", "r+b") as file:
-        file.seek(column.dictionary_page_offset or column.data_page_offset)
-        file.write(b"\xff" * column.total_compressed_size)
+    damage(parquet_of(folder / "bad.parquet", a_fleet(40)))
 
 
 def of_another_kind(folder):

@@ -53,6 +53,11 @@ with spark_session(conf=given) as spark:
         except FleetError as error:
             answer["errors"].append(str(error))
     answer["alive"] = spark.range(3).count()
+try:
+    with spark_session(conf={"spark.driver.memory": "1g"}):
+        pass
+except FleetError as error:
+    answer["errors"].append(str(error))
 print(json.dumps(answer))
 """
 
@@ -71,11 +76,12 @@ def test_whose_settings_win(tmp_path):
         "spark.sql.execution.arrow.maxRecordsPerBatch": "5", "spark.driver.host": "127.0.0.1",
         "spark.sql.files.maxPartitionBytes": "7m"}
     assert "-Xmx650m" in got["java"] and "-XX:+UseParallelGC" in got["java"] and "SerialGC" not in got["java"]
-    assert got["shown"]["master"] == "local[1]" and got["shown"]["rows a batch"] == "5"
+    assert got["shown"]["master"] == "local[1]" and got["shown"]["rows per batch"] == "5"
     assert got["shown"]["spark.hadoop.fs.s3a.secret.key"] == "***" and got["cores"] == 1
     assert got["inside"] == [True, "false", "7"] and got["after"] == ["true", None] and got["alive"] == 3
-    words = ["must be that of the active session, local[1] (got local[2])", "must be set before the session starts",
-             "must be that of the active session", "is invalid", "CANNOT_MODIFY_STATIC_CONFIG"]
+    words = ["must be the one of the active session, local[1] (got local[2])", "CANNOT_MODIFY_CONFIG",
+             "must be the one of the active session", "is invalid", "CANNOT_MODIFY_STATIC_CONFIG",
+             "must be set before Java starts (got '1g'; the running Java has '650m')"]
     assert all(word in error and "\n" not in error for word, error in zip(words, got["errors"], strict=True))
 
 
@@ -147,7 +153,7 @@ def test_files_for_workers_that_do_not_have_the_package(tmp_path):
     assert "Python worker exited" in killed and "spark.executor.memoryOverhead" in killed
     assert "DUPLICATED_ARTIFACT" in changed and "\n" not in absent + killed + changed
     [warning] = got["said"]
-    assert warning.startswith("the Python of a worker died")
+    assert warning.startswith("the Python process of a worker died")
 
 
 SLOW = """
@@ -194,8 +200,8 @@ def test_a_signal_ends_the_job_in_a_line(tmp_path, number, code, at_work):
 
 @pytest.mark.parametrize("master, words", [
     ("local[x]", "Could not parse Master URL: 'local[x]'"), ("spark://127.0.0.1:1", "Connection refused"),
-    ("sc://127.0.0.1:1", "Connection refused"), ("yarn", "must be configured"),
-    ("localhost", "(got localhost); local[4] works")])
+    ("sc://127.0.0.1:1/;token=x", "no Spark Connect server at sc://127.0.0.1:1/)"), ("yarn", "must be configured"),
+    ("localhost", "(got localhost); use local[4]")])
 def test_a_wrong_master_is_one_line(tmp_path, master, words):
     path = tmp_path / "group.json"
     path.write_text(Group({"t": 1}, {"m": ["t"]}, name="g").to_json())

@@ -1,14 +1,16 @@
 """A fleet with Spark: the job says what the kernel says, loses nothing, and leaves whole runs or none."""
 
+import io
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
 import time
 from collections import Counter
 from contextlib import contextmanager, suppress
-from datetime import datetime
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pyarrow as pa
@@ -259,8 +261,34 @@ def test_needs_are_new_persist_or_are_resolved(spark, tmp_path):
     second, changes = run_on(one=idle, two=cured, three=idle)
     assert changes == {"one": ("persisting", first.path.name), "two": ("resolved", first.path.name),
                        "three": ("new", second.path.name)}
-    third, changes = run_on(one=idle)
+    third, changes = run_on(one=idle, three=cured)
     assert changes == {"one": ("persisting", first.path.name), "three": ("resolved", second.path.name)}
+
+
+def test_needs_of_groups_that_are_not_in_a_run(spark, tmp_path):
+    """They are neither resolved nor forgotten; runs that ask something else, or are damaged, do not count."""
+    idle = Group({"t": 4}, {"a": ["t"], "b": ["t"]}, owned={"a": [("t", n) for n in range(4)]})
+
+    def run_on(cluster, **options):
+        path = parquet_of(tmp_path / "fleet.parquet", [idle.replace(name="g", cluster=cluster)])
+        run = run_of(path, tmp_path / "runs", spark=spark, **options)
+        rows = run.table("changes").to_pylist()
+        return run.path.name, {row["cluster"]: (row["change"], row["since"]) for row in rows}
+    first, changes = run_on("A")
+    assert changes == {"A": ("new", first)}
+    second, changes = run_on("B")
+    assert changes == {"A": ("unchecked", first), "B": ("new", second)}
+    other, changes = run_on("A", strategies=["fair"])
+    assert changes == {"A": ("new", other)}
+    for name, manifest in {"a": b"{", "b": b"[]", "c": b"\xff"}.items():
+        damaged = tmp_path / "runs" / f"run-29990101T000000Z-{name * 6}"
+        damaged.mkdir()
+        (damaged / "run.json").write_bytes(manifest)
+    third, changes = run_on("A")
+    assert changes == {"A": ("persisting", first), "B": ("unchecked", second)}
+    shutil.rmtree(tmp_path / "runs" / third / "changes")
+    fourth, changes = run_on("A")
+    assert changes == {"A": ("new", fourth)}
 
 
 # --- moments, repeated rows, joins ---------------------------------------------------------------------------------
@@ -311,7 +339,7 @@ def test_moments_of_text(spark, tmp_path):
     run = run_of(tmp_path, tmp_path / "runs", spark=spark, strategies=["range"], progress=said.append, **options)
     assert used_moments(run) == [("g", "2026-11-22", 3)]
     assert run.counts["groups"]["read"] == 1 and run.counts["ignored"] == {"other moment": 2}
-    assert "1 group with several moments in the input, the latest is used" in said
+    assert "several moments in the input for 1 group; the latest is used" in said
     assert "comparing range on 1 group" in said and said[-1] == f"complete: {run.path}"
     assert {name: run.manifest[name] for name in ("cluster", "reset", "time")} == options | {"time": ""}
     [group] = read_groups(tmp_path, **options).values()
@@ -329,7 +357,7 @@ def test_rows_that_repeat_a_moment_are_rejects(spark, tmp_path):
     rejects = {(Path(row["source"]).name, row["position"]): row["reason"] for row in run.table("rejects").to_pylist()}
     assert rejects.keys() == {("a.parquet", 1), ("a.parquet", 2), ("a.parquet", 4), ("b.parquet", 2)}
     for place in (("a.parquet", 4), ("b.parquet", 2)):
-        assert rejects[place] == (f"group g?: a group must be given once for a moment "
+        assert rejects[place] == (f"group g?: a group must occur only once at a moment "
                                   f"(got it in {tmp_path}/a.parquet, row 3, too)")
 
 
@@ -355,6 +383,77 @@ def test_folders_behind_an_address(spark, tmp_path):
                      for given, out in ((tmp_path / "in", "one"), (f"file://{tmp_path}/in", "two")))
     assert hashes(path) == hashes(address) and path.counts == address.counts
     assert path.counts["groups"] == {"read": 10, "used": 10, "rejected": 0}
+
+
+def damage(path):
+    """Damage a page of a Parquet file with several row groups; its footer is whole, and so is the first row group."""
+    column = pq.read_metadata(path).row_group(1).column(2)
+    with open(path, "r+b") as file:
+        file.seek(column.dictionary_page_offset or column.data_page_offset)
+        file.write(b"\xff" * column.total_compressed_size)
+
+
+def odd_files(folder):
+    """Files that a job must use or reject, in a folder; the names of those that cannot be used."""
+    (folder / "in").mkdir(parents=True)
+    parquet_of(folder / "in" / "good.parquet", a_fleet(40))
+    table = pq.read_table(folder / "in" / "good.parquet")
+    few = table.slice(0, 3)
+
+    def write(name, changed, number):
+        named = changed.set_column(changed.column_names.index("group"), "group", pa.array(
+            [f"{number}-{at}" for at in range(len(changed))]))
+        pq.write_table(named, folder / "in" / name)
+    zoned = pa.array([datetime(2026, 11, 20, tzinfo=UTC)] * 3, pa.timestamp("us", "Asia/Kathmandu"))
+    at = few.column_names.index("time")
+    write("zoned.parquet", few.set_column(at, "time", zoned), 1)
+    write("extra.parquet", few.append_column("loaded", zoned), 2)
+    write("nulls.parquet", few.set_column(few.column_names.index("cluster"), "cluster", pa.nulls(3)), 3)
+    write("br[x].parquet", few, 4)
+    write("no_members.parquet", few.drop_columns("members"), 5)
+    pq.write_table(pa.table({"x": [1]}), folder / "in" / "other.parquet")
+    (folder / "in" / "no_footer.parquet").write_bytes(b"")
+    (folder / "in" / "empty.jsonl").write_bytes(b"")
+    damage(parquet_of(folder / "in" / "page.parquet", a_fleet(40)))
+    return {"no_members.parquet", "other.parquet", "no_footer.parquet", "page.parquet"}
+
+
+def test_an_address_has_the_account_of_a_path(spark, store, tmp_path):
+    """Every file of a folder is used, rejected or ignored as the same one at a path, and for the same reason."""
+    rejected = odd_files(store / "odd")
+    (store / "elsewhere").mkdir()
+    parquet_of(store / "elsewhere" / "linked.parquet", [Group({"t": 1}, {"m": ["t"]}, name="linked", cluster="c")])
+    (store / "odd" / "in" / "link").symlink_to(store / "elsewhere")
+    (store / "odd" / "in" / "circle").symlink_to(store / "odd")
+    path = run_of(store / "odd" / "in", tmp_path / "path", spark=spark, strategies=["range"])
+    assert path.counts["files"] == {"read": 11, "used": 7, "rejected": 4} and path.counts["ignored"] == {"empty": 1}
+    assert path.counts["groups"]["used"] == 40 + 4 * 3 + 1
+    (store / "odd" / "in" / "circle").unlink()                         # Hadoop would follow it for ever
+    address = run_of("viewfs:/store/odd/in", tmp_path / "address", spark=spark, strategies=["range"])
+    assert address.counts == path.counts and hashes(address)["results"] == hashes(path)["results"]
+    reasons = [{Path(row["source"]).name: row["reason"] for row in run.table("rejects").to_pylist()}
+               for run in (path, address)]
+    assert reasons[0].keys() == rejected and reasons[0] == reasons[1]
+
+
+def test_an_address_may_be_a_file_or_a_pattern(spark, store, tmp_path):
+    (store / "many").mkdir()
+    for name in ("a", "b", "[a]"):
+        parquet_of(store / "many" / f"{name}.parquet", [Group({"t": 1}, {"m": ["t"]}, name=name, cluster="c")])
+    for pattern, names in (("[a].parquet", ["[a]"]), ("{a,b}.parquet", ["a", "b"]), ("?.parquet", ["a", "b"])):
+        run = run_of(f"viewfs:/store/many/{pattern}", tmp_path / "runs", spark=spark, strategies=["range"])
+        assert run.table("groups")["group_id"].to_pylist() == names
+
+
+def test_standard_input_survives_a_damaged_file(spark, tmp_path):
+    """The job starts again without the file, and a stream cannot be read twice."""
+    path = parquet_of(tmp_path / "bad.parquet", a_fleet(40))
+    damage(path)
+    stream = io.StringIO(Group({"t": 2}, {"m": ["t"]}, name="streamed").to_json())
+    run = run_of([stream, io.BytesIO(b"PAR1"), path], tmp_path / "runs", spark=spark, strategies=["range"])
+    assert run.table("groups")["group_id"].to_pylist() == ["streamed"]
+    assert run.counts["files"] == {"read": 3, "used": 1, "rejected": 2}
+    assert "a stream must hold text or JSON (got parquet)" in run.table("rejects")["reason"].to_pylist()
 
 
 def test_no_group_is_an_error(spark, tmp_path):
@@ -489,7 +588,7 @@ def test_a_lost_worker_costs_a_retry_and_no_worker_the_run(spark, tmp_path, monk
     path = parquet_of(tmp_path / "fleet.parquet", a_fleet())
     run = run_of(path, out, spark=spark, strategies=["dying:once"])
     assert marker.exists() and run.counts["groups"]["used"] == 40 and run.rejected == 0
-    with pytest.raises(FleetError, match="the job must come to its end") as caught:
+    with pytest.raises(FleetError, match="the job must run to completion") as caught:
         run_of(path, out, spark=spark, strategies=["dying:always"])
     assert "\n" not in str(caught.value)
     assert [entry.name for entry in out.iterdir()] == [run.path.name]
@@ -543,5 +642,5 @@ def test_a_killed_job_leaves_no_run(spark, tmp_path):
         job.wait()
     assert sorted(out.iterdir()) == sorted([unfinished, first.path])
     second = another_job(out)
-    assert said[0] == f"removed {unfinished}, which a job that was killed had left"
+    assert said[0] == f"removed {unfinished}, which a killed job had left behind"
     assert sorted(out.iterdir()) == sorted([first.path, second.path])

@@ -22,7 +22,9 @@ ROOT = Path(__file__).resolve().parent.parent
 OFFSETS = ["GROUP", "TOPIC", "PARTITION", "CURRENT-OFFSET", "LOG-END-OFFSET", "LAG", "CONSUMER-ID", "HOST", "CLIENT-ID"]
 MEMBERS = ["GROUP", "CONSUMER-ID", "HOST", "CLIENT-ID", "#PARTITIONS", "ASSIGNMENT"]
 STATE = ["GROUP", "COORDINATOR (ID)", "ASSIGNMENT-STRATEGY", "STATE", "#MEMBERS"]
-NO_TEXT = {"binary", "unreadable", "parquet"}
+NO_TEXT = {"unreadable": "must be readable where Spark's workers run (got {})",
+           "binary": "must hold text, JSON or Parquet",
+           "parquet": "must have a name that ends in .parquet, because it is Parquet at an address"}
 
 
 # --- inputs --------------------------------------------------------------------------------------------------------
@@ -129,7 +131,7 @@ def in_one_process(source, **reading):
     rejects, ignored = Counter(map(tuple, groups.rejects)), Counter()
     for source, position, kind, reason, lines in groups.ignored:
         if kind in NO_TEXT:
-            rejects[source, 0, f"must be readable where Spark's workers run (got {reason})"] += 1
+            rejects[source, 0, NO_TEXT[kind].format(reason)] += 1
         else:
             ignored[source, position, kind, reason, lines] += 1
     return Counter(map(told, rows)), rejects, ignored, {
@@ -237,12 +239,10 @@ def test_a_file_that_cannot_be_read_is_one_reject(tmp_path):
               for path in ("hdfs://nowhere/x.txt", str(tmp_path / "binary.txt"))]
     table_of = pa.Table.from_pylist([file | {"file": i} for i, file in enumerate(files)], FILES_SCHEMA)
     groups, rejects, ignored, counts = account_of(in_stages(table_of))
-    kinds = Counter((Path(source).name, position, reason.partition("got ")[2].strip(")"))
-                    for source, position, reason in rejects.elements())
-    gone = "No such file or directory"
-    assert kinds == {("binary.txt", 0, "binary data"): 2, ("pipe.txt", 0, "no regular file"): 1,
-                     ("fleet.parquet", 0, "Parquet is read by kafka-assign fleet compare"): 1,
-                     ("x.txt", 0, gone): 1, ("link.txt", 0, gone): 1}
+    kinds = Counter((Path(source).name, position, reason) for source, position, reason in rejects.elements())
+    gone, pipe = map(NO_TEXT["unreadable"].format, ("No such file or directory", "no regular file"))
+    assert kinds == {("binary.txt", 0, NO_TEXT["binary"]): 2, ("pipe.txt", 0, pipe): 1,
+                     ("fleet.parquet", 0, NO_TEXT["parquet"]): 1, ("x.txt", 0, gone): 1, ("link.txt", 0, gone): 1}
     assert len(groups) == 1 and counts == {"read": 1, "used": 1, "repeated": 0}
     assert {kind for _, _, kind, *_ in ignored} == {"header"}
 
@@ -265,7 +265,7 @@ def test_a_group_that_is_no_row_is_a_reject():
     groups, rejects, *_ = account_of(in_stages(files))
     [(source, position, reason)] = rejects
     assert len(groups) == 2 and (source, position) == ("x.json", 2)
-    assert reason.startswith("group odd: what it holds must fit into a row (got")
+    assert reason.startswith("group odd: its values must fit into a row (got")
 
 
 def test_the_name_of_a_group_that_is_not_utf8_costs_its_rows():

@@ -45,7 +45,7 @@ FIXED = {
     "clients.member": {"_MOST_NAMED"},
     "cli.changes": {"_MOST_JOIN", "NAMED_CANDIDATES"},
     "cli.output": {"_READABLE", "_SHOWN_NEEDS", "_GROUPS_WITHOUT_LIST", "_NAMED_CONDITIONS"},
-    "fleet.files": {"_COMPRESSED"}, "fleet.text": {"BUCKETS"}, "fleet.job": {
+    "fleet.files": {"_READERS"}, "fleet.text": {"BUCKETS"}, "fleet.job": {
         "_FORMAT", "_BYTES_OF_PART", "_BYTES_AT_ONCE", "_ROWS_AT_ONCE", "_LARGE"},
     "fleet.storage": {"_HOURS_UNTIL_LEFT"},
     "fleet.apart": {"_LOOK", "_PARENT_DEATH_SIGNAL"}, "fleet.session": {"OLDEST_JAVA", "_LOOK", "_PAUSE"},

@@ -7,7 +7,7 @@ __all__ = ['SHOWN_MEMBERS', 'Group']
 
 # %% ../nbs/13_group.ipynb #8e6931d1
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from functools import cached_property
 from types import MappingProxyType
@@ -26,7 +26,7 @@ from kafka_assign.members import (
     dropped_claims, known_name, listed_members, members_from_columns, ordered_members,
     without_newly_valid)
 from .names import count_of, quoted
-from .notes import MEMBER_IDS_TO_COME, Note, note_text, with_note
+from .notes import MEMBER_IDS_TO_COME, Note, note_text
 from .ownership import claimed_in
 from .tables import Table
 from .ragged import row_of
@@ -36,41 +36,57 @@ SHOWN_MEMBERS = 10              # a notebook shows as many members of a group
 
 
 def _column(name, doc):
-    return property(lambda group: getattr(group.columns, name), doc=doc)
+    def column(group) -> np.ndarray:
+        return getattr(group.columns, name)
+    return property(column, doc=doc)
+
+
+_ByPartition = (Mapping[str, Sequence[int] | np.ndarray]
+                | Mapping[tuple[str, int], int] | None)
+_Claims = Iterable[tuple[str, int]] | Mapping[str, Iterable[int]]
 
 
 @dataclass(frozen=True, eq=False, init=False, repr=False)
 class Group:
-    """A consumer group: topics, members, their claims, lag. Raises `GroupError`.
+    """A consumer group: topics, members, what they own, and lag; it never changes.
 
-    `topics` maps names to numbers of partitions, `members` ids to topics (or is an
-    iterable of `Member`), `owned` ids to claimed partitions. `lag` (records), or the
-    offsets `committed`, `begin` and `end`, from which lag follows by `reset`
-    (KAFKA-5337), map topics to arrays, or (topic, partition) to numbers.
+    `topics`: name to number of partitions. `members`: member id to topics, or
+    `Member`s. `owned`: member id to the partitions that the member claims, as pairs
+    (topic, partition), or as topic to numbers. `lag`: records; topic to an array
+    indexed by partition, or (topic, partition) to a number; -1 = unknown. `committed`:
+    committed offsets, given as `lag` is; -1 = none. `begin`: log start offsets, given
+    as `lag` is; -1 = unknown. `end`: log end offsets, given as `lag` is; -1 = unknown.
+    `reset`: where members begin if nothing is committed: `latest`, `earliest` or
+    `none`; lag follows from it and the offsets by KAFKA-5337. `partition_racks`: topic
+    to a list by partition, each with the racks of its replicas. `inferred`: what was
+    inferred, as text, in place of `notes`. Raises `GroupError`, which names what is
+    wrong.
     """
 
     columns: Columns  # the group as numbers
     topics: tuple[str, ...]  # topics with metadata or subscribers, by name
     members: tuple[str, ...]  # member ids, in order
-    offsets: Offsets | None  # the offsets from which lag follows, where they are known
-    partition_racks: Mapping[str, tuple]
-    topic_ids: Mapping[str, str]
-    name: str
-    type: str
-    state: str
-    strategy: str
-    generation: int
-    time: str
-    cluster: str
+    offsets: Offsets | None  # the offsets from which lag follows; None = unknown
+    partition_racks: Mapping[str, tuple[tuple[str, ...], ...]]  # by topic and partition
+    topic_ids: Mapping[str, str]  # by topic: its id, 22 characters
+    name: str  # `group.id`
+    type: str  # `classic`, `consumer`, `share` or `streams`; "" = unknown
+    state: str  # as the broker calls it, such as `Stable`; "" = unknown
+    strategy: str  # the assignor that the group reports; "" = unknown
+    generation: int  # generation of the group; -1 = unknown
+    time: str  # when it was observed, ISO 8601; "" = unknown
+    cluster: str  # name or id of its cluster; "" = not named
     notes: tuple[Note, ...]  # what was inferred or assumed
     moment: int  # number among its moments without a time; 0 = not needed
 
     def __init__(
-            self, topics: Mapping[str, int], members: Mapping | Iterable[Member],
-            owned: Mapping | None = None, lag: Mapping | None = None, *,
-            committed: Mapping | None = None, begin: Mapping | None = None,
-            end: Mapping | None = None, reset: str = "latest",
-            partition_racks: Mapping | None = None, topic_ids: Mapping | None = None,
+            self, topics: Mapping[str, int],
+            members: Mapping[str, Iterable[str]] | Iterable[Member],
+            owned: Mapping[str, _Claims] | None = None, lag: _ByPartition = None, *,
+            committed: _ByPartition = None, begin: _ByPartition = None,
+            end: _ByPartition = None, reset: str = "latest",
+            partition_racks: Mapping[str, Sequence[Sequence[str]]] | None = None,
+            topic_ids: Mapping[str, str] | None = None,
             name: str = "", type: str = "", state: str = "", generation: int = -1,
             strategy: str = "", time: str = "", cluster: str = "",
             notes: Iterable[Note] = (), inferred: str = "", moment: int = 0):
@@ -104,20 +120,30 @@ class Group:
     @classmethod
     def from_columns(cls, columns: Columns, topics: Iterable[str],
                      members: Iterable[str], offsets: Offsets | None = None,
-                     known: Mapping = {}, **about) -> "Group":
-        "A group of columns; `known` maps fields of `Member` to a value per member."
+                     known: Mapping[str, Sequence[Any]] = {}, **about: Any) -> "Group":
+        """A group of columns, which are not checked.
+
+        `columns`: the group as numbers. `topics`: names, in order. `members`: ids, in
+        order. `offsets`: those from which lag follows. `known`: fields of `Member` to a
+        value per member. `about`: the fields of `Group` from `name` on.
+        """
         group = cls.__new__(cls)
         return group._store(columns, topics, members, offsets, known=known, **about)
 
     @classmethod
-    def from_arrays(cls, topics, partitions, members, subscriptions,
-                    previous=None, lag=None) -> "Group":
+    def from_arrays(cls, topics: Sequence[str], partitions: Sequence[int] | np.ndarray,
+                    members: Sequence[str],
+                    subscriptions: np.ndarray | tuple[np.ndarray, np.ndarray],
+                    previous: Sequence[int] | np.ndarray | None = None,
+                    lag: Sequence[int] | np.ndarray | None = None) -> "Group":
         """A group of arrays, without a Python object per partition.
 
-        `topics`, `members`: names. `partitions`: int array beside `topics`.
-        `subscriptions`: bool matrix members x topics, or its compressed rows (indptr,
-        indices). `previous` (index into `members`, -1 = none), `lag` (records): arrays
-        over partitions, topic-major, topics in the order given. Raises `GroupError`.
+        `topics`: names. `partitions`: the number of partitions of each topic.
+        `members`: member ids. `subscriptions`: a bool matrix members x topics, or its
+        compressed rows (indptr, indices). `previous`: the owner of each partition, an
+        index into `members`, topic by topic in the order given; -1 = none. `lag`: the
+        lag of each partition in records, in the same order; -1 = unknown. Raises
+        `GroupError`.
         """
         columns, topics, members, claimed = columns_from_arrays(
             topics, partitions, members, subscriptions, previous, lag)
@@ -125,7 +151,11 @@ class Group:
 
     @classmethod
     def from_json(cls, document: str | Mapping[str, Any]) -> "Group":
-        "The group that a JSON text, or the dict that it holds, describes."
+        """The group that a JSON text describes.
+
+        `document`: the text, or the dict that it holds. Raises `GroupError`, which
+        says what is wrong, and where.
+        """
         return cls(**group_arguments(document))
 
     def to_json(self) -> str:
@@ -133,12 +163,24 @@ class Group:
         return json.dumps(group_to_document(self), ensure_ascii=False)
 
     partitions = _column("partitions", "Number of partitions of each topic.")
-    previous = _column("previous", "The valid previous owners in `members`; -1 = none.")
-    lag = _column("lag", "Lag in records, -1 = unknown; None = none is known.")
+    previous = _column(
+        "previous", "By partition: the valid previous owner in `members`; -1 = none.")
     listed = _column("listed", "The members in the order listed, as indices.")
-    counted = _column("counted", "Partitions per member, or None if owners are known.")
 
-    inferred = property(lambda group: note_text(group.notes), doc="Its notes in words.")
+    @property
+    def lag(self) -> np.ndarray | None:
+        "Lag of each partition in records, -1 = unknown; None = none is known."
+        return self.columns.lag
+
+    @property
+    def counted(self) -> np.ndarray | None:
+        "Number of partitions of each member, if owners are unknown; else None."
+        return self.columns.counted
+
+    @property
+    def inferred(self) -> str:
+        "Its notes in words, separated by `; `."
+        return note_text(self.notes)
 
     @cached_property
     def subscribed(self) -> np.ndarray:
@@ -168,10 +210,12 @@ class Group:
         return {None, *sent, *self._known.get("user_data", ())} != {None}
 
     def decode_claims(self, rule: str | None) -> "Group":
-        """The group without user data, with the claims that `rule` decodes from it.
+        """The group without user data, with the claims that are decoded from it.
 
-        `rule` is one of `ownership.CLAIM_RULES`, or None; `dropped` lists what it
-        cannot decode. A group without user data is returned as it is.
+        A group without user data is returned as it is. `Group.dropped` lists what
+        cannot be decoded.
+
+        `rule`: `sticky`, `cooperative` or `stream-join`; None = nothing is decoded.
         """
         return self if rule is None or not self.has_user_data else _decoded(self, rule)
 
@@ -187,21 +231,34 @@ class Group:
         return MappingProxyType({name: i for i, name in enumerate(self.topics)})
 
     def subscribers(self, topic: str) -> np.ndarray:
-        "The members that subscribe to `topic`, as indices into `members`, ascending."
+        """The subscribers of a topic as indices into `members`, ascending, int32.
+
+        `topic`: its name. Raises `KeyError` for a topic that the group does not have.
+        """
         return np.array(self.columns.subscribers_of(self.index[topic]), np.int32)
 
     def position(self, topic: str, partition: int) -> int:
-        "The position of a partition in every column over partitions."
+        """The position of a partition in every column over partitions.
+
+        `topic`: its name. `partition`: its number. Raises `GroupError` if the group
+        does not have it.
+        """
         start = self.columns.start
         return places_of((topic, partition), "position", self.index, start).start
 
     def at(self, position: int) -> TopicPartition:
-        "The partition at `position` of every column."
+        """The partition at a position of every column over partitions.
+
+        `position`: from 0 to the number of partitions, exclusive. Raises `IndexError`.
+        """
         topic = self.topics[self.columns.topic_of[position]]
         return TopicPartition(topic, int(self.columns.number[position]))
 
     def replace(self, **changes: Any) -> "Group":
-        "A copy with `changes`, named as in `Group`; it keeps all that is not named."
+        """A changed copy; what is not named stays as it is.
+
+        `changes`: arguments of `Group`, by name. Raises `GroupError`, as `Group` does.
+        """
         changes |= {"notes": ()} if changes.get("inferred") else {}
         if changes.keys() <= ABOUT.keys() | {"inferred"}:
             return Group.__new__(Group)._store(**self.__getstate__() | changes)
@@ -216,22 +273,33 @@ class Group:
         return made._store(**made.__getstate__() | {"dropped": self._dropped})
 
     def leave(self, *member_ids: str) -> "Group":
-        "The group without these members; what they owned has no owner."
+        """The group without these members; what they owned has no owner.
+
+        `member_ids`: ids of members. Raises `GroupError` for one that is not there.
+        """
         for one in member_ids:
             known_name(one, self.members, "a member that leaves", "belong to the group")
         return self._changed([one for one in self._listed if one.id not in member_ids])
 
     def join(self, member_id: str, topics: Iterable[str]) -> "Group":
-        "The group with a new member that owns nothing."
+        """The group with a new member that owns nothing.
+
+        `member_id`: its id. `topics`: what it subscribes to. Raises `GroupError` for
+        the id of a member, and for a topic that the group does not have.
+        """
         if checked_name(member_id, "a member that joins") in self.members:
             raise GroupError(f"a member that joins must not be in the group already "
                              f"(got {quoted(member_id)})")
         member = self._with_known_topics(Member(member_id, topics))
-        more = {"notes": with_note(self.notes, MEMBER_IDS_TO_COME)}
-        return self._changed([*self._listed, member], **more)
+        notes = [*dict.fromkeys([*self.notes, MEMBER_IDS_TO_COME])]         # only once
+        return self._changed([*self._listed, member], notes=notes)
 
     def subscribe(self, member_id: str, topics: Iterable[str]) -> "Group":
-        "The group in which this member subscribes to `topics` and to no others."
+        """The group in which a member subscribes to other topics.
+
+        `member_id`: its id. `topics`: all topics that it subscribes to. Raises
+        `GroupError` for a member or topic that the group does not have.
+        """
         who = "a member that subscribes"
         known_name(member_id, self.members, who, "belong to the group")
         return self._changed([
@@ -240,7 +308,11 @@ class Group:
 
     def with_partitions(self, partitions: Mapping[str, int] | None = None, /,
                         **more: int) -> "Group":
-        "The group with other numbers of partitions, by topic; a new topic is added."
+        """The group with other numbers of partitions.
+
+        `partitions`: topic to number of partitions; a new topic is added. `more`: the
+        same, as keywords. Raises `GroupError` for a number below 0.
+        """
         given = checked_mapping(partitions or {}, "partitions", "topics to numbers")
         return self._changed(self._listed, topics=self.topic_counts | {**given, **more})
 
@@ -249,7 +321,11 @@ class Group:
             known_name(topic, self.index, "a topic", "be known to the group")
         return member
 
-    sent = property(lambda group: group._sent or group.details, doc="As they joined.")
+    @property
+    def sent(self) -> tuple[Member, ...]:
+        "The members as they joined, with their user data."
+        return self._sent or self.details
+
     _listed = property(lambda group: [group.details[i] for i in group.listed])
 
     def _changed(self, members, **more):

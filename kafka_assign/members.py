@@ -67,21 +67,15 @@ def known_name(name: str, known: Collection[str], what: str, must: str) -> str:
     raise GroupError(f"{what} must {must} (got {quoted(name)}){near}")
 
 # %% ../nbs/10_members.ipynb #e5b43f44
-class _CheckedTopics(tuple):
-    "The topics of a subscription, each once, as plain text."
-
-
 @lru_cache(maxsize=128)
 def _plain_topics(topics):
     "Each topic once, in the order given, as plain text; None if one of them needs a closer look."
     plain = set(map(type, topics)) <= {str} and "".join(topics).isascii()
-    return _CheckedTopics(dict.fromkeys(topics)) if plain else None
+    return tuple(dict.fromkeys(topics)) if plain else None
 
 
 def _checked_topics(topics, member):
     "The topics of a subscription, each once, in the order given."
-    if type(topics) is _CheckedTopics:
-        return topics
     try:
         if isinstance(topics, str):
             raise TypeError
@@ -97,7 +91,7 @@ def _checked_topics(topics, member):
     if plain is not None:
         return plain
     what = f"a topic of member {shown(member)}"
-    return _CheckedTopics(dict.fromkeys(checked_name(topic, what) for topic in topics))
+    return tuple(dict.fromkeys(checked_name(topic, what) for topic in topics))
 
 # %% ../nbs/10_members.ipynb #30f5943d
 def checked_claims(owned: Iterable | Mapping, member: str,
@@ -141,13 +135,16 @@ def _checked_text(text, what, member):
 # %% ../nbs/10_members.ipynb #0fbfb868
 class TopicPartition(NamedTuple):
     "A partition of a topic; equal to the plain tuple."
-    topic: str
-    partition: int
+    topic: str  # name of the topic
+    partition: int  # its number, from 0
 
 # %% ../nbs/10_members.ipynb #a1a81a27
 @dataclass(frozen=True, init=False)
 class Member:
-    "A member of a consumer group; raises `GroupError` for fields that Kafka could not send."
+    """A member of a consumer group; it never changes.
+
+    Raises `GroupError` for a field that Kafka could not send.
+    """
 
     id: str  # member id, unique in the group
     topics: tuple[str, ...]  # subscription: names of topics, each counted once
@@ -179,22 +176,15 @@ class Member:
             version=None if version is None else checked_number(version, "version", id, least=0))
 
     def with_decoded(self, claims: Claims) -> "Member":
-        "The member without user data, with the claims decoded from it, which need no check."
-        member = Member.__new__(Member)
+        """The member without user data, with the claims decoded from it.
+
+        `claims`: what it owned, and in which generation; they are not checked.
+        """
         version = self.version if claims.generation == NO_GENERATION else None
-        vars(member).update(vars(self), owned=claims.owned, user_data=None, version=version,
-                            generation=max(claims.generation, -1))
-        return member
+        return replace(self, owned=claims.owned, user_data=None, version=version,
+                       generation=max(claims.generation, -1))
 
 # %% ../nbs/10_members.ipynb #b2f7bfe3
-def _same_list(one, other):
-    "Whether both are lists, and equal."
-    try:
-        return type(one) is list and one == other
-    except Exception:                  # what is no name may raise anything when it is compared
-        return False
-
-
 def listed_members(members: Mapping | Iterable, owned: Mapping | None = None) -> list[Member]:
     """`Member`s in the order given, from a mapping of id to topics or an iterable of `Member`.
 
@@ -207,19 +197,14 @@ def listed_members(members: Mapping | Iterable, owned: Mapping | None = None) ->
     for name in owned:
         if not isinstance(name, str):
             raise GroupError(f"owned must map member ids to partitions (got a key {name!r})")
-    made, before, checked = [], None, None
+    made = []
     for given in members.items() if isinstance(members, Mapping) else members:
         if isinstance(given, Member):
             changes = {"owned": owned[given.id], "user_data": None} if given.id in owned else {}
             made.append(replace(given, **changes) if changes else given)
         elif isinstance(given, tuple) and len(given) == 2:
-            name, topics = checked_name(given[0], "a member id"), given[1]
-            claims = owned[name] if name in owned else ()
-            again = _same_list(topics, before)
-            made.append(Member(name, checked if again else topics, owned=claims))
-            if not again:
-                checked = made[-1].topics
-                before = list(checked)                 # the caller may change its own list
+            name = checked_name(given[0], "a member id")
+            made.append(Member(name, given[1], owned=owned[name] if name in owned else ()))
         else:
             raise GroupError(f"{must} (got {brief(given)})")
     return made
@@ -293,8 +278,8 @@ class Claim(NamedTuple):
 # %% ../nbs/10_members.ipynb #4fb9a168
 class Dropped(NamedTuple):
     "A claim that has no effect: its member is not the previous owner."
-    claim: Claim
-    reason: str
+    claim: Claim  # member, topic and partition
+    reason: str  # why, in words
 
 # %% ../nbs/10_members.ipynb #c8175532
 def dropped_in_order(member: Member, pairs: Iterable[tuple[str, int]],

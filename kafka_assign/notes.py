@@ -4,7 +4,7 @@
 
 # %% auto #0
 __all__ = ['NOTE_TEXTS', 'CUT_KINDS', 'LAG_KINDS', 'MEMBER_IDS_TO_COME', 'UNCERTAIN_ANSWERS', 'Note', 'remark', 'note_text',
-           'note_documents', 'may_lack_partitions', 'with_note']
+           'note_documents', 'may_lack_partitions']
 
 # %% ../nbs/08_notes.ipynb #9d3ef09e
 from collections.abc import Iterable
@@ -93,11 +93,6 @@ LAG_KINDS = frozenset({"lag-from-end", "lag-from-begin", "lag-without-begin", "l
 
 # %% ../nbs/08_notes.ipynb #0f740e19
 MEMBER_IDS_TO_COME = Note("member-ids-to-come")
-
-
-def with_note(notes: Iterable[Note], note: Note) -> tuple[Note, ...]:
-    "The notes with `note` as the last one."
-    return (*(one for one in notes if one != note), note)
 
 # %% ../nbs/08_notes.ipynb #a55e0002
 UNCERTAIN_ANSWERS = frozenset({"owners-depend-on-ids", "all-depends-on-ids"})

@@ -4,8 +4,8 @@
 
 # %% auto #0
 __all__ = ['FEW_DEALT', 'LONG_DEAL', 'row_offsets', 'row_lengths', 'row_of', 'row_sums', 'row_minima', 'row_maxima',
-           'highest_sources', 'row_ranges', 'take_rows', 'total_by_key', 'rank_in_run', 'stable_order', 'argsort_rows',
-           'deal_one_by_one', 'fill_in_order', 'water_fill', 'deal_shares', 'deal']
+           'highest_sources', 'first_equal_row', 'row_ranges', 'take_rows', 'total_by_key', 'rank_in_run',
+           'stable_order', 'argsort_rows', 'deal_one_by_one', 'fill_in_order', 'water_fill', 'deal_shares', 'deal']
 
 # %% ../nbs/01_ragged.ipynb #cd72aa04
 from heapq import heapify, heapreplace
@@ -71,6 +71,14 @@ def highest_sources(load: np.ndarray, owner: np.ndarray, owner_offsets: np.ndarr
         if np.array_equal(raised, source):
             return source
         source = raised
+
+# %% ../nbs/01_ragged.ipynb #52f3877a
+def first_equal_row(values: np.ndarray, offsets: np.ndarray) -> np.ndarray:
+    "For each row the first row with the same values."
+    data, seen = values.tobytes(), {}
+    rows = pairwise((offsets * values.itemsize).tolist())
+    contents = (data[begin:end] for begin, end in rows)
+    return np.array([seen.setdefault(one, row) for row, one in enumerate(contents)], np.int64)
 
 # %% ../nbs/01_ragged.ipynb #cd72aa13
 def row_ranges(first: np.ndarray, lengths: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

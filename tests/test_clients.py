@@ -39,8 +39,12 @@ REFERENCE = Path(__file__).parent / "reference"
 @pytest.fixture(autouse=True)
 def quiet():
     """Only our own lines are looked at."""
-    for name in ("kafka", "aiokafka"):
-        logging.getLogger(name).setLevel("CRITICAL")
+    loggers = [logging.getLogger(name) for name in ("kafka", "aiokafka")]
+    for logger in loggers:
+        logger.setLevel("CRITICAL")
+    yield
+    for logger in loggers:
+        logger.setLevel("NOTSET")
 
 
 def cluster_of(counts, **more):

@@ -188,14 +188,14 @@ def test_what_stays_unassigned_is_reported():
         if number >= 4:
             assert reason == "a has only 4 partitions"
         else:
-            assert reason.startswith("the owner") and reason.endswith(f"not subscribe to {topic}")
+            assert reason.startswith("the number's owner") and reason.endswith(f"not subscribe to {topic}")
     assert "partitions 4 and 5 of b are unassigned, because a has only 4 partitions" in texts(answer)
 
 
 def test_notes_of_a_single_number_are_singular():
     group = Group({"a": 2, "b": 2}, {"A": ["a", "b"], "B": ["a"]})
     assert texts(assign(group, "stream-join-sticky")) == [
-        "partition 1 of b is unassigned, because the owner of this number does not subscribe to b"]
+        "partition 1 of b is unassigned, because the number's owner does not subscribe to b"]
 
 
 def test_notes_about_many_partitions_are_few_and_short():
@@ -206,7 +206,7 @@ def test_notes_about_many_partitions_are_few_and_short():
     assert last == f"unassigned for such reasons, too: {785 - sum(range(1, 11))} more partitions"
     scattered = assign(Group({"a": 1000, "b": 1000}, {"A": ["a", "b"], "B": ["a"]}), "stream-join-sticky")
     assert texts(scattered) == ["partitions 1, 3, 5, 7, 9 and 495 more of b are unassigned, because "
-                               "the owners of these numbers do not subscribe to b"]
+                               "the number's owner does not subscribe to b"]
 
 
 def test_joined_topics_without_a_subscriber_are_reported():

@@ -12,7 +12,8 @@ from typing import NamedTuple
 import numpy as np
 
 from ..columns import Columns
-from ..ragged import argsort_rows, deal, row_lengths, row_of, row_offsets, row_sums, take_rows
+from ..ragged import (
+    argsort_rows, deal, first_equal_row, row_of, row_offsets, row_sums, take_rows)
 from ..registry import strategy
 
 # %% ../../nbs/23_fair.ipynb #ee40fa73
@@ -35,16 +36,6 @@ def fair_by_rule(columns: Columns) -> np.ndarray:
             load[consumer] += 1
     return owner
 
-# %% ../../nbs/23_fair.ipynb #f538a085
-def _repeats_previous_row(values: np.ndarray, offsets: np.ndarray) -> np.ndarray:
-    "Which rows, none of them empty, have the same values as the row before them, bool."
-    length = row_lengths(offsets)
-    before = np.arange(len(values)) - np.repeat(length, length)
-    same = row_sums(values == values[before], offsets) == length
-    same[1:] &= length[1:] == length[:-1]
-    same[:1] = False
-    return same
-
 # %% ../../nbs/23_fair.ipynb #7c3b00be
 class _Runs(NamedTuple):
     "Runs of topics with equal subscribers, sorted by step."
@@ -61,7 +52,8 @@ def _runs_by_step(columns: Columns) -> _Runs:
     assignable = (columns.subscriber_counts > 0) & (columns.partitions > 0)
     topics = topics[assignable[topics]]
     offsets, eligible = take_rows(columns.subscriber_offsets, topics)
-    begins = ~_repeats_previous_row(columns.subscribers[eligible], offsets)
+    same = first_equal_row(columns.subscribers[eligible], offsets)
+    begins = np.diff(same, prepend=-1) != 0
     run, first = np.cumsum(begins) - 1, np.flatnonzero(begins)
     group = row_of(columns.topic_offsets)[topics[first]]
     step = np.arange(len(first)) - np.searchsorted(group, group)

@@ -183,11 +183,9 @@ def lag_bound(group: Group | Columns,
     return bound if isinstance(group, Columns) else int(bound[0])
 
 # %% ../../nbs/24_lag.ipynb #41144b5a
-def _remarks(assignment, scope="topic", max_skew=1, min_gain=0, max_moves=None,
-             weight=None):
+def _remarks(assignment, scope="topic", weight=None, **others):
     "What is unknown; with options, also the largest lag or weight beside the bound."
-    options = scope, max_skew, min_gain, max_moves, weight
-    usual = options == ("topic", 1, 0, None, None)
+    usual = scope == "topic" and weight is None and not others
     if (assignment.target < 0).all():
         return []
     columns, what = assignment.group.columns, "lag"
@@ -239,7 +237,7 @@ def _variant(lag: Strategy, scope="topic", max_skew=1, min_gain=0, max_moves=Non
 def lag_assign(given: Columns | Group, scope: str = "topic", max_skew: int = 1,
                min_gain: int = 0, max_moves: int | None = None,
                weight: Mapping | None = None) -> np.ndarray:
-    """Even numbers of each topic's partitions, and lag as even as these allow.
+    """Even numbers of each topic's partitions, and lag as balanced as these allow.
 
     KAFKA-5337, the `LagBasedAssignor` of its author. Unknown lag counts as 0. Topics
     without subscribers stay unassigned (-1). Options go beyond it: `scope` is `topic`

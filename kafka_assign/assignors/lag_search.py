@@ -220,7 +220,7 @@ def _even_out(unit: Unit, max_skew: int, min_gain: int, most_moves: int) -> None
         before, untried = exchanges, np.ones(len(unit.members), bool)
         while untried.any() and exchanges < most and tries:
             giver = int(np.where(untried, unit.total, -1).argmax())
-            if unit.total[giver] - unit.total.min() <= 1:        # nothing can gain any more
+            if unit.total[giver] - unit.total.min() <= 1:        # nothing can gain anymore
                 break
             tries -= 1
             exchange = best_exchange(unit, giver, max_skew, min_gain, most_moves - unit.moves)

@@ -21,6 +21,7 @@ from ..joins import parsed_joins
 from ..metrics import loads
 from ..names import (
     brief, count_of, did_you_mean, quoted, runs_in_words, shown)
+from ..ownership import claimants
 from ..ragged import (
     argsort_rows, fill_in_order, rank_in_run, row_lengths, row_minima, row_of, row_offsets,
     row_sums, stable_order)
@@ -166,11 +167,7 @@ def _joined_numbers(columns: Columns,
 def _sole_owners(number: np.ndarray, count: int, owner: np.ndarray) -> np.ndarray:
     "The only member with partitions of each of `count` numbers; -1 = none, or several."
     owned = (number >= 0) & (owner >= 0)
-    at, owner = number[owned], owner[owned]
-    sole = np.full(count, -1)
-    sole[at] = owner
-    sole[at[sole[at] != owner]] = -1
-    return sole
+    return np.maximum(claimants(number[owned], owner[owned], count), -1)
 
 # %% ../../nbs/49_stream_join.ipynb #f7687610
 def _members_of_joins(columns: Columns, joined: np.ndarray,
@@ -238,10 +235,8 @@ def unjoined(assignment: Assignment,
             places = group.columns.places(group.index[topic])
             free = np.flatnonzero(assignment.target[places] < 0)
             lacking, beyond = np.split(free, [np.searchsorted(free, counts[smallest])])
-            owners = ("owner of this number does" if len(lacking) == 1 else
-                      "owners of these numbers do")
             few = count_of(counts[smallest], "partition")
-            why = {f"the {owners} not subscribe to {shown(topic)}": lacking,
+            why = {f"the number's owner does not subscribe to {shown(topic)}": lacking,
                    f"{shown(smallest)} has only {few}": beyond}
             found += [Unjoined(topic, numbers.tolist(), reason)
                       for reason, numbers in why.items() if len(numbers)]

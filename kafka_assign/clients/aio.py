@@ -9,27 +9,19 @@ __all__ = ['AioAssignor', 'assignor']
 from collections.abc import Mapping
 from typing import Any
 
-from . import client_member
+from . import offsets_reader
 from .member import ClientMember, calling, readable_joins
 from ..names import quoted
 from ..registry import StrategyError, StrategyLike
 from ..wire import Subscription
 
 # %% ../../nbs/73_clients_aio.ipynb #67c00006
-class AioAssignor:
+class AioAssignor(ClientMember):
     "An assignor of aiokafka, made by `assignor`; each consumer needs its own."
-
-    def __init__(self, member: ClientMember):
-        self.member = member
-
-    @property
-    def name(self) -> str:
-        "The protocol name, by which the members of a group agree on an assignor."
-        return self.member.protocol_name
 
     def metadata(self, topics: Any) -> bytes:
         "The subscription to send when the consumer joins."
-        return self.member.subscription(topics)
+        return self.subscription(topics)
 
     def assign(self, cluster: Any, members: Mapping[str, Any]) -> dict[str, bytes]:
         "The encoded assignment of each member; it never raises an error."
@@ -37,25 +29,29 @@ class AioAssignor:
         joined = readable_joins(
             [(name, None, sent) for name, sent in members.items()],
             lambda sent: Subscription(tuple(sent.subscription), sent.user_data))
-        return self.member.lead_with(cluster, joined, generation, {}, lambda *partition: ())
+        return self.lead_with(cluster, joined, generation, {}, lambda *partition: ())
 
     def on_assignment(self, assignment: Any) -> None:
         "Remember what the consumer was assigned, and in which generation."
         generation = getattr(calling("GroupCoordinator"), "generation", -1)
-        self.member.receive(assignment.encode(), generation)
+        self.receive(assignment.encode(), generation)
 
 # %% ../../nbs/73_clients_aio.ipynb #67c00007
 def assignor(
-        strategy: StrategyLike,  # its name, a function, or a `Strategy`
+        strategy: StrategyLike,  # as in `assign`; its protocol must be eager
         *,
-        rack: str | None = None,  # of the consumer, for a Java leader
-        offsets_from: Mapping[str, Any] | None = None,  # settings of kafka-python, for lag
-        offsets_timeout: float = 5.0,  # seconds
-        **options: object,  # of the strategy
+        rack: str | None = None,  # rack of the consumer, for a Java leader
+        offsets_from: Mapping[str, Any] | None = None,  # settings of kafka-python, `group_id` too, to read lag
+        offsets_timeout: float = 5.0,  # limit for reading lag, in seconds
+        **options: object,  # options of the strategy, by name
 ) -> AioAssignor:
-    "A strategy as an assignor of aiokafka, for `partition_assignment_strategy`."
-    member = client_member(strategy, rack, offsets_from, offsets_timeout, options)
-    if member.strategy.protocol == "cooperative":
+    """A strategy as an assignor of aiokafka, for `partition_assignment_strategy`.
+
+    Each consumer needs its own. Raises `StrategyError` for a strategy that is unknown, or that is
+    not eager: consumers of aiokafka revoke all partitions.
+    """
+    made = AioAssignor(strategy, rack, offsets_reader(offsets_from, offsets_timeout), options)
+    if made.strategy.protocol == "cooperative":
         raise StrategyError(f"a strategy for aiokafka must be eager, because its consumers revoke "
-                            f"all partitions (got {quoted(member.strategy.label)})")
-    return AioAssignor(member)
+                            f"all partitions (got {quoted(made.strategy.label)})")
+    return made

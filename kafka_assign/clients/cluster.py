@@ -211,7 +211,7 @@ def read_cluster(admin, questions: Questions, names: Collection[str] | None = No
                  progress: Callable[[int, int], object] = lambda done, total: None) -> Groups:
     """The groups that `admin` describes: an admin client of kafka-python, or what answers like one.
 
-    `time`: when, ISO 8601; the other arguments are those of `capture`. Raises `CaptureError`, and whatever the
+    `time`: when, ISO 8601; the other arguments are those of `capture`. Raises `CaptureError`, and any error that the
     client raises if it has no answer about any group.
     """
     wanted, ignored = _listed(questions, admin, names)
@@ -265,13 +265,15 @@ def _try_connections(config):
 def capture(bootstrap_server: str, groups: Collection[str] | None = None, settings: Mapping[str, str] | None = None, *,
             timeout: float = 30, cluster: str | None = None, reset: str = "latest",
             progress: Callable[[int, int], object] = lambda done, total: None) -> Groups:
-    """The consumer groups of a live cluster, as they are now; changes nothing there.
+    """The consumer groups of a live cluster as they are now; nothing changes there.
+
+    What has no answer is in `rejects`.
 
     `bootstrap_server`: `HOST:PORT`, or several, separated by commas. `groups`: names; None = all that may be
     described. `settings`: how to connect, as `read_settings` reads them. `timeout`: for everything, in seconds.
     `cluster`: its name; None = its id. `reset`: where members begin if nothing is committed, as
-    `auto.offset.reset`. `progress` is called with the number of groups done and of all. Raises `CaptureError`
-    or `SettingsError`, each a `ValueError`. What has no answer is in `rejects`.
+    `auto.offset.reset`. `progress`: is called with the number of groups done and of all. Raises `CaptureError`
+    if the cluster cannot be reached or does not answer in time, and `SettingsError` for settings that cannot be used.
     """
     servers, connection = checked_servers(bootstrap_server), client_settings(settings or {})
     with needing("kafka"):

@@ -33,6 +33,10 @@ class StickyRebalanceListener:
     So after an eviction, state that another member has continued may be stale: in
     `seek`, compare the committed offset with the offset up to which the state was
     built, and rebuild the state if they differ.
+
+    `commit`: commits the offsets of revoked partitions. `clean_up`: drops what the
+    consumer holds for partitions that it has lost. `initialize`: makes it for new ones.
+    `seek`: sets the positions of all assigned partitions.
     """
 
     def __init__(self, *, commit: Callable[[list], Any] = _nothing,
@@ -47,20 +51,29 @@ class StickyRebalanceListener:
                 import_module(client).ConsumerRebalanceListener.register(type(self))
 
     def on_partitions_revoked(self, revoked: Iterable) -> Awaitable | None:
-        "Commit; what the partitions hold is kept until the next assignment."
+        """Commit; what the partitions hold is kept until the next assignment.
+
+        `revoked`: partitions, as the client passes them.
+        """
         revoked = frozenset(revoked)
         self.pending |= revoked
         return self._call((self.commit, revoked))
 
     def on_partitions_assigned(self, assigned: Iterable) -> Awaitable | None:
-        "Clean up what did not come back, initialize what is new, and seek."
+        """Clean up what did not come back, initialize what is new, and seek.
+
+        `assigned`: partitions, as the client passes them.
+        """
         pending, self.pending = self.pending, frozenset()
         assigned = frozenset(assigned)
         return self._call((self.clean_up, pending - assigned),
                           (self.initialize, assigned - pending), (self.seek, assigned))
 
     def on_partitions_lost(self, lost: Iterable) -> Awaitable | None:
-        "Clean up without a commit."
+        """Clean up without a commit.
+
+        `lost`: partitions, as the client passes them.
+        """
         lost = frozenset(lost)
         self.pending -= lost
         return self._call((self.clean_up, lost))

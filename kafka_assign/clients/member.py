@@ -135,7 +135,7 @@ class ClientMember:
     def __init__(self, strategy: StrategyLike, rack: str | None = None,
                  offsets: Callable[[Mapping], dict] | None = None, options: Mapping = {}):
         self.strategy, self.offsets = client_strategy(strategy, **options), offsets
-        self.protocol_name = self.strategy.protocol_name or self.strategy.name
+        self.name = self.strategy.protocol_name or self.strategy.name
         self.consumer = Consumer("", (), rack=rack)
         self.subscription(())           # a rack that cannot be sent is an error now
 

@@ -8,7 +8,7 @@ __all__ = ['MOST_FAULTS_SHOWN', 'MOST_REBALANCES', 'eager_answer', 'cooperative_
 
 # %% ../../../nbs/39_kafka_sticky.ipynb #2d0895ff
 from collections import defaultdict
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator
 from dataclasses import replace
 from itertools import islice
 from typing import NamedTuple
@@ -164,16 +164,6 @@ def _check_assigned(group: JoinedGroup,
                 for topic, n in sorted(found)]
             raise ForecastError(kind, first_of(shown_faults, MOST_FAULTS_SHOWN))
 
-# %% ../../../nbs/39_kafka_sticky.ipynb #84806fee
-def _owner_column(group: Group, assigned: Mapping[str, list]) -> np.ndarray:
-    "The owner column of an assignment by member id, int32; -1 = no owner."
-    start = group.columns.start.tolist()
-    owner = np.full(group.columns.size, -1, np.int32)
-    for place, name in enumerate(group.members):
-        for topic, number in assigned.get(name, ()):
-            owner[start[group.index[topic]] + number] = place
-    return owner
-
 # %% ../../../nbs/39_kafka_sticky.ipynb #de9e0002
 def _depends_on_ids(assignment: Assignment) -> list[Note]:
     "What a forecast leaves open if ids of members are not known yet; or nothing."
@@ -190,7 +180,7 @@ MOST_REBALANCES = 8
 def _forecast(group, as_read, rounds):
     "The owner column after each of the `rounds`; errors name their consequence."
     if not group.members:
-        return [_owner_column(group, {})]
+        return [Assignment(group, {}).owner]
     try:
         seen = group_in_java(group, as_read)
         answers = list(islice(rounds(seen), MOST_REBALANCES + 1))
@@ -201,7 +191,7 @@ def _forecast(group, as_read, rounds):
     except ForecastError as error:
         reason = f"{error.reason}; {_CONSEQUENCES[error.kind]}"
         raise ForecastError(error.kind, reason) from None
-    return [_owner_column(group, assigned) for assigned in answers]
+    return [Assignment(group, assigned).owner for assigned in answers]
 
 # %% ../../../nbs/39_kafka_sticky.ipynb #bef20111
 @strategy("kafka-sticky", kafka="StickyAssignor", claims="sticky", usual=False,

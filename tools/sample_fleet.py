@@ -1,5 +1,7 @@
 """Write samples/generated-fleet.jsonl: 200 groups that nobody runs, most of them well, some in each kind of need.
 
+The first 36 of them, one of each kind, come with the package (`kafka_assign.samples`), without the name of a cluster.
+
 Each group has a life: its members join, and things happen that happen to real groups. So every assignment in the file
 is one that the named assignor of Kafka's client computes. The same on every machine: `random.Random` with a seed, and
 no time. A test compares the file with what this writes.
@@ -10,8 +12,10 @@ from pathlib import Path
 
 from kafka_assign import LiveGroup, Member
 
-FILE = Path(__file__).resolve().parent.parent / "samples" / "generated-fleet.jsonl"
-GROUPS, SEED = 200, 22
+ROOT = Path(__file__).resolve().parent.parent
+FILE = ROOT / "samples" / "generated-fleet.jsonl"
+SHIPPED = ROOT / "kafka_assign" / "samples" / "fleet.jsonl"
+GROUPS, SHIPPED_GROUPS, SEED = 200, 36, 22
 TEAMS = "orders billing search fraud mail stock audit prices media risk".split()
 TASKS = "enricher indexer writer exporter scorer archiver".split()
 ASSIGNORS = ("range", "range", "range", "roundrobin", "kafka-sticky", "kafka-cooperative-sticky")
@@ -125,7 +129,7 @@ def streams(source, name, topics):
 STORIES = (grown, idle, uneven, misspelled, lagging, split, abandoned, crowded, hot, rebalancing, done, streams)
 
 
-def sample(source, number):
+def sample(source, number, cluster):
     """Group `number`; two in three are well."""
     story = STORIES[number // 3 % len(STORIES)] if number % 3 == 0 else healthy
     team, task = TEAMS[number % len(TEAMS)], source.choice(TASKS)
@@ -136,15 +140,16 @@ def sample(source, number):
            for topic, count in group.topic_counts.items()}
     members = [one if one.client_id else replace(one, client_id=one.id.rpartition("-")[0])
                for one in (group.details[at] for at in group.listed)]
-    return group.replace(name=name, cluster="generated", type="classic", members=members, lag=lag,
+    return group.replace(name=name, cluster=cluster, type="classic", members=members, lag=lag,
                          state=group.state or ("Stable" if members else "Empty"))
 
 
-def lines():
+def lines(count=GROUPS, cluster="generated"):
     """The file, a line for each group."""
     source = random.Random(SEED)
-    return [sample(source, number).to_json() + "\n" for number in range(GROUPS)]
+    return [sample(source, number, cluster).to_json() + "\n" for number in range(count)]
 
 
 if __name__ == "__main__":
     FILE.write_text("".join(lines()), encoding="utf-8")
+    SHIPPED.write_text("".join(lines(SHIPPED_GROUPS, "")), encoding="utf-8")

@@ -10,10 +10,10 @@ export PATH := $(CURDIR)/$(BIN):$(PATH)
 
 .NOTPARALLEL:
 .DEFAULT_GOAL := help
-.PHONY: help run demo test test-long check notebooks lab docs bench clean spark java dev jars pages quarto
+.PHONY: help run demo test test-long check notebooks lab docs docs-check bench clean spark java dev jars pages quarto
 
 help:
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-10s %s\n", $$1, $$2 }' Makefile
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-11s %s\n", $$1, $$2 }' Makefile
 
 run: spark java  ## rank the sample groups: which of them need attention, and why
 	@echo "kafka-assign fleet compare samples/ -o runs --joins clicks+impressions"
@@ -29,8 +29,9 @@ test-long: spark java dev jars pages  ## the long forms of the tests in random o
 	LONG=1 $(PYTEST) -p randomly tests
 	python tools/mutants.py
 
-check: spark java dev jars  ## what CI runs: every notebook executed, clean and in sync, then everything in tests/
+check: spark java dev jars  ## what CI runs: notebooks executed, clean and in sync, docs-check, then everything in tests/
 	@$(BIN)/python tools/notebooks.py check
+	@$(BIN)/python tools/docs_check.py
 	$(PYTEST) tests
 
 notebooks: spark java dev  ## export, execute and clean every notebook, and write README.md
@@ -41,6 +42,9 @@ lab: spark java dev  ## open the notebooks in JupyterLab
 
 docs: quarto dev  ## build the site into _docs/ (needs quarto)
 	@$(BIN)/python tools/notebooks.py docs
+
+docs-check: spark java dev  ## check what the site shows: links, lines, words; with quarto, the built site, too
+	@$(BIN)/python tools/docs_check.py
 
 bench: spark java dev  ## run every benchmark; each prints what it measured
 	@for file in $$(grep -l __main__ benchmarks/*.py); do echo "== $$file"; $(BIN)/python $$file || exit 1; done

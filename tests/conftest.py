@@ -40,8 +40,15 @@ def has_broker():
     return has_java() and jars_folder().is_dir() and importlib.util.find_spec("kafka") is not None
 
 
+def has_browser():
+    """Chromium, or a browser of its family."""
+    from browser import find_chromium
+    return find_chromium() is not None
+
+
 PROBES = {
     "broker": has_broker,
+    "browser": has_browser,
     "connect": lambda: all(map(importlib.util.find_spec, ("pyspark", "grpc_status", "zstandard"))),
     "java": has_java,
     "jdk": has_jdk,

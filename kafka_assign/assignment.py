@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise, repeat
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -74,26 +74,32 @@ def checked_target(columns: Columns, owner: np.ndarray,
 class Assignment(Mapping[str, list[TopicPartition]]):
     """Who owns which partition of a group: a mapping from member id to partitions.
 
-    `owner` has one entry per partition, topic by topic: the owner's index in
-    `group.members`, or -1; a mapping of member ids to partitions becomes one. A
-    cooperative group settles on `target`: what cannot be handed out yet is withheld.
-    All figures are those of `target`. Raises `AssignmentError` if it does not fit the
-    group; `check` looks at subscriptions, too. `prove(columns, target)` makes the
-    certificate, and `remarks(assignment)` lists what its reader should know.
+    It is made by `assign`, never changes, and is shown as a table. All figures are
+    those of `target`.
+
+    `owner`: by partition, topic by topic: the index of its owner in `group.members`,
+    or -1; or a mapping of member ids to partitions. `strategy`: label of the strategy.
+    `prove`: a function of `Columns` and target that makes the certificate. `target`:
+    what a cooperative group settles on, as `owner` is given; None = `owner`. `remarks`:
+    a function of the assignment that lists what its reader should know. Raises
+    `AssignmentError` if it does not fit the group; `check` looks at subscriptions, too.
     """
 
-    group: Group
-    owner: np.ndarray  # what this rebalance hands out, int32
-    strategy: str
-    prove: Callable | None
+    group: Group  # the group, with the previous owners
+    owner: np.ndarray  # by partition: its owner after this rebalance, int32; -1 = none
+    strategy: str  # label of the strategy; "" = none
+    prove: Callable[[Columns, np.ndarray], Any] | None  # makes the certificate
     target: np.ndarray  # what the group settles on, int32; `owner` unless cooperative
-    remarks: Callable | None
-    protocol: str  # `eager`, `cooperative` or `broker`; empty = not known
+    remarks: Callable[["Assignment"], list[Note | str]] | None  # makes notes
+    protocol: str  # `eager`, `cooperative` or `broker`; "" = unknown
 
-    def __init__(self, group: Group, owner: np.ndarray | Sequence[int] | Mapping,
-                 strategy: str = "", prove: Callable | None = None,
+    def __init__(self, group: Group,
+                 owner: np.ndarray | Sequence[int] | Mapping[str, Any],
+                 strategy: str = "",
+                 prove: Callable[[Columns, np.ndarray], Any] | None = None,
                  target: np.ndarray | Sequence[int] | None = None,
-                 remarks: Callable | None = None, protocol: str = ""):
+                 remarks: Callable[["Assignment"], list[Note | str]] | None = None,
+                 protocol: str = ""):
         checked_kind(group, Group, "group", "Assignment(group, owner)", AssignmentError)
         if isinstance(owner, Mapping):
             try:
@@ -110,11 +116,17 @@ class Assignment(Mapping[str, list[TopicPartition]]):
 
     @classmethod
     def current(cls, group: Group) -> "Assignment":
-        "The group as it is: every partition on its valid previous owner."
+        """The group as it is: every partition on its valid previous owner.
+
+        `group`: the group.
+        """
         return cls(group, group.previous, CURRENT)
 
     def check(self) -> "Assignment":
-        "Itself; `AssignmentError` names a partition whose owner does not subscribe."
+        """Itself, if the owner of each partition subscribes to its topic.
+
+        Raises `AssignmentError`, which names a partition whose owner does not.
+        """
         wrong = (self.target >= 0) & ~self.group.columns.owners_subscribed(self.target)
         if wrong.any():
             topic, number = self.group.at(int(np.argmax(wrong)))
@@ -153,13 +165,17 @@ class Assignment(Mapping[str, list[TopicPartition]]):
         return len(self.group.members)
 
     def to_dict(self) -> dict[str, list[tuple[str, int]]]:
-        "Member id to a list of plain tuples; equal to `dict(a)`, in half the time."
+        "Member id to plain tuples (topic, partition), in half the time of `dict(a)`."
         offsets, positions = self._rows
         pairs, rows = list(zip(*self._named(positions))), pairwise(offsets.tolist())
         return {name: pairs[i:j] for name, (i, j) in zip(self.group.members, rows)}
 
     def owner_for(self, topics: Sequence[str], members: Sequence[str]) -> np.ndarray:
-        "The owner column with `topics` and `members` in the caller's order."
+        """The owner column in the caller's order of names, int32; -1 = no owner.
+
+        `topics`: all topics or some. `members`: ids; an owner is an index into them.
+        Raises `GroupError` for a topic or member that the group does not have.
+        """
         for names, known, what in [(topics, self.group.index, "topics"),
                                    (members, self._member_index, "members")]:
             for name in names:
@@ -170,7 +186,10 @@ class Assignment(Mapping[str, list[TopicPartition]]):
         return place[self.owner[take_by_topic(self.group.partitions, order)]]
 
     def to_frame(self) -> "pd.DataFrame":
-        "A pandas frame: topic, number, member, previous and target of each partition."
+        """A pandas frame: topic, number, member, previous and target of each partition.
+
+        Raises `ImportError` if pandas is not installed.
+        """
         with needing("plot"):
             import pandas as pd
         columns = self.group.columns
@@ -231,7 +250,7 @@ class Assignment(Mapping[str, list[TopicPartition]]):
         return int(metrics.balance_score(self.group.columns, self.loads)[0])
 
     def summary(self) -> metrics.SummaryRow:
-        "The figures of this assignment, the row that tables, JSON and fleets show."
+        "The figures of this assignment: the row that tables, JSON and fleets show."
         columns, is_current = self.group.columns, self.strategy == CURRENT
         figures = (metrics.measure_current(columns) if is_current
                    else metrics.measure(
@@ -253,8 +272,11 @@ class Assignment(Mapping[str, list[TopicPartition]]):
         return found + [remark(one) if isinstance(one, str) else one for one in more]
 
     @cached_property
-    def certificate(self):
-        "The proof for `certificate.check`; `AssignmentError` if the strategy has none."
+    def certificate(self) -> Any:
+        """What `certificate.check` takes, if the strategy proves its answers.
+
+        Raises `AssignmentError` if it does not.
+        """
         if self.prove is None:
             raise AssignmentError(
                 f"a certificate must come from a strategy that proves its answers "

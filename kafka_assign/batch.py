@@ -4,7 +4,7 @@
 
 # %% auto #0
 __all__ = ['GROUPS_AT_ONCE', 'PARTITIONS_AT_ONCE', 'GroupBatch', 'batch_of_groups', 'cut_short', 'batch_slices', 'Answer',
-           'Failure', 'answer_alone', 'gather_answers', 'answer_at_once', 'answer']
+           'Failure', 'answer_alone', 'answer_each', 'answer_at_once', 'answer']
 
 # %% ../nbs/40_batch.ipynb #b0a70004
 import logging
@@ -89,7 +89,6 @@ class Answer(NamedTuple):
     owner: np.ndarray  # what is handed out in all groups
     target: np.ndarray  # what they settle on; `owner` unless partitions are withheld
     failures: dict[int, str]  # why groups have no answer, by place in the batch
-    retried: bool = False  # whether it raised for the batch as a whole
     places: Sequence[int] | None = None  # the groups it was asked about; None = all
     foreseen: Mapping[int, str] = MappingProxyType({})  # those that it forecasts
 
@@ -129,8 +128,7 @@ def answer_alone(batch: GroupBatch, strategy: Strategy, at: int) -> np.ndarray |
     return np.stack([alone.owner, alone.target])
 
 # %% ../nbs/40_batch.ipynb #5d0a4c13
-def gather_answers(batch: GroupBatch, found: Iterable[tuple[int, np.ndarray | Failure]],
-                   places: Sequence[int] | None = None, retried: bool = False) -> Answer:
+def _gathered(batch, found, places):
     "The answer for a batch, given those of `answer_alone` with the place of each group."
     columns = np.full((2, batch.columns.size), -1, np.int32)
     failures, foreseen = {}, {}
@@ -143,7 +141,14 @@ def gather_answers(batch: GroupBatch, found: Iterable[tuple[int, np.ndarray | Fa
         else:
             columns[:, begin[at]:begin[at + 1]] = one
     columns = shifted(columns, batch.columns.first_member)
-    return Answer(*columns, failures, retried, places, foreseen)
+    return Answer(*columns, failures, places, foreseen)
+
+
+def answer_each(batch: GroupBatch, strategy: Strategy,
+                places: Iterable[int]) -> Iterator[tuple[int, np.ndarray | Failure]]:
+    "The places of groups, each with what `answer_alone` returns."
+    for at in places:
+        yield at, answer_alone(batch, strategy, at)
 
 # %% ../nbs/40_batch.ipynb #5d0a4c14
 def answer_at_once(strategy: Strategy, columns: Columns,
@@ -160,19 +165,19 @@ def answer_at_once(strategy: Strategy, columns: Columns,
 
 # %% ../nbs/40_batch.ipynb #5d0a4c15
 def answer(batch: GroupBatch, strategy: Strategy, columns: Columns,
-           places: Sequence[int] | None = None) -> Answer:
+           places: Sequence[int] | None = None, at_once: Callable = answer_at_once,
+           each: Callable = answer_each) -> Answer:
     """The answer of a strategy for all groups of a batch, which it sees as `columns`.
 
-    `places`: the groups that it is asked about, in their order (None = all).
+    `places`: the groups that it is asked about, in their order (None = all). `at_once`, `each`:
+    functions that ask it, in place of `answer_at_once` and `answer_each`.
     """
     asked = range(columns.groups) if places is None else places
-    alone = ((at, answer_alone(batch, strategy, at)) for at in asked)      # when gathered
-    if not strategy.many or not columns.groups:
-        return gather_answers(batch, alone, places)
-    try:
-        return Answer(*answer_at_once(strategy, columns, places), {}, places=places)
-    except Exception:
-        _log.exception(
-            "strategy %s raised for a batch of %d groups, which are answered one by one",
-            shown(strategy.label), len(asked))
-        return gather_answers(batch, alone, places, retried=True)
+    if strategy.many and asked:
+        try:
+            return Answer(*at_once(strategy, columns, places), {}, places)
+        except Exception:
+            _log.exception(
+                "strategy %s has no answer for a batch of %d groups, which are answered one by one",
+                shown(strategy.label), len(asked))
+    return _gathered(batch, each(batch, strategy, asked), places)

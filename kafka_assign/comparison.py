@@ -51,12 +51,17 @@ def _columns_worth_showing(rows: Sequence[Mapping], wide: bool = False) -> list[
 
 # %% ../nbs/21_comparison.ipynb #ab23b815
 class Comparison:
-    """What strategies would do to a group: `rows` of summaries, `assignments`, the `current` state.
+    """What strategies would do to a group; made by `compare`, and shown as a table.
 
-    `before` is the group as it is, if `group` is that group after some changes. `running` is the
-    label of the strategy that the group runs now, or None; `notes` say what is not shown, and why,
-    what a strategy withholds, and what a forecast leaves open.
+    `comparison["sticky"]` is the assignment of a strategy.
     """
+    group: Group  # the group that was compared, after the changes if there are any
+    before: Group  # the group as it is
+    current: Assignment  # the group as it is: each partition on its valid previous owner
+    assignments: dict[str, Assignment]  # by label of the strategy
+    running: str | None  # label of the strategy that the group runs now; None = unknown
+    notes: list[str]  # what is not shown, and why; what is withheld; what a forecast leaves open
+
 
     def __init__(self, group: Group, assignments: Mapping[str, Assignment],
                  before: Group | None = None, running: str | None = None,
@@ -81,13 +86,20 @@ class Comparison:
 
     def figure_table(self, rows: list[SummaryRow], wide: bool = False, caption: str = "",
                      notes: Iterable[str] = ()) -> Table:
-        "Summaries as a table, in which the strategy that the group runs now is marked."
+        """Summaries as a table, in which the strategy that the group runs now is marked.
+
+        `rows`: summaries, as in `Comparison.rows`. `wide`: whether to show all figures. `caption`: a
+        line above the table. `notes`: sentences below it.
+        """
         marked = [row | {"strategy": f"{row['strategy']} (runs now)"}
                   if row["strategy"] == self.running else row for row in rows]
         return Table(_columns_worth_showing(rows, wide), marked, caption, notes=notes)
 
     def table(self, wide: bool = False) -> Table:
-        "The rows and, if anything is known of it, the current state above them."
+        """The rows and, if anything is known of it, the current state above them.
+
+        `wide`: whether to show all figures.
+        """
         groups = [self.group] if self.before is self.group else [self.before, self.group]
         known = (self.current.owner >= 0).any() or self.before.counted is not None
         rows = ([self.current.summary()] if known else []) + self.rows
@@ -101,7 +113,10 @@ class Comparison:
         return self.table().html()
 
     def to_frame(self) -> "pd.DataFrame":
-        "The rows as a pandas frame, indexed by strategy."
+        """The rows as a pandas frame, indexed by strategy.
+
+        Raises `ImportError` if pandas is not installed.
+        """
         with needing("plot"):
             import pandas as pd
         return pd.DataFrame(self.rows).set_index("strategy")
@@ -134,12 +149,17 @@ _OF_EMPTY = ("the group is Empty: deleting it drops its offsets, which also expi
 def compare(group: Group, strategies: Iterable[StrategyLike] | None = None, *,
             before: Group | None = None,
             on_failure: Callable[[Strategy, ValueError], None] | None = None) -> Comparison:
-    """What each of `strategies` (by default the usual ones) would do to a group.
+    """What each strategy would do to a group.
 
-    The strategy that the group runs is added if it is known. `before`: the group as it is, to be
-    shown beside, if `group` is that group after some changes. `on_failure` is called with each
-    strategy that fails and its error, and the others are compared. Without it the error is raised,
-    or a note if the strategy was not named and is others', or forecasts that Kafka's own fails.
+    The strategy that the group runs is added if it is known.
+
+    `group`: the group, after the changes if there are any. `strategies`: as in `assign`, one or
+    several; None = the usual ones. `before`: the group as it is, if `group` is that group after
+    some changes; its current state is shown beside. `on_failure`: is called with each strategy that
+    fails and its error, and the others are compared; None = the error is raised, or becomes a note
+    if the strategy was not named and is of another package, or forecasts that Kafka's own fails.
+    Raises `GroupError` if `group` or `before` is not a `Group`, `StrategyError` for a strategy that
+    is unknown or fails, and `AssignmentError` for an answer that does not fit the group.
     """
     checked_group(group, "compare(group, strategies)")
     if before is not None:

@@ -53,7 +53,10 @@ def _with_racks(group: Group, rng: random.Random) -> Group:
 
 
 def random_groups(seed: int = 0, count: int = 150) -> list[Group]:
-    "Random groups; the same for the same seed."
+    """Random groups of one to five members and topics; the same for the same seed.
+
+    `seed`: any whole number. `count`: how many groups.
+    """
     rng = random.Random(seed)
     groups = [_random_group(rng) for _ in range(count)]
     return [_with_racks(group, rng) if i % 4 == 3 else group for i, group in enumerate(groups)]
@@ -88,9 +91,9 @@ def _all_groups() -> dict[str, Group]:
 # %% ../nbs/34_conformance.ipynb #444efc5a
 class Promise(NamedTuple):
     "Something that every strategy keeps unless it is registered `without` it."
-    id: str
-    sentence: str
-    broken: Callable[[Strategy], str | None]
+    id: str  # by which it is named
+    sentence: str  # what is promised
+    broken: Callable[[Strategy], str | None]  # what breaks it; None = nothing
 
 
 PROMISES: dict[str, Promise] = {}
@@ -269,9 +272,9 @@ def _differs_side_by_side(strategy):
 
 # %% ../nbs/34_conformance.ipynb #c326f6e8
 class Report(NamedTuple):
-    "By promise: empty if it is kept, else what broke it or why it was not checked."
-    strategy: str
-    found: dict[str, str]
+    "What `check_strategy` found; it prints as a line for each promise."
+    strategy: str  # its label
+    found: dict[str, str]  # by id of the promise: empty if kept, else what broke it, or why it was not checked
 
     @property
     def broken(self) -> list[str]:
@@ -308,9 +311,10 @@ def _unchecked(strategy):
 # %% ../nbs/34_conformance.ipynb #c326f6eb
 def check_strategy(strategy: StrategyLike,
                    promises: Iterable[str] | None = None) -> Report:
-    """Run the suite, or the promises named, on a strategy given as for `assign`.
+    """Run the suite on a strategy, with groups that are odd or random.
 
-    Raises `StrategyError` for promises that are unknown, or none.
+    `strategy`: as in `assign`. `promises`: ids of the promises to check; None = all. Raises
+    `StrategyError` for a strategy or promises that are unknown, and for no promises.
     """
     chosen, found = resolve(strategy), {}
     without = _known_promises(chosen.without, f"without of strategy {quoted(chosen.label)}")

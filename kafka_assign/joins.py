@@ -72,9 +72,11 @@ def co_partitioned(assignment: Assignment,
                    ) -> dict[tuple[str, ...], list[int]]:
     """The partition numbers whose topics are split over members, by join, ascending.
 
-    `joins` are lists of topics, or text such as `clicks+views|a+b` (None = all topics
-    of the group are joined). Keys are tuples of topics. Raises `ValueError` for a
-    topic that the group does not have.
+    The keys are tuples of topics.
+
+    `assignment`: the assignment to look at. `joins`: lists of topics, or text such as
+    `clicks+views|a+b`; None = all topics of the group are joined. Raises `ValueError`
+    for a topic that the group does not have.
     """
     group = assignment.group
     joins = [group.topics] if joins is None else parsed_joins(joins, group.topics)

@@ -10,7 +10,7 @@ from collections import deque
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from threading import Lock
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from .build import GroupError
 from .group import Group
@@ -20,13 +20,13 @@ from kafka_assign.members import (
 from .names import count_of, first_of, quoted, shown
 from .rebalance import (
     Consumer, LiveState, Phase, Rebalance, client_strategy, run_rounds)
-from .registry import Strategy
+from .registry import Strategy, StrategyLike
 
 # %% ../nbs/48_live.ipynb #c0de4805
 class Event(NamedTuple):
     "What happens to a live group: a method of `LiveGroup`, and its arguments."
     kind: str  # name of the method, as in `leave`
-    arguments: tuple = ()  # as in `("C1", "C2")`; for `join`, the `Member`s that join
+    arguments: tuple[Any, ...] = ()  # ids; for `join`, the `Member`s that join
     listed: tuple[Strategy, ...] = ()  # for `join`: what they list; empty: the group's
 
 # %% ../nbs/48_live.ipynb #c0de4810
@@ -191,9 +191,10 @@ def _fetched(state):
 
 
 def step(state: LiveState, event: Event) -> tuple[LiveState, Rebalance]:
-    """The state after an event, and what the event did; `state` itself does not change.
+    """The state after an event, and what the event did.
 
-    Raises `GroupError` for an event that cannot happen, and `StrategyError` if the
+    `state`: as in `LiveGroup.state`; it does not change. `event`: what happens. Raises
+    `GroupError` for an event that cannot happen, and `StrategyError` if the
     strategy raises or does not settle.
     """
     kind, arguments, listed = event
@@ -220,14 +221,18 @@ def step(state: LiveState, event: Event) -> tuple[LiveState, Rebalance]:
 class LiveGroup:
     """A consumer group under a strategy, from rebalance to rebalance.
 
-    `topics` and `members` are as in `Group`; all members join at once. Each event
-    returns its `Rebalance`; `history` holds the last `keep` of them. Raises
-    `GroupError` for an event that cannot happen, `StrategyError` for a strategy that
-    clients cannot run. After an error the group is as before. Threads may share it.
+    All members join at once. Each event returns its `Rebalance`. After an error the
+    group is as before. Threads may share it.
+
+    `strategy`: as in `assign`. `topics`: name to number of partitions. `members`:
+    member id to topics, or `Member`s. `keep`: how many rebalances `history` holds.
+    `options`: options of the strategy, by name. Raises `GroupError` for an event that
+    cannot happen, and `StrategyError` for a strategy that clients cannot run.
     """
 
-    def __init__(self, strategy: str, topics: Mapping[str, int],
-                 members: Mapping | Iterable[Member], *, keep: int = 100, **options):
+    def __init__(self, strategy: StrategyLike, topics: Mapping[str, int],
+                 members: Mapping[str, Iterable[str]] | Iterable[Member], *,
+                 keep: int = 100, **options: object):
         checked_number(keep, "the number of rebalances to keep", least=0)
         counts = Group(topics, {}).topic_counts
         self._state = LiveState(
@@ -248,12 +253,35 @@ class LiveGroup:
         with self._lock:
             return tuple(self._history)
 
-    state = property(lambda self: self._state, doc="What it knows now, immutable.")
-    strategy = property(lambda self: self._state.strategy, doc="What its members run.")
-    topics = property(lambda self: dict(self._state.topics), doc="Partitions by topic.")
-    generation = property(lambda self: self._state.generation, doc="The last one.")
-    leader = property(lambda self: self._state.leader, doc="Member id, or None.")
-    group = property(lambda self: self._state.group, doc="As a snapshot would show it.")
+    @property
+    def state(self) -> LiveState:
+        "All that it knows now, as `step` takes it; it never changes."
+        return self._state
+
+    @property
+    def strategy(self) -> Strategy:
+        "What its members run."
+        return self._state.strategy
+
+    @property
+    def topics(self) -> dict[str, int]:
+        "Number of partitions by topic."
+        return dict(self._state.topics)
+
+    @property
+    def generation(self) -> int:
+        "The generation that the last rebalance began."
+        return self._state.generation
+
+    @property
+    def leader(self) -> str | None:
+        "Member id of the leader; None without members."
+        return self._state.leader
+
+    @property
+    def group(self) -> Group:
+        "The group as a snapshot would show it."
+        return self._state.group
 
     @property
     def members(self) -> tuple[str, ...]:
@@ -276,53 +304,87 @@ class LiveGroup:
     def join(self, members: str | Mapping[str, Iterable[str]] | Iterable[Member],
              topics: Iterable[str] | None = None, *,
              strategies: Iterable[str] = ()) -> Rebalance:
-        """One member joins, as in `join('C3', ['t0'])`, or several, as in `Group`.
+        """One member joins, or several.
 
-        `strategies` are those that they list (`partition.assignment.strategy`), the
-        preferred one first; by default the one that the group runs.
+        `members`: an id; or as in `Group`, where claims count, too. `topics`: what the
+        member of this id subscribes to. `strategies`: those that they list
+        (`partition.assignment.strategy`), the preferred one first; none = the one that
+        the group runs. Raises `GroupError` for a member that cannot join.
         """
         given = {members: topics} if isinstance(members, str) else members
         listed = tuple(map(client_strategy, strategies))
         return self._step("join", *listed_members(given), listed=listed)
 
     def leave(self, *members: str) -> Rebalance:
-        "Members leave and forget what they owned."
+        """Members leave and forget what they owned.
+
+        `members`: ids. Raises `GroupError` for one that is not there.
+        """
         return self._step("leave", *members)
 
     def crash(self, *members: str) -> Rebalance:
-        "Members drop out without leaving, and the coordinator evicts them."
+        """Members drop out without leaving, and the coordinator evicts them.
+
+        `members`: ids. Raises `GroupError` for one that is not there.
+        """
         return self._step("crash", *members)
 
     def rejoin(self, *members: str) -> Rebalance:
-        "Evicted members come back and claim what they owned before."
+        """Evicted members come back and claim what they owned before.
+
+        `members`: ids. Raises `GroupError` for one that has not been evicted.
+        """
         return self._step("rejoin", *members)
 
     def freeze(self, *members: str) -> Rebalance:
-        "Members stop responding; the next rebalance evicts them."
+        """Members stop responding; the next rebalance evicts them.
+
+        `members`: ids. Raises `GroupError` for one that is not there.
+        """
         return self._step("freeze", *members)
 
     def thaw(self, *members: str) -> Rebalance:
-        "Members respond again; those that were evicted rejoin."
+        """Members respond again; those that were evicted rejoin.
+
+        `members`: ids. Raises `GroupError` for one that is not frozen.
+        """
         return self._step("thaw", *members)
 
     def restart(self, member: str) -> Rebalance:
-        "A static member restarts; it keeps its partitions without a rebalance."
+        """A static member restarts; it keeps its partitions without a rebalance.
+
+        `member`: its id. Raises `GroupError` for a member without an instance id.
+        """
         return self._step("restart", member)
 
     def resubscribe(self, member: str, topics: Iterable[str]) -> Rebalance:
-        "A member subscribes to `topics` and to no others."
+        """A member subscribes to other topics.
+
+        `member`: its id. `topics`: all topics that it subscribes to. Raises
+        `GroupError` for a member that is not there.
+        """
         return self._step("resubscribe", member, Member(member, topics).topics)
 
     def add_partitions(self, topic: str, count: int = 1) -> Rebalance:
-        "A topic gets `count` more partitions; a topic that does not exist is created."
+        """A topic gets more partitions; a topic that does not exist is created.
+
+        `topic`: its name. `count`: how many more, 0 or more. Raises `GroupError`.
+        """
         return self._step("add_partitions", topic, count)
 
     def delete_topic(self, topic: str) -> Rebalance:
-        "A topic is deleted; its subscribers stay subscribed."
+        """A topic is deleted; its subscribers stay subscribed.
+
+        `topic`: its name. Raises `GroupError` for a topic that does not exist.
+        """
         return self._step("delete_topic", topic)
 
     def change_leader(self, member: str | None = None) -> Rebalance:
-        "`member` leads, or by default the member that joined after the leader."
+        """Another member leads, and all members join again.
+
+        `member`: its id; None = the one that joined after the leader. Raises
+        `GroupError` for a member that is not there.
+        """
         return self._step("change_leader", member)
 
     def reset_generation(self) -> Rebalance:

@@ -29,10 +29,10 @@ from .tables import Table
 # %% ../nbs/50_moves.ipynb #ae353b88
 class Move(NamedTuple):
     "A partition that changed its owner."
-    partition: TopicPartition
+    partition: TopicPartition  # topic and number
     source: str | None  # the previous owner; None = none, or contradictory claims
     target: str | None  # its owner now; None if it is unassigned
-    reason: str
+    reason: str  # why, in words
 
 # %% ../nbs/50_moves.ipynb #e336aa04
 class Verdict(Enum):
@@ -183,7 +183,12 @@ SHOWN_MOVES = 20
 
 
 class Moves(Sequence[Move]):
-    "The moves of an assignment as a sequence of `Move`s, with the reason for each."
+    """The moves of an assignment: a sequence of `Move`s, each with its reason.
+
+    It is made by `explain`, and shown as a table.
+    """
+    assignment: Assignment  # the assignment whose moves these are
+    group: Group  # its group
 
     def __init__(self, assignment: Assignment):
         self.assignment, self.group = assignment, assignment.group
@@ -299,7 +304,10 @@ class Moves(Sequence[Move]):
 
 # %% ../nbs/50_moves.ipynb #ca7a7286
 def explain(assignment: Assignment) -> Moves:
-    "Why each partition changed its owner, and which moves were unnecessary."
+    """Why each partition changed its owner, and which moves were unnecessary.
+
+    `assignment`: the assignment to explain. Raises `AssignmentError` if it is not one.
+    """
     call = "explain(assign(group, strategy))"
     checked_kind(assignment, Assignment, "assignment", call, AssignmentError)
     return Moves(assignment)

@@ -166,17 +166,17 @@ def _without_foreseen(answers, running, compared):
 
 # %% ../nbs/56_ranking.ipynb #bf6d7ea7
 class NeedRow(TypedDict):
-    "What a group needs, as tables, frames and JSON have it; None = unknown, or none."
+    "A need of a group, as `rank`, tables and JSON have it; None = unknown, or none."
     rank: int  # of the group; 1 = the most urgent
-    cluster: str | None
-    group: str
+    cluster: str | None  # None = not named
+    group: str  # its name
     time: str | None  # ISO 8601
     moment: int | None  # number of its moment, if that is needed
-    kind: int
-    affected: int
-    reason: str
-    strategy: str | None  # what would help
-    remedy: str
+    kind: int  # kind of need, 0 to 8; 0 is the most urgent
+    affected: int  # number of affected partitions, or of what the reason counts
+    reason: str  # what is wrong, in words
+    strategy: str | None  # the strategy that would help; None = none
+    remedy: str  # what would help, in words
 
 
 def _urgency(found):
@@ -220,14 +220,18 @@ def rank(groups: Mapping[Any, Group] | Iterable[Group],
          on_failure: Callable[[Group, str], object] | None = None) -> list[NeedRow]:
     """The groups that need attention, most urgent first: a row for each need.
 
-    `strategies` are named as `assign` takes them (None = the usual ones, and with joins
-    `stream-join-sticky`), `joins` are lists of joined topics, or text as in
-    `clicks+views|a+b`, and `everything` includes what is trifling. Each group is also
-    judged by the strategy that it runs, if that is known. In a mapping, a group without
-    a name has the name of its key. If a strategy has no answer for a group,
-    `on_failure` is called with the group and the reason, and the other strategies judge
-    the group. Without `on_failure`, a named strategy raises `StrategyError`, and any
-    other one is named in a warning.
+    Each group is also judged by the strategy that it runs, if that is known. Share
+    groups are left out.
+
+    `groups`: one, several, or a mapping, in which a group without a name has the name
+    of its key. `strategies`: as in `assign`, one or several; None = the usual ones, and
+    with joins `stream-join-sticky`. `joins`: lists of joined topics, or text such as
+    `clicks+views|a+b`. `everything`: whether to include trifling needs. `on_failure`:
+    is called with a group and the reason if a strategy has no answer for the group, and
+    the other strategies judge it; None = a named strategy raises `StrategyError`, and
+    any other one is named in a warning. Raises `GroupError` for what is not a group,
+    `StrategyError` for a strategy that is unknown, or has no answer, and `ValueError`
+    for a joined topic that no group has.
     """
     chosen = resolve_all(strategies, "rank(groups, strategies)")
     numbered = _checked_groups(groups)

@@ -148,10 +148,10 @@ def lead(strategy: StrategyLike,
          lag: Mapping[Any, Any] | None = None) -> dict[str, bytes]:
     """The encoded assignment of each member that joined, by member id.
 
-    `members` maps ids to the instance id (or None) and the encoded subscription of each
-    member, `topics` maps names to numbers of partitions. `partition_racks` and `lag` are
-    as in `Group`. Raises `WireError` for a subscription whose topics cannot be decoded,
-    `StrategyError` for a strategy that clients cannot run.
+    `strategy`: as in `assign`. `members`: member id to its instance id (or None) and its encoded
+    subscription. `topics`: name to number of partitions. `partition_racks`, `lag`: as in `Group`.
+    Raises `WireError` for a subscription whose topics cannot be decoded, and `StrategyError` for a
+    strategy that clients cannot run.
     """
     chosen = client_strategy(strategy)
     known = {"partition_racks": partition_racks, "lag": lag}
@@ -163,10 +163,10 @@ class LiveState:
     "All that a live group knows between two events."
 
     strategy: Strategy  # what the group runs; members that join list it by default
-    topics: tuple[tuple[str, int], ...] = ()  # names and numbers of partitions, by name
+    topics: tuple[tuple[str, int], ...] = ()  # pairs of name and number of partitions
     members: tuple[Consumer, ...] = ()  # in the order in which they joined
     evicted: tuple[Consumer, ...] = ()  # those that may come back
-    generation: int = 0
+    generation: int = 0  # of the group
     leader: str | None = None  # member id
 
     @property
@@ -192,7 +192,7 @@ class LiveState:
 # %% ../nbs/47_rebalance.ipynb #ef0adbf1
 class Phase(NamedTuple):
     "Which member may consume which partitions at one point of a rebalance."
-    title: str
+    title: str  # `before`, `round 1` and so on, `after`
     consuming: Mapping[str, frozenset[TopicPartition]]  # by member id
 
     @property
@@ -201,7 +201,10 @@ class Phase(NamedTuple):
         return {one: member for member, own in self.consuming.items() for one in own}
 
     def handed_over(self, later: "Phase") -> set[TopicPartition]:
-        "The partitions that one member consumes now, and another one in a later phase."
+        """The partitions that one member consumes now, and another one in a later phase.
+
+        `later`: a phase of the same rebalance.
+        """
         after = later.consumers
         return {one for one, member in self.consumers.items() if after.get(one, member) != member}
 
@@ -252,10 +255,10 @@ def run_rounds(state: LiveState) -> tuple[list[Phase], list[Assignment], LiveSta
 # %% ../nbs/47_rebalance.ipynb #fe904e25
 @dataclass(frozen=True, repr=False)
 class Rebalance:
-    "What one event did to a live group."
+    "What one event did to a live group; it is shown as a table."
 
     event: str  # in words, as in `C1 leaves`
-    strategy: str
+    strategy: str  # label of the strategy that the group runs
     generation: int  # of the group, after it
     phases: tuple[Phase, ...]  # before, in each round, after
     assignments: tuple[Assignment, ...]  # the leader's answer in each round

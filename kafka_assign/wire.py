@@ -244,11 +244,11 @@ def _partition_bytes(pairs, what):
 # %% ../nbs/05_wire.ipynb #5a78a86c
 class Subscription(NamedTuple):
     "What a member sends when it joins."
-    topics: Sequence[str]
+    topics: Sequence[str]  # to which it subscribes
     user_data: bytes | None = None  # the bytes that its assignor adds
     owned: Sequence[tuple[str, int]] = ()  # the partitions that it owns, as pairs
     generation: int = -1  # the generation in which they were assigned; -1 = unknown
-    rack: str | None = None
+    rack: str | None = None  # `client.rack`; None = unknown
     version: int | None = None  # of the subscription as it was sent; None = unknown
 
 # %% ../nbs/05_wire.ipynb #a6c5496e
@@ -271,7 +271,11 @@ def _topic_bytes(topics):
 
 
 def encode_subscription(value: Subscription, version: int = NEWEST) -> bytes:
-    "The bytes of a subscription, with the fields that `version` (not `value.version`) has."
+    """The bytes of a subscription.
+
+    `value`: the subscription; its own `version` is not looked at. `version`: 0 to 3, which says
+    which fields are written. Raises `WireError` for what cannot be encoded.
+    """
     parts = [_version_bytes(version), _topic_bytes(value.topics)]
     parts.append(_blob_bytes(value.user_data, "user data"))
     if version >= 1:
@@ -295,7 +299,9 @@ def _check_version(fields, what):
 
 
 def decode_subscription(data: bytes) -> Subscription:
-    """A subscription of any version; raises `WireError` if its topics cannot be decoded.
+    """A subscription of any version.
+
+    `data`: its bytes. Raises `WireError` if its topics cannot be decoded.
 
     If only a later field cannot be decoded, it logs a warning and returns no owned partitions.
     """
@@ -318,17 +324,23 @@ def decode_subscription(data: bytes) -> Subscription:
 class Assigned(NamedTuple):
     "What the leader sends to a member."
     assigned: Sequence[tuple[str, int]]  # its partitions, as pairs
-    user_data: bytes | None = None
+    user_data: bytes | None = None  # the bytes that the assignor adds
 
 # %% ../nbs/05_wire.ipynb #b2a4f3c1
 def encode_assignment(value: Assigned, version: int = NEWEST) -> bytes:
-    "The bytes of an assignment."
+    """The bytes of an assignment.
+
+    `value`: the assignment. `version`: 0 to 3. Raises `WireError` for what cannot be encoded.
+    """
     partitions = _partition_bytes(value.assigned, "assigned partitions")
     return _version_bytes(version) + partitions + _blob_bytes(value.user_data, "user data")
 
 # %% ../nbs/05_wire.ipynb #07c1a001
 def decode_assignment(data: bytes) -> Assigned:
-    "An assignment of any version; raises `WireError` if it cannot be decoded."
+    """An assignment of any version.
+
+    `data`: its bytes. Raises `WireError` if it cannot be decoded.
+    """
     fields = _Fields(data, "an assignment")
     _check_version(fields, "an assignment")
     return Assigned(_read_partitions(fields, "assigned partitions"), fields.blob("user data"))
@@ -365,7 +377,11 @@ def _decode_user_data(data: bytes | None, decode: Callable, nothing, strict=Fals
 
 # %% ../nbs/05_wire.ipynb #a914434e
 def encode_sticky(claims: Claims, version: int = 1) -> bytes:
-    "The user data of the sticky assignor; version 0 has no generation."
+    """The user data of the sticky assignor.
+
+    `claims`: what the member owned. `version`: 0 or 1; version 0 has no generation. Raises
+    `WireError` for what cannot be encoded.
+    """
     if version not in (0, 1):
         raise WireError(f"version must be 0 or 1 (got {brief(version)})")
     generation = _number_bytes(claims.generation, "the generation") if version else b""
@@ -391,7 +407,8 @@ def _read_sticky(fields):
 def decode_sticky(data: bytes | None, *, strict: bool = False) -> Claims:
     """The claims in the user data of the sticky assignor; none if it cannot be decoded.
 
-    With `strict`, user data that cannot be decoded raises `WireError`.
+    `data`: the user data; None = none was sent. `strict`: whether user data that cannot be decoded
+    is an error. Raises `WireError` if so.
     """
     return _decode_user_data(data, _read_sticky, Claims(), strict)
 

@@ -152,7 +152,7 @@ def test_mistakes_are_seen(tmp_path):
     assert sorted(set(lines)) == list(range(3, 3 + MISTAKES.count("\n") - 2))
 
 
-def test_types_are_shipped(tmp_path):
+def test_types_and_samples_are_shipped(tmp_path):
     """In the wheel, and in the source distribution."""
     for name in ("setup.py", "settings.ini", "pyproject.toml", "MANIFEST.in", "README.md", "LICENSE", "CHANGELOG.md",
                  "CONTRIBUTING.md", "constraints.txt"):
@@ -164,4 +164,5 @@ def test_types_are_shipped(tmp_path):
     [sdist], [wheel] = (tmp_path / "out").glob("*.tar.gz"), (tmp_path / "out").glob("*.whl")
     with tarfile.open(sdist) as source, zipfile.ZipFile(wheel) as built:
         for names in (source.getnames(), built.namelist()):
-            assert [name for name in names if name.endswith("kafka_assign/py.typed")], names
+            for data in ("py.typed", "samples/fleet.jsonl", "samples/orders-billing.txt"):
+                assert [name for name in names if name.endswith(f"kafka_assign/{data}")], names

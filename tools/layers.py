@@ -8,7 +8,7 @@ NAMES = {1: "arrays", 2: "groups", 3: "strategies", 4: "stories", 5: "the pipeli
 # Module, or package -> layer; `tests/test_house.py` holds the imports to it.
 LAYERS = {
     "names": 1, "ragged": 1, "columns": 1, "tables": 1, "metrics": 1, "wire": 1, "ownership": 1, "notes": 1,
-    "hash_order": 1, "client_ids": 1,
+    "hash_order": 1, "client_ids": 1, "samples": 1,
     "build": 2, "members": 2, "inputs": 2, "group": 2, "assignment": 2, "document": 2, "joins": 2,
     "certificate": 2,
     "registry": 3, "batch": 3, "comparison": 3, "assignors": 3, "conformance": 3,

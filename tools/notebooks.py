@@ -7,6 +7,7 @@
 
 Written so that running it twice changes nothing: no counts, no times, no addresses, figures as PNG.
 """
+import ast
 import json
 import os
 import re
@@ -18,6 +19,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
 PACKAGE = "kafka_assign"
+TERMINAL = "%%bash\n"  # how a cell of commands begins
 README_HEAD = "<!-- Made from nbs/index.ipynb by `make notebooks`: edit that. -->\n\n"
 
 # What a cell prints must not depend on the terminal, the user's settings or the time zone of whoever runs it.
@@ -75,6 +77,7 @@ def nbdev(root, code):
 def execute(path):
     """Run the cells of one notebook in this process, in its own folder, and write their outputs into it.
 
+    A page with commands for a terminal (`%%bash`) runs in an empty folder, as a reader begins, and 88 columns wide.
     Cells with `#| eval: false` are left as they are. The first error ends it, with the cell it came from.
     """
     from execnb.nbio import read_nb, write_nb
@@ -85,6 +88,10 @@ def execute(path):
     before, notebook = path.read_bytes(), read_nb(path)
     os.chdir(path.parent)
     shell = CaptureShell(path)
+    if any(cell.source.startswith(TERMINAL) for cell in notebook.cells):
+        empty = tempfile.TemporaryDirectory()
+        os.chdir(empty.name)
+        os.environ["COLUMNS"] = "88"
     for number, cell in enumerate(notebook.cells):
         if cell.cell_type != "code":
             continue
@@ -152,41 +159,38 @@ def execute_all(root):
 
 # --- the documentation -------------------------------------------------------------------------------------------
 
-APPENDIX = "How it is built"
+def sidebars(root):
+    """The tabs of the site as nbs/sidebar.yml has them: `id`, `title`, `contents`."""
+    import yaml
+    return yaml.safe_load((root / "nbs/sidebar.yml").read_text(encoding="utf-8"))["website"]["sidebar"]
 
 
 def sidebar_entries(root):
-    """Every entry of nbs/sidebar.yml, in order: the sections it is in, and its page."""
-    import yaml
-    contents = yaml.safe_load((root / "nbs/sidebar.yml").read_text(encoding="utf-8"))["website"]["sidebar"]["contents"]
+    """Every entry of the sidebars, in order: the id of its tab, and its page."""
+    return [(tab["id"], entry if isinstance(entry, str) else entry["href"])
+            for tab in sidebars(root) for entry in tab["contents"]]
 
-    def walk(entries, sections):
-        for entry in entries:
-            if isinstance(entry, str):
-                yield sections, entry
-            elif "contents" in entry:
-                yield from walk(entry["contents"], (*sections, entry["section"]))
-            else:
-                yield sections, entry["href"]
-    return list(walk(contents, ()))
+
+def all_pages(root):
+    """Every page by its path in nbs/, pages before guides."""
+    return [path.relative_to(root / "nbs").as_posix() for path in notebooks(root)]
 
 
 def sidebar_pages(root):
-    """The pages named in nbs/sidebar.yml, in reading order."""
+    """The book: the pages in a sidebar, in reading order."""
     return [page for _, page in sidebar_entries(root)]
 
 
 def appendix_pages(root):
-    """The pages of the appendix, which hold the plumbing."""
-    return [page for sections, page in sidebar_entries(root) if sections[:1] == (APPENDIX,)]
+    """All other pages, which hold the plumbing; how/internals.ipynb lists them."""
+    book = set(sidebar_pages(root))
+    return [page for page in all_pages(root) if page not in book]
 
 
 def check_sidebar(root):
-    """Every page is in the sidebar, once, and every entry is a page."""
-    named = sidebar_pages(root)
-    there = [path.relative_to(root / "nbs").as_posix() for path in notebooks(root)]
+    """Every entry of a sidebar is a page, and no page has two."""
+    named, there = sidebar_pages(root), all_pages(root)
     problems = [f"nbs/sidebar.yml names {page}, which is not there" for page in named if page not in there]
-    problems += [f"{page} is not in nbs/sidebar.yml" for page in there if page not in named]
     problems += [f"nbs/sidebar.yml names {page} more than once" for page in set(named) if named.count(page) > 1]
     if problems:
         sys.exit("\n".join(sorted(problems)))
@@ -206,24 +210,132 @@ def process(root):
     check_sidebar(root)
     shutil.rmtree(root / "_proc", ignore_errors=True)
     nbdev(root, "from nbdev.quarto import refresh_quarto_yml; refresh_quarto_yml()")
+    complete_settings(root)
     nbdev(root, PROCESS)
-    for page in sidebar_pages(root):
-        give_alt_texts(root / "_proc" / page)
-    wanted = [*sidebar_pages(root), "_quarto.yml", "nbdev.yml", "sidebar.yml", "styles.css"]
+    wanted = [*all_pages(root), "_quarto.yml", "nbdev.yml", "sidebar.yml", "theme/site.scss", "404.qmd"]
     missing = [name for name in wanted if not (root / "_proc" / name).exists()]
     if missing:
         sys.exit(f"nbdev put no {', '.join(missing)} into _proc/")
+    for page in all_pages(root):
+        make_readable(root, page)
 
 
-def give_alt_texts(path):
-    """Tell Quarto what pictures show: it reads a cell's `fig-alt`, not the words that stand beside the picture."""
+def complete_settings(root):
+    """Complete nbdev's settings for Quarto: the tabs, the version, and no address that `settings.ini` leaves empty."""
+    import yaml
+    from nbdev.config import get_config
+
+    config, path = get_config(path=root), root / "nbs/nbdev.yml"
+    settings = yaml.safe_load(path.read_text(encoding="utf-8"))
+    website = {key: value for key, value in settings["website"].items() if value}
+    if website.get("site-url"):
+        settings["format"] = {"html": {"canonical-url": True}}
+    right = [{"text": f"v{config.version}"}]
+    if website.get("repo-url"):
+        website["repo-actions"] = ["source", "issue"]
+        right.append({"text": "Source", "href": website["repo-url"]})
+    first = {tab: page for tab, page in reversed(sidebar_entries(root))}
+    tabs = [{"text": tab["title"], "href": first[tab["id"]]} for tab in sidebars(root)]
+    website["navbar"] = {"left": tabs, "right": right}
+    website["page-footer"] = {"left": f"{config.lib_name} {config.version}", "right": "Apache License 2.0"}
+    path.write_text(yaml.safe_dump({**settings, "website": website}, sort_keys=False), encoding="utf-8")
+
+
+def make_readable(root, page):
+    """Change a page that nbdev made for Quarto so that it reads well: see the functions below."""
+    path = root / "_proc" / page
     notebook = json.loads(path.read_text(encoding="utf-8"))
+    written = {"".join(cell["source"]) for cell in json.loads((root / "nbs" / page).read_bytes())["cells"]}
+    notebook["cells"] = list(once_each(notebook["cells"], written))
+    if page not in sidebar_pages(root):
+        front = notebook["cells"][0]
+        front["source"] = "".join(front["source"]).replace("---\n", "---\nsidebar: how\n", 1)
+    heading = ""
     for cell in notebook["cells"]:
-        pictures = [output for output in cell.get("outputs", []) if "image/png" in output.get("data", {})]
-        if pictures:
-            words = " ".join(map(alt_text, pictures)).replace('"', "'").replace("\\", "/")
-            cell["source"] = f'#| fig-alt: "{words}"\n' + "".join(cell["source"])
+        if cell["cell_type"] == "markdown":
+            heading = (re.findall(r"(?m)^#+ +(.+?)\s*$", "".join(cell["source"])) or [heading])[-1]
+        elif cell["cell_type"] == "code":
+            fold(cell, heading)
+            give_alt_text(cell)
+            raw_html(cell)
+            as_terminal(cell)
+        cell["source"] = "".join(cell["source"]).splitlines(True)  # one text would be read as one line
     path.write_text(json.dumps(notebook), encoding="utf-8")
+
+
+SHOW_DOC = re.compile(r"(?m)^show_doc\((\w+)\)")
+
+
+def once_each(cells, written):
+    """Cells in which an exported function appears once: an anchor takes the place of nbdev's listing of shown code.
+
+    `written`: the sources of the page as its author wrote them; what `show_doc` is among them stays."""
+    code = "\n".join("".join(cell["source"]) for cell in cells if cell["cell_type"] == "code")
+    for cell in cells:
+        source = "".join(cell["source"])
+        name = SHOW_DOC.search(source) if cell["cell_type"] == "code" else None
+        if name and not any(name[0] in text for text in written):
+            if re.search(rf"(?m)^(async def|def|class) {name[1]}\b", code):
+                anchor = f'<span id="{name[1].lower()}"></span>'
+                yield {"cell_type": "markdown", "metadata": {}, "id": cell["id"], "source": anchor}
+                continue
+        yield cell
+
+
+def add_options(cell, *options):
+    """Put lines with options for Quarto at the head of a cell."""
+    cell["source"] = "".join(f"#| {option}\n" for option in options) + "".join(cell["source"])
+
+
+def fold(cell, heading):
+    """Fold cells that only import, and cells under a heading "Checks", which only check."""
+    source = "".join(cell["source"])
+    if re.search(r"(?m)^#\| (code-fold|echo):", source):
+        return
+    if heading == "Checks":
+        add_options(cell, "code-fold: true", 'code-summary: "Checked"')
+    elif only_imports(source):
+        add_options(cell, "code-fold: true", 'code-summary: "Imports"')
+
+
+def only_imports(source):
+    """Whether a cell only imports, and not only from the package itself: that is what a reader types, too."""
+    try:
+        body = ast.parse(source).body
+    except SyntaxError:
+        return False
+    names = [node.module if isinstance(node, ast.ImportFrom) else node.names[0].name for node in body
+             if isinstance(node, (ast.Import, ast.ImportFrom))]
+    return len(names) == len(body) > 0 and any(name != PACKAGE for name in names)
+
+
+def as_terminal(cell):
+    """A cell of commands (`%%bash`, or lines with `!`) becomes the text of a terminal."""
+    source = without_directives("".join(cell["source"])).strip("\n")
+    bash = cell["metadata"].get("language") == "bash"  # by nbdev, which has removed `%%bash`
+    if not bash and not source.startswith("!"):
+        return
+    commands = re.sub(r"(?m)^!(COLUMNS=\d+ )?", "", source)  # a reader's terminal knows how wide it is
+    printed = "".join("".join(output.get("text", "")) for output in cell.pop("outputs")).rstrip()
+    blocks = f"```sh\n{commands}\n```" + f"\n\n```\n{printed}\n```" * bool(printed)
+    del cell["execution_count"]
+    cell.update(cell_type="markdown", source=f"::: {{.terminal}}\n{blocks}\n:::")
+
+
+def give_alt_text(cell):
+    """Tell Quarto what pictures show: it reads a cell's `fig-alt`, not the words that stand beside the picture."""
+    pictures = [output for output in cell.get("outputs", []) if "image/png" in output.get("data", {})]
+    if pictures:
+        words = " ".join(map(alt_text, pictures)).replace('"', "'").replace("\\", "/")
+        add_options(cell, f'fig-alt: "{words}"')
+
+
+def raw_html(cell):
+    """Hand HTML on as it is: Quarto takes it for a widget, and loads scripts from a foreign host for it."""
+    for output in cell.get("outputs", []):
+        html = output.get("data", {}).pop("text/html", None)
+        if html:
+            output["data"]["text/markdown"] = f"```{{=html}}\n{''.join(html).strip()}\n```"
 
 
 def write_readme(root):
@@ -234,8 +346,15 @@ def write_readme(root):
     notebook = nbformat.read(root / "_proc/index.ipynb", as_version=4)
     words = []
     for cell in notebook.cells:
-        cell.source = without_directives(cell.source) if cell.cell_type == "code" else cell.source
-        words += [alt_text(output) for output in cell.get("outputs", []) if "image/png" in output.get("data", {})]
+        if cell.cell_type != "code":
+            continue
+        cell.source = "" if "#| echo: false" in cell.source else without_directives(cell.source)
+        for output in cell.outputs:
+            data = output.get("data", {})
+            words += [alt_text(output)] * ("image/png" in data)
+            html = re.fullmatch(r"```\{=html\}\n(.*)\n```", data.get("text/markdown", ""), re.S)
+            if html:
+                data["text/markdown"] = markdown_of(html[1])
     notebook.metadata["language_info"] = {"name": "python"}
     exporter = MarkdownExporter()
     text, resources = exporter.from_notebook_node(notebook, {"output_files_dir": "index_files", "unique_key": "index"})
@@ -261,9 +380,16 @@ def without_directives(source):
     return "\n".join(line for line in source.splitlines() if not re.match(r"\s*#\s*\|", line))
 
 
-def shell_block(cell):
-    """A fence of commands as one types them in a terminal, for a cell of commands that begin with `!`."""
-    return "```sh\n" + re.sub("(?m)^!", "", cell[1]) + "```\n"
+def markdown_of(html):
+    """Paragraphs and a table, as `kafka_assign.tables` writes them, in Markdown; what HTML escapes stays escaped."""
+    lines = []
+    for _, inner in re.findall(r"<(p|tr)>(.*?)</\1>", html, flags=re.S):
+        cells = re.findall(r'<(t[hd]) style="text-align: (left|right)">(.*?)</\1>', inner, flags=re.S)
+        row = " | ".join(text.replace("|", "\\|") for _, _, text in cells)
+        lines.append(f"| {row} |" if cells else f"\n{inner}\n")
+        if cells and cells[0][0] == "th":
+            lines.append(f"|{'|'.join('---:' if side == 'right' else '---' for _, side, _ in cells)}|")
+    return "\n".join(lines)
 
 
 def tidy_markdown(text):
@@ -271,7 +397,7 @@ def tidy_markdown(text):
     text = re.sub(r"<!-- WARNING: THIS FILE WAS AUTOGENERATED! DO NOT EDIT! -->\n*", "", text)
     text = re.sub(r"<style[^>]*>.*?</style>\n*", "", text, flags=re.S)
     text = re.sub(r"```python\n\s*```\n", "", text)
-    text = re.sub(r"```python\n((?:!(?:[^\n]*\\\n)*[^\n]*\n)+)```\n", shell_block, text)
+    text = re.sub(r"(?m)^:::.*\n|(?<=\))\{\.[^}\n]*\}", "", text)  # what only Quarto reads
     front = re.match(r"\s*---\n(.*?)\n---\n", text, flags=re.S)
     if front:
         import yaml
@@ -335,7 +461,7 @@ def test(root):
 
 
 def check(root):
-    """Renew a copy; whatever that changes, adds or no longer makes is out of date. README.md: see `test_site.py`."""
+    """Renew a copy; whatever that changes, adds or no longer makes is out of date. README.md: see `docs_check.py`."""
     print("checking that `make notebooks` would change nothing")
     with tempfile.TemporaryDirectory() as scratch:
         copy, before = copy_project(root, Path(scratch) / "copy"), source_files(root)

@@ -22,7 +22,7 @@ from ..ragged import row_minima
 class Certificate(NamedTuple):
     "Why an owner column is optimal: two whole numbers for each member."
 
-    level: np.ndarray  # the member carries that many partitions, or one less
+    level: np.ndarray  # the member owns that many partitions, or one less
     price: np.ndarray  # what one more partition costs here, in partitions kept
 
 # %% ../../nbs/16_certificate.ipynb #bb40afcd
@@ -133,7 +133,12 @@ def check_columns(columns: Columns, owner: np.ndarray, certificate: Certificate,
 
 # %% ../../nbs/16_certificate.ipynb #73d54417
 def check(group: Group, assignment: Assignment, certificate: Certificate) -> None:
-    "Raise `CertificateError` unless the certificate proves the assignment optimal."
+    """Check that a certificate proves an assignment optimal.
+
+    `group`: the group, with the previous owners. `assignment`: what it proves optimal.
+    `certificate`: a level and a price for each member. Raises `CertificateError`, which
+    names the condition that fails, and where.
+    """
     check_columns(group.columns, assignment.target, certificate,
                   lambda place: "-".join(map(shown, group.at(place))),
                   lambda place: shown(group.members[place]))

@@ -43,8 +43,8 @@ _TEXT_WIDTH = 88            # columns of plain text
 
 class Proof(NamedTuple):
     "Why an assignment is optimal, in words; made by `proof_of`."
-    assignment: Assignment
-    certificate: Certificate
+    assignment: Assignment  # what is proved
+    certificate: Certificate  # by which it is proved
 
     @property
     def lowest(self) -> np.ndarray:
@@ -140,8 +140,12 @@ class Proof(NamedTuple):
 
 # %% ../../nbs/18_certificate_words.ipynb #7592ed5c
 def proof_of(assignment: Assignment) -> Proof:
-    """The proof of an answer; raises `CertificateError` if it does not hold, and
-    `AssignmentError` if its strategy proves nothing."""
+    """The proof of an answer, in words.
+
+    `assignment`: the answer of a strategy that proves what it answers, as `sticky`
+    does. Raises `CertificateError` if the proof does not hold, and `AssignmentError`
+    if the strategy proves nothing.
+    """
     call = "proof_of(assign(group, strategy))"
     checked_kind(assignment, Assignment, "assignment", call, AssignmentError)
     check(assignment.group, assignment, assignment.certificate)

@@ -242,7 +242,7 @@ def strategies_command(form: Options.form = "table"):
     show_rows(list(rows[0]), rows, form)
 
 # %% ../../nbs/79_cli.ipynb #628c1fb0
-_fleet = typer.Typer(help="Many groups at once, on Spark.")
+_fleet = typer.Typer(help="Compare strategies on many groups at once, on Spark.")
 program.add_typer(_fleet, name="fleet")
 
 
@@ -264,12 +264,12 @@ def fleet_compare_command(
         reset: Options.reset = None):
     """Which groups need attention, and what strategies would do for them.
 
-    Every group of every input is compared under every strategy, and under the one that
+    Every group of every input is compared under every strategy, including the one that
     it runs now. The output lists the groups that need attention, most urgent first,
     each with the reason and a remedy.
     The tables behind it (groups, results, attention, changes, rejects, ignored) are
     written as Parquet into a new folder in DIR, and the file run.json last: a folder
-    without it is no run. Exit code 3: some of the input could not be used. Needs the
+    without it is not a run. Exit code 3: some of the input could not be used. Needs the
     extra [spark], and Java 17 or the extra [java].
 
     \b

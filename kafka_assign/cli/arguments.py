@@ -92,12 +92,12 @@ class Options:
     group = _option(str | None, "--group -g", "G", "The group, if the input holds several.")
     cluster = _option(str | None, "--cluster", "C", "Name of the cluster. [default: the folder's name, or "
                       "a live cluster's id]")
-    time = _option(str, "--time", "T", "When the input was captured, as 2026-11-20T06:30:00Z. [default: what the "
+    time = _option(str, "--time", "T", "When the input was captured, such as 2026-11-20T06:30:00Z. [default: what the "
                    "JSON, or the name of the file or folder, says]", callback=_time_or(""))
-    at = _option(str, "--at", "latest|all|TIME", "Which moment of a group that the input holds several times; TIME "
-                 "means the last one up to then.", show_default=True, callback=_time_or("latest", "all"))
+    at = _option(str, "--at", "latest|all|TIME", "Which moment to use if the input holds a group several times; TIME "
+                 "means the last one up to that time.", show_default=True, callback=_time_or("latest", "all"))
     reset = _option(Literal["latest", "earliest", "none"] | None, "--reset", None, "auto.offset.reset of the members: "
-                    "it decides how far a partition without a commit lags. [default: what JSON says, else latest]")
+                    "it decides the lag of partitions without a commit. [default: what JSON says, else latest]")
     racks = _option(str | None, "--racks", "FILE", "Racks, which the output of the tool does not show, as JSON: of "
                     "members, by their ids or client ids, and of the replicas of each partition: "
                     '{"members": {"m-1": "a"}, "partitions": {"t": [["a", "b"]]}}')
@@ -109,20 +109,20 @@ class Options:
     form = _option(_Form, "--format", None, "A table for people, or all figures for programs.", show_default=True)
     form_of_file = _option(_Form | None, "--format", None, "[default: by the file's name, else table]")
     file = _option(str | None, "-o --output", "FILE", "The file to write. [default: standard output]")
-    folder = _option(str, "-o --output", "DIR", "Where the folder of this run goes: a folder, or an address of Spark.")
-    joins = _option(_Several, "--joins", "T+T", "Topics that are joined, as clicks+views; repeatable. Without -s, "
+    folder = _option(str, "-o --output", "DIR", "The folder of runs, a path or an address; a run is a folder in it.")
+    joins = _option(_Several, "--joins", "T+T", "Topics that are joined, such as clicks+views; repeatable. Without -s, "
                     "stream-join-sticky with these joins is compared, too.")
     everything = _option(bool, "--all", None, "Also list trifling needs, such as a largest load one above the best.")
-    master = _option(str | None, "--master", "URL", "As Spark's; sc://HOST:PORT is a server of Spark Connect. "
+    master = _option(str | None, "--master", "URL", "A master URL of Spark; sc://HOST:PORT is a Spark Connect server. "
                      "[default: this machine]")
-    conf = _option(_Several, "--conf", "KEY=VALUE", "A setting of Spark, which beats the one in spark-defaults; "
-                   "repeatable.")
+    conf = _option(_Several, "--conf", "KEY=VALUE", "A setting of Spark, which overrides the one in "
+                   "spark-defaults.conf; repeatable.")
     py_files = _option(_Several, "--py-files", "FILES", "Modules and zip files for Spark's workers, separated by "
-                       "commas: those of your strategies, and this package where workers do not have it.")
+                       "commas: your strategies, and this package if the workers do not have it.")
     time_limit = _option(float | None, "--time-limit", "SECONDS", "The time that a strategy may take for a group. "
                          "[default: none]", min=0.1)
-    max_rejects = _option(int, "--max-rejects", "N", "Exit with 0 if not more than N things in the input could not be "
-                          "used, or not be answered by a strategy.", show_default=True, min=0)
+    max_rejects = _option(int, "--max-rejects", "N", "Exit with 0 if at most N files, rows, groups or answers of "
+                          "strategies were rejected.", show_default=True, min=0)
     leave = _option(_Several, "--leave", "M", "What if this member left? Its id or the beginning of it, its instance "
                     "id or its client id; with *, all that match. Changes apply in the order given; repeatable.")
     join = _option(_Several, "--join", "M:TOPICS|N", "What if a new member joined and subscribed to these topics "
@@ -363,7 +363,7 @@ def group_label(group) -> str:
 
 # %% ../../nbs/77_cli_arguments.ipynb #bd565b13
 def changed(group, changes: Sequence[Change], like: str | None = None) -> tuple:
-    "As `apply_changes`, with a remark if a topic has no known subscriber any more."
+    "As `apply_changes`, with a remark if a topic has no known subscriber anymore."
     after, made = apply_changes(group, changes, like)
     if lost := lost_topics(group, after):
         write_remark(f"no other member is known to subscribe to {', '.join(map(shown, lost))} "

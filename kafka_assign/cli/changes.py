@@ -289,7 +289,7 @@ def restart_in_turn(group, names: Sequence[str], strategy) -> Restarts:
         total["moved"] += int((own & (left.target >= 0)).sum())
         new = replace(member, id=_new_ids(group, 1)[0], owned=(), generation=-1, user_data=None)
         back = strategy.run(_settled(left, new))
-        for answer in filter(len, (left, back)):           # in an empty group nobody computes one
+        for answer in filter(len, (left, back)):           # in an empty group no member computes one
             figures = answer.summary()
             total.update(rebalances=1 + (figures["withheld"] > 0), moved=figures["moved"], paused=figures["paused"])
         group = _settled(back)

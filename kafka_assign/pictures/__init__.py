@@ -21,11 +21,14 @@ from ..rebalance import Rebalance
 
 # %% ../../nbs/57_pictures.ipynb #c22d9b12
 def plot(*what: Assignment | Comparison | Rebalance | Iterable[Any]) -> Picture:
-    """A picture of assignments side by side, or of rebalances; a dict gives titles.
+    """A picture of assignments side by side, or of rebalances.
 
     Marks show what differs from the previous owners in the assignment's own group.
-    Rebalances with the same title share one time axis. Raises `ValueError` for anything
-    that cannot be plotted.
+    Rebalances with the same title share one time axis.
+
+    `what`: assignments or a comparison, or rebalances; lists of them, or dicts from
+    titles to them. Raises `ValueError` for anything else, and `ImportError` if
+    Matplotlib is not installed.
     """
     pairs = _titled(what)
     if not pairs:

@@ -90,7 +90,11 @@ def _change_lines(assignment):
 
 # %% ../../nbs/44_pictures_words.ipynb #90726b51
 def describe(assignment: Assignment, title: str = "") -> str:
-    "An assignment in words: how balanced it is, who owns what, and what moved."
+    """An assignment in words: how balanced it is, who owns what, and what moved.
+
+    `assignment`: the assignment to describe. `title`: what to call it; "" = its strategy.
+    Raises `AssignmentError` if it is not an assignment.
+    """
     call = "describe(assign(group, strategy))"
     checked_kind(assignment, Assignment, "assignment", call, AssignmentError)
     lines = [_headline(assignment, title)]

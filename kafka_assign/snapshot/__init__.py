@@ -9,6 +9,8 @@ __all__ = ['Groups', 'SnapshotReader', 'read_groups', 'Ignored', 'Reject', 'Snap
 from collections import Counter, defaultdict, deque
 from collections.abc import Iterable, Iterator, Mapping
 from itertools import chain, groupby
+from os import PathLike
+from typing import IO
 from zlib import crc32
 
 from ..document import is_group_document
@@ -45,13 +47,15 @@ def _unique_keys(found: Iterable[Found]) -> list[str]:
 
 # %% ../../nbs/46_snapshot_reading.ipynb #63a1f0d2
 class Groups(dict[str, Group]):
-    """Groups by name, and an account of what was read.
+    "Groups by name, and an account of what was read; made by `read_groups`."
 
-    `moments`: by name, how many moments of the group the source holds. `rejects`: rows
-    that are not used; `ignored`: lines that are no data. `read` counts rows of data (a
-    JSON document is one), and is `used` + `rejected`. `repeated` rows equal a row that
-    is used, and are not counted again.
-    """
+    rejects: list[Reject]  # rows that are not used
+    ignored: list[Ignored]  # lines that are no data
+    moments: dict[str, int]  # by name: how many moments of the group the source holds
+    read: int  # rows of data (a JSON document is one): `used` + `rejected`
+    used: int  # rows that are used
+    rejected: int  # how many `rejects`
+    repeated: int  # rows that equal a row that is used; they are not counted again
 
     def __init__(self, groups: Mapping[str, Group], rejects: Iterable[Reject] = (),
                  ignored: Iterable[Ignored] = (), *, used: int = 0, repeated: int = 0,
@@ -224,13 +228,14 @@ def _check_reset(reset):
             f"reset must be latest, earliest or none (got {excerpt(repr(reset))})")
 
 
-def read_groups(source: object, cluster: str | None = None, time: str = "", *,
-                group: str = "", reset: str | None = None,
+def read_groups(source: str | PathLike | IO | Iterable, cluster: str | None = None,
+                time: str = "", *, group: str = "", reset: str | None = None,
                 at: str = "latest") -> Groups:
-    """The groups in `source`: a path, several, a folder, a file object, or text (a
-    string with a newline).
+    """The groups in the output of Kafka's tool, in JSON, or in both.
 
-    `cluster`: the cluster of all groups; None = the name of the folder of each file.
+    `source`: a path, a folder, a file object, text (a string with a newline), or
+    several of these. `cluster`: the cluster of all groups; None = the name of the
+    folder of each file.
     `time`: the time of all groups, ISO 8601; "" = the one in the name of the file or of
     its folder. `group`: the group of tables that do not name one (before 2.3); "" = the
     one that a command or notice above them names, or else the name of the file.

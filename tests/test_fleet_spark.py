@@ -227,7 +227,7 @@ def test_a_strategy_that_raises_loses_its_rows(spark, tmp_path):
     assert run.counts["groups"] == {"read": 40, "used": 40, "rejected": 0} and run.counts["failures"] == len(unfit) > 0
     rejects = run.table("rejects").to_pylist()
     assert sorted(row["group_id"] for row in rejects) == unfit
-    assert {(row["what"], row["strategy"], row["source"]) for row in rejects} == {("strategy", "fussy", path)}
+    assert {(row["scope"], row["strategy"], row["source"]) for row in rejects} == {("strategy", "fussy", path)}
     results = run.table("results").to_pylist()
     answered = [row["group_id"] for row in results if row["strategy"] == "fussy"]
     assert sorted(answered) == sorted({group.name for group in a_fleet()} - {*unfit})

@@ -46,8 +46,8 @@ FIXED = {
     "cli.changes": {"_MOST_JOIN", "NAMED_CANDIDATES"},
     "cli.output": {"_READABLE", "_SHOWN_NEEDS", "_GROUPS_WITHOUT_LIST", "_NAMED_CONDITIONS"},
     "fleet.files": {"_READERS"}, "fleet.text": {"BUCKETS"}, "fleet.job": {
-        "_FORMAT", "_BYTES_OF_PART", "_BYTES_AT_ONCE", "_ROWS_AT_ONCE", "_LARGE"},
-    "fleet.storage": {"_HOURS_UNTIL_LEFT"},
+        "_FORMAT", "_BYTES_OF_PART", "_BYTES_AT_ONCE", "_BATCH_ROWS", "_LARGE"},
+    "fleet.storage": {"_HOURS_UNTIL_ABANDONED"},
     "fleet.apart": {"_LOOK", "_PARENT_DEATH_SIGNAL"}, "fleet.session": {"OLDEST_JAVA", "_LOOK", "_PAUSE"},
     "group": {"SHOWN_MEMBERS"},
     "hash_order": {"LAST_32_BITS", "INITIAL_CAPACITY", "LOAD_FACTOR", "TREEIFY_THRESHOLD", "MIN_TREEIFY_CAPACITY"},
@@ -55,7 +55,8 @@ FIXED = {
     "moves": {"SHOWN_CLAIMANTS", "SHOWN_MOVES"},
     "ownership": {"SEVERAL", "UNDATED", "NO_GENERATION", "MOST_CLAIMED"},
     "pictures.draw": {
-        "_PIXELS", "WIDTH", "EDGE", "_GUTTER", "_HEAD", "_GAP", "MOST_ROWS", "_MOST_LOW_ROWS", "WITHHELD"},
+        "_PIXELS", "WIDTH", "EDGE", "_GUTTER", "_GAP", "TEXT", "_LINE", "_LETTER", "MOST_ROWS", "_MOST_LOW_ROWS",
+        "WITHHELD"},
     "pictures.timeline": {"_HEAD", "_LINE", "_BAR"},
     "pictures.words": {"MOST_NAMED", "_MOST_MEMBERS"},
     "rebalance": {"_LAST_EPOCH", "_MOST_ROUNDS"},

@@ -17,7 +17,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from .schemas import NARROW_GROUP_SCHEMA, FleetError
-from .session import error_line, in_a_line, spark_errors
+from .session import error_line, wrap_spark_errors, spark_errors
 from .storage import Address, is_run_name
 from ..names import shown
 from ..snapshot import Reject, SnapshotError
@@ -247,7 +247,7 @@ def _files_at(address: str, spark, schema: pa.Schema) -> Iterator[tuple[object, 
             return _read_footer(path, schema, end), 0
         # Spark does not report empty files
         return Origin(path, os.path.dirname(path), path if size else b"", not inside), size
-    with in_a_line(f"{shown(address)} must be readable"), ThreadPoolExecutor(_READERS) as readers:
+    with wrap_spark_errors(f"{shown(address)} must be readable"), ThreadPoolExecutor(_READERS) as readers:
         files = [file for file in folder.files() if not file[1] or not _is_skipped(file[1])]
         yield from readers.map(look, *zip(*files))
 

@@ -22,10 +22,10 @@ from ..snapshot.sources import local_path
 
 # %% ../../nbs/70_fleet_run.ipynb #a37824b0
 class Run:
-    """A complete run.
+    """A complete run of a fleet job, read from its folder.
 
-    `path`: its folder, or the address of that. `spark`: the session that reads it; None = a new
-    one if `path` is an address. Raises `FleetError` if there is no complete run.
+    `path`: its folder, or the address of that. `spark`: the Spark session that reads it; None = a
+    new one if `path` is an address. Raises `FleetError` if the folder has no `run.json`.
     """
     path: Path | str  # its folder; an address is text
     manifest: dict[str, Any]  # what `run.json` holds
@@ -68,8 +68,8 @@ class Run:
     def table(self, name: str, first: int | None = None) -> pa.Table:
         """A table of the run.
 
-        `name`: its name, as in `tables`. `first`: how many rows; None = all. Raises `FleetError` for
-        another name.
+        `name`: its name, as in `tables`. `first`: how many rows at most; None = all. Raises
+        `FleetError` if the run has no such table.
         """
         if name not in self.tables:
             raise FleetError(f"unknown table {quoted(name)}{did_you_mean(name, self.tables)}")
@@ -84,7 +84,7 @@ class Run:
     def ranking(self, first: int | None = None) -> list[dict[str, Any]]:
         """The needs, most urgent first, in the same rows as from `rank`.
 
-        `first`: how many; None = all.
+        `first`: how many at most; None = all.
         """
         rows = self.table("attention", first).drop_columns(["run_id", "run_date"])
         rows = rows.rename_columns([{"group_id": "group"}.get(name, name) for name in rows.column_names])

@@ -148,7 +148,7 @@ _CONTENTS = {
                "joins and `everything`: new, persisting, resolved, or unchecked: its group is not in this run"),
         _field("since", pa.string(), "the run in which the need first appeared")],
     "rejects": [
-        *ORIGIN_FIELDS, _field("what", pa.string(), "what was rejected: " + ", ".join(REJECTED_THINGS)),
+        *ORIGIN_FIELDS, _field("scope", pa.string(), "what was rejected: " + ", ".join(REJECTED_THINGS)),
         *TABLE_KEY[:2], _field("strategy", pa.string(), "the strategy that has no answer for the group"),
         _field("reason", pa.string(), "why it could not be used")],
     "ignored": [

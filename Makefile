@@ -38,6 +38,7 @@ notebooks: spark java dev  ## export, execute and clean every notebook, and writ
 	@$(BIN)/python tools/notebooks.py write
 
 lab: spark java dev  ## open the notebooks in JupyterLab
+	@$(BIN)/jupyter trust nbs/*.ipynb nbs/*/*.ipynb > /dev/null  # else JupyterLab shows their pictures only after a run
 	@$(BIN)/jupyter lab nbs/index.ipynb
 
 docs: quarto dev  ## build the site into _docs/ (needs quarto)
@@ -46,8 +47,9 @@ docs: quarto dev  ## build the site into _docs/ (needs quarto)
 docs-check: spark java dev  ## check what the site shows: links, lines, words; with quarto, the built site, too
 	@$(BIN)/python tools/docs_check.py
 
-bench: spark java dev  ## run every benchmark; each prints what it measured
-	@for file in $$(grep -l __main__ benchmarks/*.py); do echo "== $$file"; $(BIN)/python $$file || exit 1; done
+bench: spark java dev  ## run every benchmark (one to two hours); what they measure goes into benchmarks/measured.json
+	@for file in $$(grep -l __main__ benchmarks/*.py); do \
+	    echo "== $$file"; MEASURED=benchmarks/measured.json $(BIN)/python $$file || exit 1; done
 
 clean:  ## remove what was made, .venv/ included
 	rm -rf $(VENV) .cache .pytest_cache .hypothesis _proc _docs build dist runs *.egg-info nbs/nbdev.yml nbs/.quarto

@@ -393,7 +393,7 @@ def test_whether_a_member_is_there_takes_no_list_of_partitions():
 
 # --- pictures ----------------------------------------------------------------------------------------------------
 
-STARTS = {".png": b"\x89PNG", ".svg": b"<?xml", ".pdf": b"%PDF-"}
+STARTS = {".png": b"\x89PNG", ".svg": b"<svg", ".pdf": b"%PDF-"}
 
 
 @pytest.mark.parametrize("suffix", [*STARTS, ".SVG"])

@@ -61,6 +61,13 @@ def test_html_is_no_widget():
     assert cell["outputs"][0]["data"] == {"text/markdown": "```{=html}\n<p>a_b_c</p>\n```", "text/plain": "a"}
 
 
+def test_pictures_are_in_the_page():
+    """A style sheet that follows light and dark does not reach into a file."""
+    cell = code("plot", outputs=[{"data": {"image/svg+xml": ["<svg>\n", "</svg>"], "text/plain": "words"}}])
+    raw_html(cell)
+    assert cell["outputs"][0]["data"]["text/markdown"] == "```{=html}\n<svg>\n</svg>\n```"
+
+
 def test_readme_has_tables_in_markdown():
     """Every row and cell of the table arrives, with what Markdown would misread."""
     table = Table(["name", "load"], [["a|b", 1], ["<c>", 2000]], caption="Group", notes=["A note."])
@@ -95,5 +102,5 @@ def test_an_internal_page_is_in_the_tab_that_lists_it(tmp_path):
     (tmp_path / "nbs/sidebar.yml").write_bytes((ROOT / "nbs/sidebar.yml").read_bytes())
     make_readable(tmp_path, "a.ipynb")
     front, cell = json.loads((tmp_path / "_proc/a.ipynb").read_text(encoding="utf-8"))["cells"]
-    assert "sidebar: how\n" in front["source"]
+    assert front["source"][1:3] == ["sidebar: how\n", "code-overflow: wrap\n"]
     assert cell["source"] == ["a\n", "b"]  # of a single text Quarto makes one line

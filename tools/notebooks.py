@@ -5,7 +5,7 @@
     python tools/notebooks.py check    export, execute and clean in a scratch copy, and fail if that changes anything
     python tools/notebooks.py docs     render the site into _docs/ with the `quarto` on PATH
 
-Written so that running it twice changes nothing: no counts, no times, no addresses, figures as PNG.
+Written so that running it twice changes nothing: no counts, no times, no addresses, pictures as SVG or PNG.
 """
 import ast
 import json
@@ -15,6 +15,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
+from html import unescape
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -249,7 +250,7 @@ def make_readable(root, page):
     notebook["cells"] = list(once_each(notebook["cells"], written))
     if page not in sidebar_pages(root):
         front = notebook["cells"][0]
-        front["source"] = "".join(front["source"]).replace("---\n", "---\nsidebar: how\n", 1)
+        front["source"] = "".join(front["source"]).replace("---\n", "---\nsidebar: how\ncode-overflow: wrap\n", 1)
     heading = ""
     for cell in notebook["cells"]:
         if cell["cell_type"] == "markdown":
@@ -326,16 +327,19 @@ def give_alt_text(cell):
     """Tell Quarto what pictures show: it reads a cell's `fig-alt`, not the words that stand beside the picture."""
     pictures = [output for output in cell.get("outputs", []) if "image/png" in output.get("data", {})]
     if pictures:
-        words = " ".join(map(alt_text, pictures)).replace('"', "'").replace("\\", "/")
+        said = [output.get("metadata", {}).get("image/png", {}).get("alt", "a picture") for output in pictures]
+        words = " ".join(map(one_line, said)).replace('"', "'").replace("\\", "/")
         add_options(cell, f'fig-alt: "{words}"')
 
 
 def raw_html(cell):
-    """Hand HTML on as it is: Quarto takes it for a widget, and loads scripts from a foreign host for it."""
+    """Hand HTML and SVG on as they are: Quarto takes HTML for a widget, and loads scripts from a foreign host for it.
+
+    A style sheet does not reach into the file of a picture, and only pictures in the page follow light and dark."""
     for output in cell.get("outputs", []):
-        html = output.get("data", {}).pop("text/html", None)
-        if html:
-            output["data"]["text/markdown"] = f"```{{=html}}\n{''.join(html).strip()}\n```"
+        for kind in "text/html", "image/svg+xml":
+            if html := output.get("data", {}).pop(kind, None):
+                output["data"]["text/markdown"] = f"```{{=html}}\n{''.join(html).strip()}\n```"
 
 
 def write_readme(root):
@@ -344,34 +348,30 @@ def write_readme(root):
     from nbconvert import MarkdownExporter
 
     notebook = nbformat.read(root / "_proc/index.ipynb", as_version=4)
-    words = []
-    for cell in notebook.cells:
+    folder = root / "index_files"
+    shutil.rmtree(folder, ignore_errors=True)
+    for number, cell in enumerate(notebook.cells):
         if cell.cell_type != "code":
             continue
         cell.source = "" if "#| echo: false" in cell.source else without_directives(cell.source)
         for output in cell.outputs:
             data = output.get("data", {})
-            words += [alt_text(output)] * ("image/png" in data)
             html = re.fullmatch(r"```\{=html\}\n(.*)\n```", data.get("text/markdown", ""), re.S)
-            if html:
+            if html and html[1].startswith("<svg"):
+                folder.mkdir(exist_ok=True)
+                (folder / f"{number}.svg").write_text(html[1], encoding="utf-8")
+                words = one_line(unescape(re.search('aria-label="(.*?)"', html[1])[1]))
+                data["text/markdown"] = f"![{words}]({folder.name}/{number}.svg)"
+            elif html:
                 data["text/markdown"] = markdown_of(html[1])
     notebook.metadata["language_info"] = {"name": "python"}
-    exporter = MarkdownExporter()
-    text, resources = exporter.from_notebook_node(notebook, {"output_files_dir": "index_files", "unique_key": "index"})
-    folder = root / "index_files"
-    shutil.rmtree(folder, ignore_errors=True)
-    for name, data in resources["outputs"].items():
-        folder.mkdir(exist_ok=True)
-        (root / name).write_bytes(data)
-    for alt in words:  # pictures are in the text in the order of the cells
-        text = text.replace("![png](", f"![{alt}](", 1)
+    text, _ = MarkdownExporter().from_notebook_node(notebook)
     text = re.sub(r"\]\((?!\w+:|#|/|index_files/)", "](nbs/", text)  # the page is in nbs/, the README is not
     (root / "README.md").write_text(README_HEAD + tidy_markdown(text), encoding="utf-8")
 
 
-def alt_text(output):
-    """What a picture shows, in one line that can stand in brackets, if its maker said so."""
-    words = output.get("metadata", {}).get("image/png", {}).get("alt", "a picture")
+def one_line(words):
+    """What a picture shows, in one line that can stand in brackets."""
     return re.sub(r"[\[\]]", "", " ".join(words.split()))
 
 

@@ -10,9 +10,9 @@ from collections.abc import Sequence
 from itertools import accumulate, groupby
 
 from ..names import count_of, first_of, java_key, java_sorted
-from kafka_assign.pictures.draw import (
-    EDGE, KEPT, MOST_ROWS, NAMED_LOOKS, PLACED, QUIET, WIDTH, Look, Picture, distinct, legend_spots, looks,
-    matplotlib_defaults)
+from .draw import (
+    EDGE, INK, KEPT, MOST_ROWS, NAMED_LOOKS, PLACED, QUIET, TEXT, WIDTH, Look, Picture, distinct,
+    legend_spots, looks, matplotlib_defaults)
 from .words import MOST_NAMED, shortened
 from ..rebalance import Rebalance
 
@@ -59,23 +59,23 @@ class Timeline:
         return bars
 
 # %% ../../nbs/55_pictures_timeline.ipynb #787c3baf
-_HEAD, _LINE, _BAR = 58, 22, 17    # pixels: above the rows of a timeline, from row to row, of a bar
+_HEAD, _LINE, _BAR = 64, 22, 18    # pixels: above the rows of a timeline, from row to row, of a bar
 
 
 def _panel(picture, timeline, top, by_name):
     "One timeline: its title, the events with a line above their columns, the phases, and the bars."
-    picture.text(EDGE, top + 8, timeline.title, 13, bold=True, room=WIDTH - 2 * EDGE)
+    picture.text(EDGE, top + 8, timeline.title, 14, bold=True, room=WIDTH - 2 * EDGE)
     rows = timeline.partitions[:MOST_ROWS]
     labels = distinct([f"{topic}-{number}" for topic, number in rows], 22)
-    left = EDGE + 10 + min(7 * max(map(len, labels), default=0), 140)
+    left = EDGE + 10 + min(8 * max(map(len, labels), default=0), 140)
     width = (WIDTH - EDGE - left) / len(timeline.phases)
     for event, first, count in timeline.events:
         x, room = left + first * width, count * width - 6
-        picture.box(x + 2, top + 38, room + 2, 1, QUIET)
-        picture.text(x + 3, top + 28, event, 10, room=room)
+        picture.box(x + 2, top + 40, room + 2, 1, QUIET)
+        picture.text(x + 3, top + 30, event, room=room)
     for column, phase in enumerate(timeline.phases):
         middle = left + (column + 0.5) * width
-        picture.text(middle, top + 47, phase.title, 9.5, QUIET, "center", room=width - 4)
+        picture.text(middle, top + 52, phase.title, TEXT, QUIET, "center", room=width - 4)
     y = top + _HEAD
     for partition, label in zip(rows, labels):
         picture.text(left - 10, y + _BAR / 2, label, at="right", room=left - EDGE - 10)
@@ -83,19 +83,19 @@ def _panel(picture, timeline, top, by_name):
             look, x = by_name[member], left + first * width + 1
             picture.cell(x, y, length * width - 2, _BAR, look, KEPT if member else PLACED)
             picture.text(x + length * width / 2, y + _BAR / 2 - 1.5 * (look.band != "none"), member or "",
-                         9.5, look.ink, "center", room=length * width - 8)
+                         TEXT, look.ink, "center", room=length * width - 8)
         y += _LINE
     if more := len(timeline.partitions) - len(rows):
-        picture.text(left, y + _BAR / 2, f"and {more:,} more partitions", 9.5, QUIET)
+        picture.text(left, y + _BAR / 2, f"and {more:,} more partitions", color=QUIET)
 
 
 @matplotlib_defaults()
 def draw_timelines(timelines: Sequence[Timeline]) -> Picture:
     "One picture of timelines, one below the other."
     members = java_sorted({name for timeline in timelines for name in timeline.members})
-    by_name = {None: Look("none"), **dict(zip(members, looks(len(members))))}
+    by_name = {None: Look("none", INK), **dict(zip(members, looks(len(members))))}
     heights = [_HEAD + _LINE * min(len(one.partitions), MOST_ROWS + 1) + EDGE for one in timelines]
-    entries = [(Look("none"), PLACED, "no consumer"), *(
+    entries = [(by_name[None], PLACED, "no consumer"), *(
         (by_name[member], KEPT, name) for member, name in zip(members, distinct(members[:NAMED_LOOKS], 24)))]
     bottom = EDGE + sum(heights)
     picture = Picture(bottom + 20 * (legend_spots(entries)[-1][1] + 1) + 8)

@@ -31,12 +31,12 @@ def _switch_of_java(running, strategy, dynamic):
     "How a group with so many dynamic members switches to a strategy, and at what cost."
     if strategy == running:
         restart = "restart a dynamic member, or " * (dynamic > 0)
-        return f"a rebalance may be enough: {restart}enforceRebalance() on the leader"
+        return f"a rebalance may be enough: {restart}call enforceRebalance() on the leader"
     way = "two rolling restarts, first with both assignors listed"
     if (running, strategy) == ("range", _COOPERATIVE):
         way += " (one if the members have Java's default list since 3.0)"
     way += (f": about {4 * dynamic:,} rebalances, which move more and can pause all "
-            "partitions (compare --rolling)" if dynamic else
+            "partitions (see compare --rolling)" if dynamic else
             ": one rebalance if its static members come back in time")
     known = running is not None or strategy in _WITHOUT_MEMORY
     return way if known else f"a rebalance if the group runs it already, else {way}"
@@ -60,7 +60,7 @@ def _switch_of_python(clients, reported, strategy, protocol, dynamic):
 CHECK = (
     "check the subscriptions (a misspelled topic?), the racks and which client leads; "
     "the leader sees new partitions at its next metadata refresh")
-_OF_STATIC = (
+_STATIC_EXCEPTION = (
     "; a static member that is back in time keeps its old assignment, even with "
     "another subscription, until enforceRebalance() is called on the leader")
 
@@ -85,17 +85,17 @@ class Adviser(NamedTuple):
         able = [name for name in self._able(python) if name in cost]
         if running in able and running in _WITHOUT_MEMORY:
             static = batch.dynamic[group] < self._count(group, "member_offsets")
-            return "", CHECK + _OF_STATIC * bool(static)
+            return "", CHECK + _STATIC_EXCEPTION * bool(static)
         best = min(cost, key=cost.get, default="")
         chosen = min(able, default="", key=lambda name: (
             cost[name][0], name != running, cost[name][1],
             running == "range" and name != _COOPERATIVE))
-        words = "no strategy that members can run helps"
+        words = "no strategy that the members can run helps"
         if chosen:
             words = self._effect(group, chosen, python, ids)
             words += f"; {self._switch(group, chosen, python)}"
             if running == "range" != chosen and self._count(group, "topic_offsets") > 1:
-                words += "; joined topics may split (declare them: --joins)"
+                words += "; joined topics may be split (declare them with --joins)"
         if best and (not chosen or cost[best] < cost[chosen]):
             words += f"; best possible: {_moves(cost[best][1])} ({shown(best)})"
         return chosen, words

@@ -70,11 +70,12 @@ class Comparison:
         self.before = group if before is None else before
         self.current = Assignment.current(self.before)
         self.running = running
-        said = defaultdict(list)
+        labels_by_text = defaultdict(list)
         for label, one in self.assignments.items():
             for note in one.notes:
-                said[note.text].append(label)
-        self.notes = [*notes, *(f"{', '.join(who)}: {text}" for text, who in said.items())]
+                labels_by_text[note.text].append(label)
+        self.notes = [*notes, *(f"{', '.join(labels)}: {text}"
+                                for text, labels in labels_by_text.items())]
 
     def __getitem__(self, label: str) -> Assignment:
         return self.assignments[label]
@@ -132,34 +133,39 @@ def optimum_beside(assignment: Assignment) -> Assignment | None:
     return name and assign(assignment.group, name)
 
 # %% ../nbs/21_comparison.ipynb #0e7ff6fd
-_NO_TOPICS = ("topics and owners are unknown, so no strategy can be computed: add the output of "
-              "--describe, or of --members --verbose")
-_NO_OWNERS = ("owners are unknown, so no moves are shown: add the output of --describe, or of "
-              "--members --verbose")
-_OF_JAVA = ("{0} forecasts Kafka's own {1} assignor, which the group is assumed to run; the strategy {1} "
-            "of this package computes the exact optimum")
-_FOR_COMPARISON = "shown for comparison; only Python clients can load them (kafka_assign.clients): {}"
-_ALL_COOPERATIVE = ("{}: paused assumes that the members list only cooperative assignors; if they also list "
-                    "an eager one, such as range, all partitions pause")
-_OF_EMPTY = ("the group is Empty: deleting it drops its offsets, which also expire after "
-             "offsets.retention.minutes (7 days by default) without members; "
-             "consumers that commit without joining are not shown")
+_NO_TOPICS_NOTE = ("topics and owners are unknown, so no strategy can be computed: add the output of "
+                   "--describe, or of --members --verbose")
+_NO_OWNERS_NOTE = ("owners are unknown, so no moves are shown: add the output of --describe, or of "
+                   "--members --verbose")
+_FORECAST_NOTE = ("{0} forecasts Kafka's own {1} assignor, which the group is assumed to run; the strategy {1} "
+                  "of this package computes the exact optimum")
+_PYTHON_ONLY_NOTE = "shown for comparison; only Python clients can load them (kafka_assign.clients): {}"
+_COOPERATIVE_NOTE = ("{}: paused assumes that the members list only cooperative assignors; if they also list "
+                     "an eager one, such as range, all partitions pause")
+_EMPTY_GROUP_NOTE = ("the group is Empty: deleting it drops its offsets, which also expire after "
+                     "offsets.retention.minutes (7 days by default) without members; "
+                     "consumers that commit without joining are not shown")
 
 
-def compare(group: Group, strategies: Iterable[StrategyLike] | None = None, *,
+def compare(group: Group, strategies: Iterable[StrategyLike] | StrategyLike | None = None, *,
             before: Group | None = None,
-            on_failure: Callable[[Strategy, ValueError], None] | None = None) -> Comparison:
+            on_failure: Callable[[Strategy, ValueError], object] | None = None) -> Comparison:
     """What each strategy would do to a group.
 
-    The strategy that the group runs is added if it is known.
+    The strategy that the group runs is added if it is known. If it forecasts that Kafka's assignor
+    fails, a note says so in place of its row.
 
-    `group`: the group, after the changes if there are any. `strategies`: as in `assign`, one or
-    several; None = the usual ones. `before`: the group as it is, if `group` is that group after
-    some changes; its current state is shown beside. `on_failure`: is called with each strategy that
-    fails and its error, and the others are compared; None = the error is raised, or becomes a note
-    if the strategy was not named and is of another package, or forecasts that Kafka's own fails.
-    Raises `GroupError` if `group` or `before` is not a `Group`, `StrategyError` for a strategy that
-    is unknown or fails, and `AssignmentError` for an answer that does not fit the group.
+    `group`: the group, after the changes if there are any. `strategies`: one or several, each as in
+    `assign`; None = the usual ones. `before`: the group as it is, if `group` is that group after
+    some changes; the row `current` then shows it. `on_failure`: a function that is called if a
+    strategy fails, with the strategy and the error; it has no row then, and the others are compared.
+    None = the first error is raised, unless that strategy was not named and is of another package:
+    then a note gives the error in place of the row.
+
+    Raises `GroupError` if `group` or `before` is not a `Group`, and `StrategyError` if a strategy or
+    an option is unknown. Raises the error of a strategy that fails, unless `on_failure` is given: its
+    `ValueError`, `StrategyError` for any other exception in it, and `AssignmentError` if its answer
+    does not fit the group.
     """
     checked_group(group, "compare(group, strategies)")
     if before is not None:
@@ -168,8 +174,8 @@ def compare(group: Group, strategies: Iterable[StrategyLike] | None = None, *,
     notes, running, added = [], None, None
     unnamed = [one for one in chosen if strategies is None and one.name not in BUILT_IN]
     if group.counted is not None and not group.columns.size:
-        return Comparison(group, {}, before, notes=[_NO_TOPICS])
-    notes += [_NO_OWNERS] * (group.counted is not None)
+        return Comparison(group, {}, before, notes=[_NO_TOPICS_NOTE])
+    notes += [_NO_OWNERS_NOTE] * (group.counted is not None)
     try:
         now = running_strategy(group)
         if now.label not in [one.label for one in chosen]:
@@ -196,20 +202,20 @@ def compare(group: Group, strategies: Iterable[StrategyLike] | None = None, *,
 def _notes_on_running(group, strategy):
     "What is taken for granted in the row of the strategy that a group runs."
     leader = Note("leader-assumed")
-    return [*[_OF_JAVA.format(strategy.name, strategy.protocol_name)] * (strategy.name in FORECASTS),
+    return [*[_FORECAST_NOTE.format(strategy.name, strategy.protocol_name)] * (strategy.name in FORECASTS),
             *[leader.text] * bool(strategy.protocol_name and leader not in group.notes)]
 
 
 def _notes_on_group(group, strategies):
     "What a group that reports its strategy or state must take into account."
-    empty = [_OF_EMPTY] * (group.state.lower() == "empty" and group.offsets is not None)
+    empty = [_EMPTY_GROUP_NOTE] * (group.state.lower() == "empty" and group.offsets is not None)
     if not group.strategy or group.type in ASSIGNED_BY_BROKER:
         return empty
-    ours = [one.label for one in strategies if one.name in BUILT_IN and not one.protocol_name]
-    foreign = not python_clients(member.client_id for member in group.details)
-    soft = [one.label for one in strategies if one.protocol == "cooperative"]
-    return [*[_FOR_COMPARISON.format(", ".join(ours))] * bool(ours and foreign),
-            *[_ALL_COOPERATIVE.format(", ".join(soft))] * bool(soft), *empty]
+    of_package = [one.label for one in strategies if one.name in BUILT_IN and not one.protocol_name]
+    loadable = python_clients(member.client_id for member in group.details)
+    cooperative = [one.label for one in strategies if one.protocol == "cooperative"]
+    return [*[_PYTHON_ONLY_NOTE.format(", ".join(of_package))] * bool(of_package and not loadable),
+            *[_COOPERATIVE_NOTE.format(", ".join(cooperative))] * bool(cooperative), *empty]
 
 
 def _answers(group, strategies, failed):

@@ -24,10 +24,10 @@ from .build import GroupError
 from .client_ids import ASSIGNED_BY_BROKER, fixed_assignor
 from .group import Group
 from .joins import join_numbers, parsed_joins
-from .names import brief, shown
+from .names import checked_kind, shown
 from .ragged import row_maxima
 from kafka_assign.registry import (
-    BUILT_IN, Strategy, StrategyError, StrategyLike, resolve, resolve_all,
+    Strategy, StrategyError, StrategyLike, checked_group, resolve, resolve_all,
     strategies_in_use)
 from .remedies import Need, needs
 
@@ -158,10 +158,10 @@ def _without_foreseen(answers, running, compared):
     "The answers without failures that are a result, and these failures by group."
     found, fails = {}, {}
     for label, given in answers.items():
-        ours = {at: why for at, why in given.foreseen.items() if running[at] == label}
+        own = {at: why for at, why in given.foreseen.items() if running[at] == label}
         failures = {at: why for at, why in given.failures.items()
-                    if at not in (ours if label in compared else given.foreseen)}
-        found[label], fails = given._replace(failures=failures), fails | ours
+                    if at not in (own if label in compared else given.foreseen)}
+        found[label], fails = given._replace(failures=failures), fails | own
     return found, fails
 
 # %% ../nbs/56_ranking.ipynb #bf6d7ea7
@@ -203,10 +203,9 @@ def _checked_groups(groups):
     "The groups of a mapping, an iterable or alone, by number, without share groups."
     keys = list(groups) if isinstance(groups, Mapping) else None
     groups = groups.values() if isinstance(groups, Mapping) else groups
-    groups = [groups] if isinstance(groups, Group) else list(groups)
-    for group in groups:
-        if not isinstance(group, Group):
-            raise GroupError(f"what is ranked must be groups (got {brief(group)})")
+    groups = [groups] if isinstance(groups, Group) else groups
+    checked_kind(groups, Iterable, "groups", "rank(groups)", GroupError)
+    groups = [checked_group(group, "rank([group])") for group in groups]
     if keys is not None:
         groups = [group if group.name else group.replace(name=str(key))
                   for key, group in zip(keys, groups)]
@@ -214,8 +213,8 @@ def _checked_groups(groups):
             if group.type != "share"}
 
 # %% ../nbs/56_ranking.ipynb #aa2877dc
-def rank(groups: Mapping[Any, Group] | Iterable[Group],
-         strategies: Iterable[StrategyLike] | None = None,
+def rank(groups: Mapping[Any, Group] | Iterable[Group] | Group,
+         strategies: Iterable[StrategyLike] | StrategyLike | None = None,
          joins: str | Iterable[Iterable[str]] = (), everything: bool = False, *,
          on_failure: Callable[[Group, str], object] | None = None) -> list[NeedRow]:
     """The groups that need attention, most urgent first: a row for each need.
@@ -224,14 +223,22 @@ def rank(groups: Mapping[Any, Group] | Iterable[Group],
     groups are left out.
 
     `groups`: one, several, or a mapping, in which a group without a name has the name
-    of its key. `strategies`: as in `assign`, one or several; None = the usual ones, and
-    with joins `stream-join-sticky`. `joins`: lists of joined topics, or text such as
-    `clicks+views|a+b`. `everything`: whether to include trifling needs. `on_failure`:
-    is called with a group and the reason if a strategy has no answer for the group, and
-    the other strategies judge it; None = a named strategy raises `StrategyError`, and
-    any other one is named in a warning. Raises `GroupError` for what is not a group,
-    `StrategyError` for a strategy that is unknown, or has no answer, and `ValueError`
-    for a joined topic that no group has.
+    of its key. `strategies`: one or several, each as in `assign`; None = the usual ones
+    and, with joins, `stream-join-sticky`. `joins`: lists of joined topics, or text such
+    as `clicks+views|a+b`. `everything`: whether to include minor needs. `on_failure`: a
+    function that is called once for each group for which a strategy fails, with the
+    group and the reason in one line; the other strategies judge the group. None = if
+    `strategies` are given, the first failure raises `StrategyError`; if not, it is a
+    warning, and the others judge the group.
+
+    A strategy fails if it raises an exception or its answer does not fit the group. If
+    the strategy that a group runs forecasts that Kafka's assignor fails, that is not a
+    failure but a need of kind 0.
+
+    Raises `GroupError` if one of `groups` is not a `Group`. Raises `StrategyError` if a
+    strategy or an option is unknown, if `strategies` is empty, or if a strategy fails
+    (see `on_failure`). Raises `ValueError` if `joins` does not have one of its forms, if
+    a topic is in two joins, or if no group has it.
     """
     chosen = resolve_all(strategies, "rank(groups, strategies)")
     numbered = _checked_groups(groups)

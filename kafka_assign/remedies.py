@@ -70,8 +70,8 @@ def _too_many_members(batch, current, results):
         count, members = int(idle[group]), int(current.figures["members"][group])
         idle_of = f"{count:,} of {count_of(members, 'member')} idle"
         idle_of += _idle_names(batch, current, group, count)
-        fewer = (f"the group can do without {count_of(count, 'member')}, unless they "
-                 "are spares or subscribe to topics that the input does not show")
+        fewer = (f"the group can do without {count_of(count, 'member')}, unless kept in "
+                 "reserve or for topics that the input does not show")
         if topics := int(absent[group]):
             absent_topics = count_of(topics, "subscribed topic")
             fewer += f"; {absent_topics} without partitions (misspelled?)"
@@ -107,7 +107,7 @@ def interrupted(columns: Columns, states: Sequence[str]) -> Iterator[Need]:
     "Kind 8: groups that were rebalancing."
     partitions = row_lengths(columns.group_offsets)
     for group in np.flatnonzero(rebalancing(states)).tolist():
-        reason = f"was rebalancing when captured ({_STATE_OF[states[group].lower()]})"
+        reason = f"was rebalancing when it was captured ({_STATE_OF[states[group].lower()]})"
         yield Need(group, 8, int(partitions[group]), reason, "",
                    "its figures are transient: capture it again")
 
@@ -193,7 +193,7 @@ def _curable(current, adviser, everything, cut):
             if remedy.startswith(CHECK):
                 where = _where_they_differ(
                     batch, group, current.owner, results[running].owner)
-                reason += f", which {running} cannot give: {where}"
+                reason += f", which {running} cannot produce: {where}"
             if kind == 1 and strategy == running:
                 remedy += "; if partitions are new, wait until the leader sees them"
             if kind == 4:
@@ -212,7 +212,7 @@ def needs(batch: GroupBatch, current: Outcome, results: Mapping[str, Outcome],
     `current` is the outcome of the groups as they are, `results` of each strategy.
     `loadable` has the clients that can run each strategy, None = those that load it
     (None in its place = Java clients can run all). `running` is what each group runs
-    now, and `fails` why the next rebalance of one fails. `everything`: trifles, too.
+    now, and `fails` why the next rebalance of one fails. `everything`: minor needs, too.
     """
     columns, skip = batch.columns, rebalancing(batch.states)
     found = list(_abandoned(columns, current, batch.states))

@@ -342,8 +342,8 @@ def test_a_file_that_is_not_there(tmp_path):
 
 WRONG = {
     "capture": "--bootstrap-server", "capture --bootstrap-server k": "HOST:PORT",
-    "compare --bootstrap-server k:1 --demo": "give files", "rank --bootstrap-server k:1 f.txt": "give files",
-    "rank": "give files, - for standard input, or a cluster by --bootstrap-server",
+    "compare --bootstrap-server k:1 --demo": "give one of", "rank --bootstrap-server k:1 f.txt": "give one of",
+    "rank": "give one of these: files, - for standard input, --bootstrap-server",
     "compare --bootstrap-server k:1 --at all": "as they are now",
     "rank --bootstrap-server k:1 --time 2026-11-20": "as they are now",
     "capture --bootstrap-server k:1 --timeout 0": "--timeout", "capture --bootstrap-server k:1 --timeout x": "number",

@@ -314,8 +314,21 @@ def test_rank_says_what_python_says():
     assert json.loads(done.out) == rank(groups, joins=[["orders", "payments"]])
 
 
+def test_rank_lists_each_remedy_once(monkeypatch):
+    """A row has the kind of its need and the number of its remedy; below the table, no remedy occurs twice."""
+    monkeypatch.setenv("COLUMNS", "400")
+    needs = rank(read_groups(SAMPLES / "generated-fleet.jsonl"))[:50]
+    table, remedies, _ = run(f"rank {SAMPLES}/generated-fleet.jsonl").out.split("\n\n")
+    head, *rows, more = table.splitlines()
+    texts = [" ".join(text.split()) for text in re.split(r"(?m)^\[\d+\]", remedies)[1:]]
+    numbers = [int(row[head.index("remedy"):].strip("[]")) for row in rows]
+    assert [(int(row[:head.index("reason")].split()[-1]), texts[number - 1]) for row, number in zip(rows, numbers)] == [
+        (need["kind"], need["remedy"]) for need in needs]
+    assert len(set(texts)) == len(texts) == max(numbers) < len(needs) and more.startswith("and ")
+
+
 def test_rank_names_a_group_once():
-    table = run(f"rank {SAMPLES}/kafka-4.3.1 --all").out.splitlines()[:-2]
+    table = run(f"rank {SAMPLES}/kafka-4.3.1 --all").out.partition("\n\n")[0].splitlines()
     needs = rank(read_groups(SAMPLES / "kafka-4.3.1"), everything=True)
     names = [need["group"] for need in needs]
     starts = [line.split()[:3] for line in table[1:] if line[:5].strip()]
@@ -753,14 +766,14 @@ def test_ignored_files_of_a_folder_are_one_line():
 # --- what is used wrongly ----------------------------------------------------------------------------------------
 
 @pytest.mark.parametrize("line, hint", {
-    "compare": "--bootstrap-server, or --demo", "compare --demo x": "give files",
+    "compare": "--bootstrap-server, --demo", "compare --demo x": "give one of these: files",
     "compare --demo -s rnage": "did you mean 'range'?", "compare --demo -s fair:max=2": "no option 'max'",
     "compare --demo --strategy no.such.module:deal": "must be importable",
     "compare --demo --group dmo": "did you mean 'demo'?", "compare --demo --moved": "--moves",
     "compare --demo --format xml": "'table', 'json', 'csv'",
     "compare --demo --format csv --moves --prove": "one table", "assign x": "--strategy", "assign -s range": "INPUT",
     "compare --demo --cluster a --cluster b": "--cluster: must be given once (got it 2 times)",
-    "compare --demo --format csv --wide --format json": "--format: must be given once", "rank": "give files",
+    "compare --demo --format csv --wide --format json": "--format: must be given once", "rank": "give one of",
     "assign x -s range -g a -g b": "--group: must be given once", "assign x -s range -s fair": "--strategy: must be",
     "assign x -s range -o no/such/folder/y": "--output: its folder must exist (got 'no/such/folder/y')",
     "rank x --joins a": "--joins: a join must have the form TOPIC+TOPIC (got 'a')",
@@ -920,7 +933,7 @@ def test_ranking_without_a_group_that_can_be_judged():
     done = run(["rank", str(SAMPLES / "kafka-4.3.1" / "all-groups.state.txt")])
     assert done.code == 3 and "no group needs attention" not in done.out
     assert done.err.splitlines()[-1] == (
-        "kafka-assign: no group can be judged, the input shows no topics: use --describe")
+        "kafka-assign: no group can be judged, because the input shows no topics: add the output of --describe")
 
 
 def test_ranking_says_how_many_groups_there_are():
@@ -947,9 +960,9 @@ def test_ranking_says_that_idle_members_are_not_in_the_input():
 def test_names_of_groups_are_never_shortened(monkeypatch):
     name = "payments-service-of-the-european-region-consumer"
     text = read_groups(TWO)["billing"].replace(name=name).to_json() + "\n"
-    head, *lines = run("rank - --all", text).out.splitlines()
-    start, end = head.index("group"), head.index("reason")
-    assert "".join(line[start:end].strip() for line in lines[:-2]) == name
+    head, *lines = run("rank - --all", text).out.partition("\n\n")[0].splitlines()
+    start, end = head.index("group"), head.index("kind")
+    assert "".join(line[start:end].strip() for line in lines) == name
     monkeypatch.setenv("COLUMNS", "200")
     assert name in run("rank - --all", text).out
 

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from outputs import SAMPLES
 from typer.testing import CliRunner
 
-from kafka_assign import Group, LiveGroup, Member, StrategyError, assign, rank, strategy
+from kafka_assign import Group, GroupError, LiveGroup, Member, StrategyError, assign, rank, strategy
 from kafka_assign.attention import current_outcome, outcome
 from kafka_assign.remedies import REBALANCING, needs
 from kafka_assign.cli.app import program
@@ -188,9 +188,9 @@ def test_rows_are_in_order(fleet):
 @given(small)
 def test_what_is_trifling_is_a_part_of_everything(group):
     usual, everything = rank(group), rank(group, everything=True)
-    trifling = [row for row in everything if row not in usual]
-    assert [row for row in everything if row not in trifling] == usual
-    assert {row["kind"] for row in trifling} <= {3}
+    minor = [row for row in everything if row not in usual]
+    assert [row for row in everything if row not in minor] == usual
+    assert {row["kind"] for row in minor} <= {3}
 
 
 # --- what was found on real groups ---------------------------------------------------------------------------------
@@ -275,7 +275,7 @@ def test_the_broker_assigns_groups_of_type_consumer():
     assert kinds(rows) == [2, 3, 4] and {row["strategy"] for row in rows} == {None}
     assert all(row["remedy"].startswith(BY_THE_BROKER) for row in rows)
     [crowded] = rank(Group({"t": 1}, dict.fromkeys("abc", ["t"]), owned={"a": [("t", 0)]}, type="consumer"))
-    assert crowded["remedy"].startswith("no strategy helps: the group can do without 2 members, unless they are spares")
+    assert crowded["remedy"].startswith("no strategy helps: the group can do without 2 members, unless kept in reserve")
 
 
 THREAD = "app-6f5c9f3e-0b1d-4c63-9a8e-2f6d1d1c7b11-StreamThread-1-consumer"
@@ -320,12 +320,12 @@ def sample_rows():
 # What a word of advice must come with: who can run a strategy and how the group gets there, what a deletion loses.
 CONDITIONS = {
     r"\bdelet": "deleting it drops its offsets, which also expire after offsets.retention.minutes",
-    r"do without": "unless they are spares",
+    r"do without": "unless kept in reserve or for topics that the input does not show",
     r"start its members": "unless it is idle on purpose",
     r"\d moves?\b(?=;)|: moves unknown":
         r"\((runs now|Java clients, by their ids|if its clients are Java|.* clients, by their ids, load it from .*)\)"
         r": .*; "
-        r"(a rebalance may be enough: (restart a dynamic member, or )?enforceRebalance\(\) on the leader"
+        r"(a rebalance may be enough: (restart a dynamic member, or )?call enforceRebalance\(\) on the leader"
         r"|two rolling restarts, first with both assignors listed( \(one if [^)]*\))?: (about \d+|one) rebalance"
         r"|a rebalance if the group runs it already, else two rolling restarts"
         r"|stop all members \(kill those that hang\)"
@@ -350,7 +350,7 @@ def test_a_misspelled_topic():
     assert live.change_leader().moved == () and live.state.consuming == before
     [row] = rank(live.group)
     assert row["strategy"] is None and row["remedy"] == (
-        "no strategy helps: the group can do without 1 member, unless they are spares or subscribe to topics that "
+        "no strategy helps: the group can do without 1 member, unless kept in reserve or for topics that "
         "the input does not show; 1 subscribed topic without partitions (misspelled?)")
 
 
@@ -368,7 +368,7 @@ def test_no_strategy_of_this_package_is_a_remedy():
     [row] = rank(behind())
     assert row["kind"] == 4 and row["strategy"] is None
     assert row["remedy"] == (
-        "no strategy that members can run helps; best possible: 2 moves (lag); without a rate, lag says nothing "
+        "no strategy that the members can run helps; best possible: 2 moves (lag); without a rate, lag says nothing "
         "about delay")
 
 
@@ -612,8 +612,8 @@ def test_topics_that_no_broker_allows_are_joined_by_other_strategies(topic):
 
 
 def test_arguments_that_cannot_be_used_are_named():
-    for wrong in ([{"topics": {"t": 1}}], ["group"], [None]):
-        with pytest.raises(ValueError, match=r"what is ranked must be groups \(got "):
+    for wrong in ([{"topics": {"t": 1}}], ["group"], [None], {"topics": 3}, 5, "group"):
+        with pytest.raises(GroupError, match=r"groups? must be an? (Group|Iterable).* \(got "):
             rank(wrong)
     with pytest.raises(StrategyError, match="must have a strategy"):
         rank(lagging(), [])
@@ -837,7 +837,7 @@ def test_a_rebalance_is_enough_if_a_sticky_strategy_in_use_cures():
         row = rank(group.replace(strategy="sticky"), chosen)[0]
         assert row["strategy"] == "kafka-sticky" and row["remedy"] == (
             "kafka-sticky (runs now): 2 moves; a rebalance may be enough: restart a dynamic member, "
-            "or enforceRebalance() on the leader")
+            "or call enforceRebalance() on the leader")
     [consumer] = rank(group.replace(strategy="sticky", type="consumer"), [least])
     assert consumer["remedy"] == BY_THE_BROKER
 
@@ -849,7 +849,7 @@ def test_a_strategy_without_memory_never_drifts(name):
     group = Group({"t": 6}, dict.fromkeys("abc", ["t"]), owned=owned, strategy=name)
     for row in rank(group):
         assert row["strategy"] is None and row["remedy"].startswith("check the subscriptions (a misspelled topic?)")
-        assert row["reason"].endswith(f", which {name} cannot give: t on a, b, c")
+        assert row["reason"].endswith(f", which {name} cannot produce: t on a, b, c")
     assert rank(group.replace(strategy="")) and rank(assign(group, name).group.replace(owned=assign(group, name))) == []
 
 

@@ -13,7 +13,7 @@ __all__ = ['NAME', 'MOST_REMARKS', 'DONE', 'HOLDS', 'UNUSABLE', 'write_remark', 
 import os
 import sys
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, redirect_stdout
 from itertools import chain
 from pathlib import Path
@@ -78,9 +78,9 @@ class Options:
     "The arguments and options of all commands, as types for Typer."
     maybe_files, files = _input("FILE", kind=_Several), _input("INPUT")
     fleet_files = _input("INPUT", " Also Parquet, and addresses such as s3a://bucket/groups.")
-    bootstrap_server = _option(str | None, "--bootstrap-server", "HOST:PORT", "A live cluster: take its groups as they "
-                               "are now, not files. Several addresses are separated by commas.")
-    command_config = _option(str | None, "--command-config", "FILE", "How to connect: a Java properties file with "
+    bootstrap_server = _option(str | None, "--bootstrap-server", "HOST:PORT", "Read the groups of a live cluster "
+                               "instead of files. Separate several addresses by commas.")
+    command_config = _option(str | None, "--command-config", "FILE", "Connection settings: a Java properties file with "
                              "security.protocol, sasl.mechanism, sasl.username, sasl.password, ssl.ca.location, "
                              "ssl.certificate.location, ssl.key.location.")
     timeout = _option(float, "--timeout", "SECONDS", "Time limit for the cluster.", show_default=True, min=0.1)
@@ -92,30 +92,31 @@ class Options:
     group = _option(str | None, "--group -g", "G", "The group, if the input holds several.")
     cluster = _option(str | None, "--cluster", "C", "Name of the cluster. [default: the folder's name, or "
                       "a live cluster's id]")
-    time = _option(str, "--time", "T", "When the input was captured, such as 2026-11-20T06:30:00Z. [default: what the "
-                   "JSON, or the name of the file or folder, says]", callback=_time_or(""))
+    time = _option(str, "--time", "T", "When the input was captured, such as 2026-11-20T06:30:00Z. [default: the time "
+                   "in the JSON, or in the name of the file or folder]", callback=_time_or(""))
     at = _option(str, "--at", "latest|all|TIME", "Which moment to use if the input holds a group several times; TIME "
                  "means the last one up to that time.", show_default=True, callback=_time_or("latest", "all"))
-    reset = _option(Literal["latest", "earliest", "none"] | None, "--reset", None, "auto.offset.reset of the members: "
-                    "it decides the lag of partitions without a commit. [default: what JSON says, else latest]")
-    racks = _option(str | None, "--racks", "FILE", "Racks, which the output of the tool does not show, as JSON: of "
-                    "members, by their ids or client ids, and of the replicas of each partition: "
+    reset = _option(Literal["latest", "earliest", "none"] | None, "--reset", None, "auto.offset.reset of the "
+                    "members, which determines the lag of partitions without a committed offset. "
+                    "[default: as in the JSON, else latest]")
+    racks = _option(str | None, "--racks", "FILE", "Racks, which the output of the tool does not show, as JSON: those "
+                    "of members, by id or client id, and those of each partition's replicas: "
                     '{"members": {"m-1": "a"}, "partitions": {"t": [["a", "b"]]}}')
     demo = _option(bool, "--demo", None, "Use the sample group that comes with the program.")
-    moves = _option(bool, "--moves", None, "Also list the moves: partition, from, to.")
-    prove = _option(bool, "--prove", None, "Prove, where a strategy can, that no assignment is more balanced and that "
-                    "none as balanced moves fewer partitions.")
+    moves = _option(bool, "--moves", None, "Also list the partitions whose owner changes.")
+    prove = _option(bool, "--prove", None, "Prove, for strategies that can, that no assignment is better balanced, and "
+                    "that no equally balanced one moves fewer partitions.")
     wide = _option(bool, "--wide", None, "Show all figures.")
     form = _option(_Form, "--format", None, "A table for people, or all figures for programs.", show_default=True)
-    form_of_file = _option(_Form | None, "--format", None, "[default: by the file's name, else table]")
+    form_of_file = _option(_Form | None, "--format", None, "[default: from the file's name, else table]")
     file = _option(str | None, "-o --output", "FILE", "The file to write. [default: standard output]")
-    folder = _option(str, "-o --output", "DIR", "The folder of runs, a path or an address; a run is a folder in it.")
+    folder = _option(str, "-o --output", "DIR", "The folder for runs, a path or address; each run is a folder in it.")
     joins = _option(_Several, "--joins", "T+T", "Topics that are joined, such as clicks+views; repeatable. Without -s, "
                     "stream-join-sticky with these joins is compared, too.")
-    everything = _option(bool, "--all", None, "Also list trifling needs, such as a largest load one above the best.")
-    master = _option(str | None, "--master", "URL", "A master URL of Spark; sc://HOST:PORT is a Spark Connect server. "
+    everything = _option(bool, "--all", None, "Also list minor needs, such as a largest load that is one too high.")
+    master = _option(str | None, "--master", "URL", "Spark's master URL; sc://HOST:PORT is a Spark Connect server. "
                      "[default: this machine]")
-    conf = _option(_Several, "--conf", "KEY=VALUE", "A setting of Spark, which overrides the one in "
+    conf = _option(_Several, "--conf", "KEY=VALUE", "A Spark setting, which overrides the one in "
                    "spark-defaults.conf; repeatable.")
     py_files = _option(_Several, "--py-files", "FILES", "Modules and zip files for Spark's workers, separated by "
                        "commas: your strategies, and this package if the workers do not have it.")
@@ -123,15 +124,15 @@ class Options:
                          "[default: none]", min=0.1)
     max_rejects = _option(int, "--max-rejects", "N", "Exit with 0 if at most N files, rows, groups or answers of "
                           "strategies were rejected.", show_default=True, min=0)
-    leave = _option(_Several, "--leave", "M", "What if this member left? Its id or the beginning of it, its instance "
-                    "id or its client id; with *, all that match. Changes apply in the order given; repeatable.")
+    leave = _option(_Several, "--leave", "M", "What if this member left? Name it by its id or the beginning of it, its "
+                    "instance id or its client id; * matches any text. Changes apply in the order given; repeatable.")
     join = _option(_Several, "--join", "M:TOPICS|N", "What if a new member joined and subscribed to these topics "
                    "(a,b)? Or if N joined, with the topics that all members share?")
-    like = _option(str | None, "--like", "M", "With --join N: they subscribe to the topics of this member.")
+    like = _option(str | None, "--like", "M", "With --join N: the new members subscribe to the topics of this member.")
     subscribe = _option(_Several, "--subscribe", "M:TOPICS", "What if this member subscribed to only these topics?")
     partitions = _option(_Several, "--partitions", "T=N", "What if this topic had this many partitions?")
-    restart = _option(_Several, "--restart", "M", "What would it cost to restart this member, after all changes? As "
-                      "--leave; repeatable.")
+    restart = _option(_Several, "--restart", "M", "What would it cost to restart this member, after all changes? Named "
+                      "as in --leave; repeatable.")
     rolling = _option(bool, "--rolling", None, "What would it cost to restart all members, one after another?")
     fail_if = _option(_Several, "--fail-if", "CONDITION", "Exit with 1 if this holds for a strategy named by -s, or "
                       "else for the one that the group runs: 'moved>10', 'balanced==no' (> >= < <= == !=); repeatable.")
@@ -161,7 +162,7 @@ def typed_changes(ctx: typer.Context) -> list[Change]:
     "The changes among the options of a command that is `InOrder`, in their order."
     changes = [parse_change(kind, text) for kind, text in ctx.meta[_TYPED] if kind in FORMS]
     if ctx.params.get("like") is not None and not any(one.kind == "join" and one.count for one in changes):
-        raise typer.BadParameter("it says to what new members subscribe: give --join N, too", param_hint="--like")
+        raise typer.BadParameter("it must come with --join N, whose new members it describes", param_hint="--like")
     return changes
 
 # %% ../../nbs/77_cli_arguments.ipynb #7a0c0101
@@ -244,7 +245,7 @@ def form_to_write(form: str | None, output: str | None, inputs: Sequence[str] = 
     if not path.absolute().parent.is_dir():
         raise ValueError(f"its folder must exist (got {quoted(output)})")
     if not form and path.suffix not in _FORM_OF_FILE:
-        raise ValueError(f"a file must end in .json, .csv or .txt, or give --format (got {quoted(output)})")
+        raise ValueError(f"a file must end in .json, .csv or .txt unless --format is given (got {quoted(output)})")
     return form or _FORM_OF_FILE[path.suffix]
 
 # %% ../../nbs/77_cli_arguments.ipynb #3280c76c
@@ -287,8 +288,8 @@ def groups_of(given: Mapping) -> Mapping:
     from kafka_assign.snapshot import Groups, read_groups
     files, demo, server = map(given.get, ("files", "demo", "bootstrap_server"))
     if bool(files) + bool(demo) + bool(server) != 1:
-        raise typer.BadParameter("give files, - for standard input, or a cluster by --bootstrap-server"
-                                 f"{', or --demo' * ('demo' in given)}", param_hint="FILE")
+        raise typer.BadParameter("give one of these: files, - for standard input, --bootstrap-server"
+                                 f"{', --demo' * ('demo' in given)}", param_hint="FILE")
     options = {name: given[name] for name in ("cluster", "time", "reset", "at") if name in given}
     groups = (_captured(given, **options) if server else Groups({"demo": demo_group()}) if demo else
               read_groups(sources_of(files), **options))
@@ -306,7 +307,8 @@ def _captured(given, cluster, reset, time="", at="latest"):
     with usage_errors("--bootstrap-server"):
         checked_servers(given["bootstrap_server"])
     if time or at != "latest":
-        raise typer.BadParameter("a live cluster shows its groups as they are now", param_hint="--time, --at")
+        raise typer.BadParameter("must not be given for a live cluster, whose groups are read as they are now",
+                                 param_hint="--time, --at")
     settings = read_settings(given["command_config"]) if given["command_config"] else {}
     console = Console(stderr=True)
     with Progress(console=console, transient=True, disable=not console.is_interactive) as bar:
@@ -351,7 +353,7 @@ def picked_groups(groups: Mapping, names: Collection[str] | None, one: bool = Fa
             raise ValueError(f"no group {quoted(name)} in the input{did_you_mean(name, known)}")
     keys = [key for key, group in groups.items() if not names or {key, group.name} & {*names}]
     if one and len(keys) > 1:
-        raise ValueError("the input must hold one group, or --group name one "
+        raise ValueError("the input must hold one group, or --group must name one "
                          f"(got {first_of([*map(shown, keys)], NAMED_CANDIDATES)})")
     return [groups[key] for key in keys]
 
@@ -450,7 +452,7 @@ def check_usable(groups) -> None:
     "Raise an error if no group shows what is needed to rank it; remarks on the input say why."
     if not any(one.topics or one.counted is not None for one in groups.values()):
         _remark_on_input(groups)
-        raise ValueError("no group can be judged, the input shows no topics: use --describe")
+        raise ValueError("no group can be judged, because the input shows no topics: add the output of --describe")
 
 # %% ../../nbs/77_cli_arguments.ipynb #7a0c0105
 def remark_on_answer(groups, picked: Iterable, at: str, form: str | None = None, failed: Sequence[str] = ()) -> bool:
@@ -460,7 +462,7 @@ def remark_on_answer(groups, picked: Iterable, at: str, form: str | None = None,
     words = used.get(at, f"the last one up to {shown(at)} is used")
     wanted = {(group.cluster, group.name) for group in picked}
     counts = {(groups[key].cluster, groups[key].name): count for key, count in groups.moments.items() if count > 1}
-    write_once((f"{count:,} moments in the input, {words}; --at latest, all or TIME chooses", key[1])
+    write_once((f"{count:,} moments in the input, {words}; choose with --at latest, all or TIME", key[1])
                for key, count in counts.items() if key in wanted)
     _remark_on_groups(picked if form else (), form)
     write_remarks(failed, "groups without an answer")

@@ -130,11 +130,11 @@ def _subscription_of_new(group, like=None):
     "The topics of a member that joins: those of member `like`, or those that all members share."
     from kafka_assign.build import GroupError
     if like is not None:
-        [name] = find_members(group, like, "the member that others are like")
+        [name] = find_members(group, like, "the member that new members are like")
         return group.details[group.members.index(name)].topics
     shared = {tuple(sorted(member.topics)) for member in group.details}
     if len(shared) != 1:
-        words = "members that differ in their topics" if shared else "no members"
+        words = "members with different topics" if shared else "no members"
         raise GroupError("members that join must be given topics, by --like MEMBER or as "
                          f"--join MEMBER:TOPIC,TOPIC (got {words})")
     return shared.pop()
@@ -148,14 +148,14 @@ def _check_partitions(change, group):
     from kafka_assign.build import GroupError
     now = group.topic_counts.get(change.name, 0)
     if 0 <= change.count < now:
-        raise GroupError(f"topic {quoted(change.name)} must not lose partitions, Kafka cannot "
-                         f"remove them (got {change.count:,}, it has {now:,})")
+        raise GroupError(f"topic {quoted(change.name)} must not lose partitions, because Kafka "
+                         f"cannot remove them (got {change.count:,}, it has {now:,})")
     if change.name not in group.topics and not _TOPIC_NAME.fullmatch(change.name):
         raise GroupError("a topic must be named by up to 249 letters, digits, dots, _ and - "
                          f"(got {quoted(change.name)})")
 
 
-def _meant(change, group, like):
+def _single_changes(change, group, like):
     "The changes of single members, or of a topic, that a change as typed means for a group."
     if change.kind == "partitions":
         _check_partitions(change, group)
@@ -186,7 +186,7 @@ def apply_changes(group, changes: Iterable[Change], like: str | None = None) -> 
     before, made = group, []
     for change in changes:
         with usage_errors(f"--{change.kind}"):
-            for one in _meant(change, group, like):
+            for one in _single_changes(change, group, like):
                 group = one.applied(group)
                 made.append(one)
     with usage_errors("--partitions"):
@@ -213,12 +213,12 @@ def _absence_notes(group, changes):
     leaves = any(change.kind == "leave" for change in changes)
     streams = ["a consumer of Kafka Streams that stops sends no LeaveGroup by default: its partitions stay with it, "
                f"unconsumed, until {timeout}"] * (group.strategy == "stream" and leaves)
-    return [f"{first_of(names, NAMED_CANDIDATES)}: a static member that stops (unless Java's is closed with "
+    return [f"{first_of(names, NAMED_CANDIDATES)}: a static member that stops (unless a Java consumer is closed with "
             f"LEAVE_GROUP) keeps its partitions, unconsumed, until {timeout}; if it is back before then, it {back}. "
             "The figures are those after its removal"] * bool(names) + streams
 
 
-def _price_notes(changes):
+def _growth_notes(changes):
     "What more partitions cost."
     if all(one.kind != "partitions" for one in changes):
         return []
@@ -234,7 +234,7 @@ def change_notes(group, changes: Sequence[Change], strategies: Iterable[str]) ->
     beside = [f"paused does not count the {count_of(stopped, 'partition')} of leaving members, which have no consumer "
               "until the next assignment"] * bool(stopped)
     return [*_absence_notes(group, changes), *beside, *_order_notes(group, changes, strategies),
-            *_price_notes(changes)]
+            *_growth_notes(changes)]
 
 
 def _order_notes(group, changes, strategies):
@@ -260,7 +260,8 @@ class Restarts(NamedTuple):
     static: int  # of these, restarts of static members, which cause no rebalance
     rebalances: int
     moved: int  # partitions that got another owner, each as often as it did
-    paused: int  # partitions that stopped, each as often as it did
+    paused: int  # as in a summary, added up over the rebalances
+    down: int  # partitions of the members that restarted, without a consumer meanwhile
 
 # %% ../../nbs/76_cli_changes.ipynb #7e570005
 def _settled(answer, *newcomers):
@@ -281,7 +282,7 @@ def restart_in_turn(group, names: Sequence[str], strategy) -> Restarts:
                       transient=True, disable=not screen.is_terminal):
         member = group.details[group.members.index(name)]
         own = group.previous == group.members.index(name)
-        total["paused"] += int(own.sum())
+        total["down"] += int(own.sum())
         if member.instance_id is not None:
             total["static"] += 1
             continue

@@ -213,15 +213,17 @@ def _change_keys(comparisons):
     return (*_OWNER_CHANGE, *["withheld"] * withholds)
 
 
-_OF_RESTARTS = ("Each restart of a dynamic member is two rebalances or more, with a new id, made up here. A static "
-                "member that is back within session.timeout.ms causes none; its partitions pause until it is back.")
+_RESTART_NOTE = (
+    "Each restart of a dynamic member is two rebalances or more, with a made-up new id. A static member that is back "
+    "within session.timeout.ms causes none. Partitions of the restarting member count as down, not as paused, and as "
+    "moved if another member gets them.")
 
 
 def _restart_block(costs):
     "What restarts cost, and what is assumed."
     rows = [one._asdict() for one in costs]
     keys = [key for key in Restarts._fields if key != "static" or any(row[key] for row in rows)]
-    return [Table(keys, rows), _OF_RESTARTS] if rows else []
+    return [Table(keys, rows), _RESTART_NOTE] if rows else []
 
 
 def _comparison_blocks(comparison, moves=False, changed=(), prove=False, wide=False, restarts=()):
@@ -368,20 +370,23 @@ def show_assignment(assignment: Assignment, form: str, changed: Sequence[Change]
 # %% ../../nbs/78_cli_output.ipynb #42300908
 _SHOWN_NEEDS = 50
 _RANKING = ("rank", *_GROUP_KEYS, "kind", "affected", "reason", "strategy", "remedy")
-_SENTENCES = ("reason", "remedy")        # they say kind, number and strategy in words
+_OF_EACH_NEED = "kind", "reason", "remedy"
 
 
-def _ranking_block(ranking, rest, total=None):
-    "The first needs of a ranking for people; `rest`: where all of them are; `total`: how many, None = those given."
+def _ranking_blocks(ranking, rest, total=None):
+    "The first needs, and their remedies below; `rest`: where all of them are; `total`: how many, None = those given."
     if not ranking:
-        return ["no group needs attention"]
+        return [["no group needs attention"]]
     first, more = ranking[:_SHOWN_NEEDS], (len(ranking) if total is None else total) - _SHOWN_NEEDS
-    keys = _known(("rank", *_GROUP_KEYS, *_SENTENCES), first)
-    table = Table(keys, first)
+    remedies = dict.fromkeys(row["remedy"] for row in first)
+    numbers = {remedy: f"[{number}]" for number, remedy in enumerate(remedies, 1)}
+    keys = _known(("rank", *_GROUP_KEYS, *_OF_EACH_NEED), first)
+    table = Table(keys, [row | {"remedy": numbers[row["remedy"]]} for row in first])
     for before, row, line in zip(first, first[1:], table.rows[1:]):
         if row["rank"] == before["rank"]:               # another need of the same group
-            line[:] = [text if key in _SENTENCES else "" for key, text in zip(keys, line)]
-    return [table, *[f"and {more:,} more, {rest}"] * (more > 0)]
+            line[:] = [text if key in _OF_EACH_NEED else "" for key, text in zip(keys, line)]
+    return [[table, *[f"and {more:,} more, {rest}"] * (more > 0)],
+            [Table(["", ""], [(number, remedy) for remedy, number in numbers.items()])]]
 
 # %% ../../nbs/78_cli_output.ipynb #7a0c030e
 def show_rows(keys: Sequence[str], rows: Sequence[Mapping], form: str) -> None:
@@ -397,7 +402,7 @@ def show_ranking(ranking: Sequence[Mapping], form: str, groups: int) -> None:
     if form != "table":
         return show_rows(_RANKING, ranking, form)
     listed = f"{count_of(groups, 'group')}, {len({row['rank'] for row in ranking}):,} need attention"
-    show_blocks(_ranking_block(ranking, "with --format csv or json"), [listed] * bool(ranking))
+    show_blocks(*_ranking_blocks(ranking, "with --format csv or json"), [listed] * bool(ranking))
 
 # %% ../../nbs/78_cli_output.ipynb #7c996935
 def show_run(run, form: str, out: str = "") -> None:
@@ -412,7 +417,7 @@ def show_run(run, form: str, out: str = "") -> None:
         counts = [{"": what, **run.counts[what]} for what in ("files", "rows", "groups")]
         since = [f"needs since the last run: {needs['new']:,} new, {needs['persisting']:,} persisting, "
                  f"{needs['resolved']:,} resolved"] if needs["persisting"] + needs["resolved"] else []
-        show_blocks(_ranking_block(ranking, "in table attention of the run", run.tables["attention"]["rows"]), since,
+        show_blocks(*_ranking_blocks(ranking, "in table attention of the run", run.tables["attention"]["rows"]), since,
                     [Table(["", "read", "used", "rejected"], counts)])
         _send(["", f"run  {shown(path)}"])
 
@@ -489,7 +494,7 @@ def _why_unknown(comparison, rows, rule):
     "Why a condition cannot be judged for a group; empty if it can."
     before, only_lag = comparison.before, rule.key in ("lag_total", "lag_unknown")
     if rebalancing([before.state])[0] and not only_lag:
-        return f"the group was rebalancing when captured ({before.state}), its figures are of a moment in between"
+        return f"the group was rebalancing when it was captured ({before.state}), so its figures are transient"
     missing = [note.text for note in before.notes if note.kind == "members-missing"]
     if missing and not only_lag:
         return f"{missing[0]} in the input; add the output of --members --verbose"
@@ -501,7 +506,7 @@ def _why_unknown(comparison, rows, rule):
     if not rule.is_bound(unknown[0]) or unknown[0][rule.key] is None:
         return f"{rule.key} is not known"
     partitions = count_of(unknown[0]["lag_unknown"], "partition")
-    return f"{rule.key} is at least {cell(unknown[0][rule.key])}, the lag of {partitions} is not known"
+    return f"{rule.key} is at least {cell(unknown[0][rule.key])}, because the lag of {partitions} is not known"
 
 # %% ../../nbs/78_cli_output.ipynb #1c97fbc3
 _NAMED_CONDITIONS = 5

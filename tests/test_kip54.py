@@ -99,15 +99,16 @@ def test_each_step_keeps_its_word(group):
 
 
 def every_group(partitions, members, topics):
-    """All groups of this size: sizes of topics, subscriptions, and which subscriber had what before, or nobody."""
+    """All groups of this size: sizes of topics, subscriptions, and the previous owner of each partition, or none."""
     for cuts in combinations(range(1, partitions), topics - 1):
         sizes = np.diff([0, *cuts, partitions])
         for bits in product([False, True], repeat=members * topics):
-            reads = np.array(bits).reshape(members, topics)
-            may_own = [[-1, *np.flatnonzero(readers)] for readers in np.repeat(reads.T, sizes, axis=0)]
+            subscribed = np.array(bits).reshape(members, topics)
+            may_own = [[-1, *np.flatnonzero(subscribers)]
+                       for subscribers in np.repeat(subscribed.T, sizes, axis=0)]
             for owners in product(*may_own):
                 yield Group.from_arrays([f"t{i}" for i in range(topics)], sizes, [f"C{i}" for i in range(members)],
-                                        reads, np.array(owners, np.int32))
+                                        subscribed, np.array(owners, np.int32))
 
 
 def verdicts(*size):

@@ -23,8 +23,8 @@ from ..names import (
     brief, count_of, did_you_mean, quoted, runs_in_words, shown)
 from ..ownership import claimants
 from ..ragged import (
-    argsort_rows, fill_in_order, rank_in_run, row_lengths, row_minima, row_of, row_offsets,
-    row_sums, stable_order)
+    argsort_rows, fill_in_order, rank_in_run, row_lengths, row_minima, row_of,
+    row_offsets, row_sums, stable_order)
 from ..registry import Strategy, StrategyError, strategy
 
 # %% ../../nbs/49_stream_join.ipynb #cf4ff8b4

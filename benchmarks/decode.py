@@ -15,6 +15,7 @@ import numpy as np
 sys.path.insert(0, str(Path(__file__).resolve().parent))
 
 from clock import cpu, verdict, warm
+from record import record
 
 from kafka_assign import Group, Member
 from kafka_assign.inputs import coded_claims
@@ -51,8 +52,8 @@ def anew(group: Group) -> Group:
     return group.replace(name="again").decode_claims("sticky")
 
 
-def report(partitions: int, topics_of_member: int) -> None:
-    "Print a line for one number of topics per member."
+def report(partitions: int, topics_of_member: int) -> dict:
+    "Print a line for one number of topics per member, and return it as a row."
     group = group_of(partitions, topics_of_member)
     data = b"".join(member.user_data for member in group.details)
 
@@ -67,10 +68,11 @@ def report(partitions: int, topics_of_member: int) -> None:
     asked = f"  (asked: {MOST}, {verdict(ratio <= MOST)})" if topics_of_member == 10 else ""
     print(f"{topics_of_member:4} topics per member, {len(data):,} bytes: floor {least * 1e3:5.2f} ms, decoded "
           f"{taken * 1e3:6.1f} ms = {ratio:5.1f} x the floor; decode_claims {whole * 1e3:6.1f} ms{asked}")
+    return {"topics of a member": topics_of_member, "partitions": partitions, "floor": least, "decoded": taken,
+            "decode_claims": whole}
 
 
 if __name__ == "__main__":
     size = int(sys.argv[1]) if len(sys.argv) > 1 else 1_000_000
     print(f"{size:,} partitions, {MEMBERS:,} members, {TOPICS} topics")
-    for some in TOPICS_OF_MEMBER:
-        report(size, some)
+    record("decode", [report(size, some) for some in TOPICS_OF_MEMBER])

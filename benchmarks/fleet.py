@@ -24,6 +24,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parent))
 
 from fleets import fleet
 from processes import cpu_of_all
+from record import record
 
 from kafka_assign.registry import resolve
 from kafka_assign.attention import outcome
@@ -110,8 +111,10 @@ def in_a_plain_process(path, groups):
     runs = [decide(batches, [resolve(name) for name in STRATEGIES]) for _ in range(TIMES)]
     steps = {name: median(run[name] for run in runs) for name in runs[0]}
     print(f"\nplain process, CPU ms per 1,000 groups (of {groups:,})")
-    for name, seconds in {"read Parquet": reading, **steps}.items():
+    rows = {"read Parquet": reading, **steps}
+    for name, seconds in rows.items():
         print(f"  {name:14}{seconds / groups * 1e6:8.2f}")
+    record("fleet, plain process", [{"step": name, "cpu": seconds, "groups": groups} for name, seconds in rows.items()])
     deciding = sum(seconds for name, seconds in steps.items() if name != "attention")
     line(f"all but attention: {deciding / groups * 1e6:.1f} ms", deciding / reading, "x reading", MOST_OF_READING)
 
@@ -149,7 +152,8 @@ def job(path, out, spark, kernel):
     with patch("kafka_assign.fleet.job.compare_batches", kernel):
         before, begun = cpu_of_all(), time.perf_counter()
         run = compare_fleet(path, out, STRATEGIES, spark=spark)
-        return cpu_of_all() - before, time.perf_counter() - begun, run.tables
+        content = {name: table for name, table in run.tables.items() if name != "changes"}    # since the last run
+        return cpu_of_all() - before, time.perf_counter() - begun, content
 
 
 def rank_alone(path):
@@ -177,6 +181,7 @@ def in_spark(path, folder):
         wall = median(wall for _, wall in taken)
         print(f"  {name:14}{costs[name]:8.2f} s CPU (JVM, workers and driver) {wall:8.2f} s wall")
     rank_alone(path)
+    record("fleet, Spark", [{"kernel": name, "cpu": seconds} for name, seconds in costs.items()])
     line("the job", costs["job"] / costs["idle kernel"], "x the idle one", MOST_OF_IDLE)
 
 

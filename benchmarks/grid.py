@@ -3,7 +3,8 @@
 Two topologies, eight families of subscriptions, eight events (`families.py`), 1,000 to 1,000,000 partitions. Each
 answer is compared with Java's, and its certificate is checked; one that proves nothing ends the run. CPU times,
 medians. Where Java was stopped after 60 s it is not tried again at the larger sizes of the same run, but counts as
-stopped there. Even so the whole grid takes an hour or two; `--alone` measures ours without it.
+stopped there. Without sizes it runs 1,000 partitions, and a million without Java, in about 20 minutes; 10,000 take
+half an hour, and larger sizes hours.
 
     python benchmarks/grid.py [--alone] [--family NAME] [partitions ...]
 """
@@ -19,17 +20,18 @@ import numpy as np
 
 sys.path.insert(0, str(Path(__file__).resolve().parent))
 
-from asked import print_asked, print_means
+from asked import GIANT, print_asked, print_means
 from clock import cpu, floor, in_own_process, warm
 from families import MEMBERS_AND_TOPICS, SHAPES, Arrays, arrays, events
 from java_sticky import STOPPED, JavaAnswer, NoJars, java_command, java_sticky
 from python_sticky import kafka_python_sticky
+from record import record
 
 from kafka_assign import Assignment, Group, assign
 from kafka_assign.certificate import check
 from kafka_assign.metrics import measure
 
-DEFAULT_SIZES = [1_000, 10_000]
+DEFAULT_SIZES = [1_000]
 LARGEST_FOR_KAFKA_PYTHON = 1_000
 INCLUDED = """\
 ours    arrays to owner column: Group.from_arrays (names sorted, all checked), assign, the answer checked
@@ -75,6 +77,13 @@ class Row(NamedTuple):
     def stopped(self) -> bool:
         "Whether Java was stopped, so that its figures are lower bounds."
         return self.java is not None and self.java.owner is None
+
+    def as_dict(self) -> dict:
+        "The row as it is kept; figures of others are lower bounds where `stopped`."
+        return {**self.case._asdict(), "floor": self.floor, "ours": self.ours, "checking": self.checking,
+                "named": self.named, "kafka-python": self.kafka_python, "stopped": self.stopped,
+                "java": self.java and self.java.seconds, "hot": self.java and self.java.hot_seconds,
+                "figures": self.figures, "java figures": self.java_figures}
 
 
 # --- ours -----------------------------------------------------------------------------------------------------------
@@ -220,7 +229,7 @@ def asked_for() -> argparse.Namespace:
     "What the command line asks for."
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     sizes = ", ".join(map(str, MEMBERS_AND_TOPICS))
-    parser.add_argument("partitions", nargs="*", type=int, default=DEFAULT_SIZES, help=f"sizes, of {sizes}")
+    parser.add_argument("partitions", nargs="*", type=int, help=f"sizes, of {sizes}")
     parser.add_argument("--family", action="append", choices=SHAPES, help="one family, may be repeated; else all")
     parser.add_argument("--alone", action="store_true", help="without Java")
     return parser.parse_args()
@@ -230,7 +239,11 @@ def main() -> None:
     "Run the grid, then say what it comes to."
     wanted = asked_for()
     print(INCLUDED)
-    rows = run(wanted.partitions, wanted.family or SHAPES, not wanted.alone and java_is_here())
+    with_java = not wanted.alone and java_is_here()
+    rows = run(wanted.partitions or DEFAULT_SIZES, wanted.family or SHAPES, with_java)
+    if not wanted.partitions:
+        rows += run([GIANT], wanted.family or SHAPES, with_java=False)
+    record("grid", [row.as_dict() for row in rows])
     print_means(rows)
     print_asked(rows)
 

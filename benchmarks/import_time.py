@@ -8,6 +8,10 @@ from pathlib import Path
 from statistics import median
 from time import perf_counter
 
+sys.path.insert(0, str(Path(__file__).resolve().parent))
+
+from record import record
+
 ROOT = Path(__file__).resolve().parent.parent
 ROUNDS = 15
 LIMIT = 0.2  # seconds
@@ -38,6 +42,7 @@ def main():
     print(f"NumPy alone: {median(seconds(BEFORE) for _ in range(ROUNDS)):.3f} s a process (median of {ROUNDS})")
     for what, took in figures.items():
         print(f"{what}: {took:+.3f} s beyond it")
+    record("import", [{"what": what, "wall": took} for what, took in figures.items()])
     within = figures["import kafka_assign"] < LIMIT
     print(f"limit for the import: {LIMIT} s: {'kept' if within else 'exceeded'}")
     return 0 if within else 1

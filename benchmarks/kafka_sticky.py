@@ -22,11 +22,12 @@ from clock import cpu, geometric_mean, verdict
 from families import MEMBERS_AND_TOPICS, SHAPES, Arrays, arrays, events, member_names, with_partitions
 from grid import as_dictionaries, milliseconds
 from java_sticky import NoJars, java_command, java_owners, java_sticky
+from record import record
 
 from kafka_assign import Group, assign
 from kafka_assign.registry import ForecastError
 
-DEFAULT_SIZES = [1_000, 10_000]
+DEFAULT_SIZES = [1_000]
 LIFE = 8
 MOST_MEMBERS, MOST_TOPICS, MOST_PARTITIONS = 20, 20, 16
 DENSITIES = [0.1, 0.2, 0.5, 0.9, 1]
@@ -157,7 +158,7 @@ TABLE = "{:7}{:14}{:18}{:>10}{:>11}{:>10}{:>11}  {}".format
 
 def run(sizes: Iterable[int], shapes: Iterable[str]) -> bool:
     "Measure and print the grid, and say whether no answer differs."
-    rows, hopeless = [], set()
+    rows, kept, hopeless = [], [], set()
     for partitions in sizes:
         members, topics = MEMBERS_AND_TOPICS[partitions]
         print(f"\n{partitions:,} partitions, {members:,} members, {topics} topics")
@@ -165,11 +166,13 @@ def run(sizes: Iterable[int], shapes: Iterable[str]) -> bool:
         for case, of in cases(partitions, shapes):
             row = measured(of, case not in hopeless)
             rows.append(row)
+            kept.append({"partitions": partitions, **dict(zip(("topology", "family", "event"), case)), **row._asdict()})
             if row.java is None:
                 hopeless.add(case)
             ratio = "" if row.java is None else f"{row.ours / row.java:.1f}"
             java = [milliseconds(row.java) or "stopped", milliseconds(row.hot), ratio]
             print(TABLE(*case, milliseconds(row.ours), *java, "" if row.same else "DIFFERS"), flush=True)
+    record("kafka-sticky", kept)
     compared = [row for row in rows if row.java is not None]
     differing = sum(not row.same for row in compared)
     print(f"\n{len(rows)} cases; Java was stopped in {len(rows) - len(compared)}; {differing} answers differ")

@@ -11,7 +11,6 @@ call, stopped after 20 seconds, and Java is stopped after 60. What is asked is a
 import gc
 import sys
 from functools import partial
-from math import inf
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -22,6 +21,7 @@ from families import Arrays, arrays, events
 from grid import as_dictionaries, milliseconds, sticky
 from java_sticky import java_sticky
 from python_sticky import kafka_python_members, seconds_within
+from record import record
 
 from kafka_assign.clients import assignor
 from kafka_assign.wire import Claims, Subscription, encode_sticky, encode_subscription
@@ -74,11 +74,11 @@ def theirs(of: Arrays) -> float:
     return seconds_within(MOST_SECONDS, partial(led, StickyPartitionAssignor(), of, kafka_python_members(of)))
 
 
-def report(members: int, partitions: int) -> dict[str, float]:
-    "Print a line for each event at one size; how many times our time others take at least."
+def report(members: int, partitions: int) -> list[dict]:
+    "Print a line for each event at one size, and return them as rows."
     print(f"\n{members:,} members, {partitions:,} partitions of {TOPICS} topics; CPU ms")
     print(TABLE("family", "event", "ours", "decoding", "kafka-python", "/ ours", "Java", "/ ours"))
-    least = dict.fromkeys(LEAST, inf)
+    rows = []
     for family in FAMILIES:
         full = arrays(family, partitions, members, TOPICS)._replace(lag=None)
         for event, of in events(full, sticky):
@@ -88,14 +88,17 @@ def report(members: int, partitions: int) -> dict[str, float]:
                                               ("Java", java.seconds, java.owner is None)):
                     mark = ">" if stopped else ""
                     cells += [milliseconds(seconds, mark), f"{mark}{seconds / taken:.1f}"]
-                    least[who] = min(least[who], seconds / taken)
                 print(TABLE(family, event, milliseconds(taken), milliseconds(decoding), *cells), flush=True)
-    return least
+                rows.append({"members": members, "partitions": partitions, "family": family, "event": event,
+                             "ours": taken, "decoding": decoding, "kafka-python": python, "Java": java.seconds,
+                             "kafka-python stopped": python == MOST_SECONDS, "Java stopped": java.owner is None})
+    return rows
 
 
 if __name__ == "__main__":
     chosen = [int(text) for text in sys.argv[1:]]
-    for size in [tuple(chosen)] if chosen else SIZES:
-        ratios = report(*size)
-    for who, ratio in ratios.items():
-        print(f"{who}: at least {ratio:.1f} times ours (asked: {LEAST[who]}, {verdict(ratio >= LEAST[who])})")
+    sizes = [report(*size) for size in ([tuple(chosen)] if chosen else SIZES)]
+    record("leader", sum(sizes, []))
+    for who, asked in LEAST.items():
+        ratio = min(row[who] / row["ours"] for row in sizes[-1])
+        print(f"{who}: at least {ratio:.1f} times ours (asked: {asked}, {verdict(ratio >= asked)})")

@@ -22,6 +22,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parent))
 from clock import verdict
 from families import Arrays, member_names
 from java_sticky import NoJars, java_command, java_owner
+from record import record
 
 from kafka_assign import assign
 from kafka_assign.metrics import measure
@@ -124,14 +125,18 @@ def main() -> None:
         assignors["Java"] = java_owner
     except NoJars as reason:
         print(f"Java is skipped: {reason}")
+    rows = []
     for name, (partitions, counts) in LIVES.items():
         print(name)
         steps = {assignor: life(partitions, counts, answer) for assignor, answer in assignors.items()}
         for assignor, some in steps.items():
             print(line(assignor, some), flush=True)
+            rows.append({"group": name, "assignor": assignor, "gap": mean(step.gap for step in some),
+                         "spread": mean(step.spread for step in some)})
         if counts is up_and_down:
             even = all(step.gap == 0 for step in steps["ours"])
             print(f"  equal counts per topic after every step: {verdict(even)}")
+    record("lives", rows)
 
 
 if __name__ == "__main__":

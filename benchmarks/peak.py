@@ -17,6 +17,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parent))
 
 from clock import verdict
 from families import SHAPES, Arrays, any_owner, arrays
+from record import record
 
 from kafka_assign import assign
 
@@ -61,23 +62,26 @@ def cases(topics: int, shapes: list[str], topologies: tuple[str, ...]) -> Iterat
             yield f"{topology} {shape} RANDOM_OWNERS", full._replace(previous=any_owner(full))
 
 
-def report(named: Iterator[tuple[str, Arrays]], most: int) -> None:
-    "Print a line for each case, and whether all stay below."
-    worst = 0.0
+def report(named: Iterator[tuple[str, Arrays]], most: int, topics: int) -> list[dict]:
+    "Print a line for each case, and whether all stay below; return them as rows."
+    worst, rows = 0.0, []
     for name, of in named:
         before, assigned, proved = alone(of)
         worst = max(worst, assigned)
         figures = f"{before:4.0f} MB with the arrays, {assigned:4.0f} assigned, {proved:4.0f} proved"
         print(f"  {name:34} {figures}", flush=True)
+        rows.append({"case": name, "topics": topics, "arrays MB": before, "assigned MB": assigned, "proved MB": proved})
     print(f"  most: {worst:.0f} MB (below {most}: {verdict(worst < most)})")
+    return rows
 
 
 def main() -> None:
     "Both sizes."
     print("1,000,000 partitions, 2,000 members, 500 topics")
-    report(cases(500, SHAPES, ("EQUAL", "SKEWED")), MOST)
+    rows = report(cases(500, SHAPES, ("EQUAL", "SKEWED")), MOST, 500)
     print("1,000,000 partitions, 2,000 members, 10,000 topics")
-    report(cases(10_000, ["RANDOM50"], ("EQUAL",)), MOST_WITH_MANY_CLASSES)
+    rows += report(cases(10_000, ["RANDOM50"], ("EQUAL",)), MOST_WITH_MANY_CLASSES, 10_000)
+    record("peak", rows)
 
 
 if __name__ == "__main__":

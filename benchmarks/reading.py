@@ -14,6 +14,10 @@ from pathlib import Path
 
 import numpy as np
 
+sys.path.insert(0, str(Path(__file__).resolve().parent))
+
+from record import record
+
 from kafka_assign.snapshot import Groups, read_groups
 
 COLUMNS = "GROUP TOPIC PARTITION CURRENT-OFFSET LOG-END-OFFSET LAG CONSUMER-ID HOST CLIENT-ID".split()
@@ -81,17 +85,20 @@ def alone(read, path: Path) -> tuple[float, float, float]:
 
 def main(rows: int = 2_000_000) -> None:
     "Write the files, read them, print a line for each reader."
+    found = []
     with tempfile.TemporaryDirectory() as folder:
         for groups, shape in (rows // 10_000, (20, 500, 50)), (rows // 50, (5, 10, 4)):
             path = Path(folder) / f"{groups}.txt"
             write(path, groups, *shape)
             print(f"{groups:,} groups x {shape[0] * shape[1]:,} rows, {path.stat().st_size / 1e6:,.0f} MB")
-            seconds = {}
+            seconds, columns = {}, ("groups", "reader", "rows", "cpu", "peak MB", "result MB")
             for name, read in ("csv.reader", with_csv), ("read_groups", read_groups):
                 seconds[name], beyond, kept = alone(read, path)
                 print(f"  {name:12} {seconds[name]:6.2f} CPU s  {rows / seconds[name] / 1e6:5.2f} M rows per CPU s  "
                       f"{beyond:6.0f} MB at the peak beyond the {kept:.0f} MB of the result")
+                found.append(dict(zip(columns, (groups, name, rows, seconds[name], beyond, kept))))
             print(f"  speed of read_groups: {seconds['csv.reader'] / seconds['read_groups']:.2f} x csv.reader")
+    record("reading", found)
 
 
 if __name__ == "__main__":

@@ -1,8 +1,8 @@
 """What a fleet job costs as the fleet grows, and whether its memory stays what it is.
 
-Fleets of 10,000, 100,000 and 1,000,001 groups, with 63 partitions each on average; the last group of the largest has
-a million. Then 8,000 groups of 5,000 partitions. Each job is a process of its own, on this machine with two workers
-and the default heap. What a job of ten groups costs, the start of Spark for the most part, is subtracted.
+Fleets of 10,000, 100,000 and 1,000,001 groups, with 64 partitions each on average. Then 8,000 groups of 5,000
+partitions, and one group of a million. Each job is a process of its own, on this machine with two workers and the
+default heap. What a job of ten groups costs, the start of Spark for the most part, is subtracted.
 
     python benchmarks/scale.py [groups ...]
 """
@@ -18,10 +18,11 @@ sys.path.insert(0, str(Path(__file__).resolve().parent))
 
 from fleets import fleet
 from processes import watched
+from record import record
 
-PARTITIONS = 63
+PARTITIONS = 64
 AT_ONCE = 20_000                                    # groups that are generated; further clusters have the same
-GIANT, WIDE, WIDE_PARTITIONS = 1_000_001, 8_000, 5_000
+LARGEST, WIDE, WIDE_PARTITIONS = 1_000_001, 8_000, 5_000
 MOST_OF_WORKER, MOST_OF_JAVA = 450, 1_740           # MiB
 FLAT = 1.15
 JOB = """
@@ -46,10 +47,12 @@ def job(folder, out):
     return sum(cpu for cpu, _ in figures.values()), figures["workers"][1], figures["java"][1], seconds
 
 
-def line(groups, cpu, worker, java, seconds):
-    """Print one job."""
+def line(partitions, groups, cpu, worker, java, seconds):
+    """Print one job, and return it as a row."""
     print(f"  {groups:>9,} groups: {cpu / groups * 1e3:6.2f} s CPU per 1,000; {seconds:5.0f} s; "
           f"largest worker {worker:4.0f} MiB, Java {java:5.0f} MiB", flush=True)
+    return {"groups": groups, "partitions of a group": partitions, "cpu": cpu, "wall": seconds,
+            "worker MiB": worker, "java MiB": java}
 
 
 def verdict(what, value, most):
@@ -57,42 +60,46 @@ def verdict(what, value, most):
     print(f"  {what}: {value:.2f} (at most {most}: {'met' if value <= most else 'MISSED'})", flush=True)
 
 
-def growing(work, sizes):
-    """Fleets that grow; each is deleted after its job."""
-    base = fleet(AT_ONCE, PARTITIONS)
-    write(work / "ten", base, 10)
-    start = job(work / "ten", work / "out")[0]
-    print(f"a job of ten groups: {start:.1f} s CPU\nthe CPU beyond that", flush=True)
-    costs = {}
+def growing(work, base, sizes, start):
+    """Fleets that grow, as rows; each is deleted after its job."""
+    rows = []
     for groups in sizes:
         folder = work / str(groups)
-        write(folder, base, groups - (groups == GIANT))
-        if groups == GIANT:
-            pq.write_table(fleet(1, giants=1).slice(1), folder / "giant.parquet")
+        write(folder, base, groups)
         cpu, *rest = job(folder, work / str(-groups))
-        costs[groups] = (cpu - start) / groups
-        line(groups, cpu - start, *rest)
-        if groups == max(sizes):
-            verdict("largest worker, MiB", rest[0], MOST_OF_WORKER)
-            verdict("Java, MiB", rest[1], MOST_OF_JAVA)
-            verdict("a group, beside one of the fleet before", costs[groups] / list(costs.values())[-2], FLAT)
+        rows.append(line(PARTITIONS, groups, cpu - start, *rest))
         shutil.rmtree(folder)
         shutil.rmtree(work / str(-groups))
+    return rows
 
 
-def wide(work):
-    """Large groups, side by side in few row groups."""
-    write(work / "wide", fleet(WIDE // 8, WIDE_PARTITIONS), WIDE, rows=1_000)
-    line(WIDE, *job(work / "wide", work / "out"))
+def verdicts(rows):
+    """Print the largest fleet against its targets."""
+    last = rows[-1]
+    verdict("largest worker, MiB", last["worker MiB"], MOST_OF_WORKER)
+    verdict("Java, MiB", last["java MiB"], MOST_OF_JAVA)
+    each = [row["cpu"] / row["groups"] for row in rows]
+    verdict("a group, beside one of the fleet before", each[-1] / each[-2:][0], FLAT)
 
 
 def main(sizes):
-    """Both kinds of fleets."""
+    """All fleets."""
     with tempfile.TemporaryDirectory() as folder:
-        growing(Path(folder), sizes)
-        print(f"groups of {WIDE_PARTITIONS:,} partitions on average")
-        wide(Path(folder))
+        work = Path(folder)
+        base = fleet(AT_ONCE, PARTITIONS)
+        write(work / "ten", base, 10)
+        start = job(work / "ten", work / "out")[0]
+        print(f"a job of ten groups: {start:.1f} s CPU\nthe CPU beyond that", flush=True)
+        rows = growing(work, base, sizes, start)
+        verdicts(rows)
+        print("large groups")
+        for partitions, groups, table in ((WIDE_PARTITIONS, WIDE, fleet(WIDE // 8, WIDE_PARTITIONS)),
+                                          (1_000_000, 1, fleet(1, giants=1).slice(1))):
+            write(folder := work / f"{partitions}", table, groups, rows=1_000)
+            cpu, *rest = job(folder, work / "out")
+            rows.append(line(partitions, groups, cpu - start, *rest))
+        record("scale", rows)
 
 
 if __name__ == "__main__":
-    main(list(map(int, sys.argv[1:])) or [10_000, 100_000, GIANT])
+    main(list(map(int, sys.argv[1:])) or [10_000, 100_000, LARGEST])

@@ -24,6 +24,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parent))
 from clock import verdict
 from families import Arrays, member_names, subscriptions
 from fleets import SHAPES, held
+from record import record
 
 from kafka_assign.registry import resolve
 from kafka_assign.columns import Columns, side_by_side
@@ -141,12 +142,16 @@ def main(groups: int = 10_000) -> None:
     with tempfile.TemporaryDirectory() as folder:
         path = f"{folder}/groups.parquet"
         pq.write_table(rows_of(arrays), path, compression="zstd", row_group_size=10_000)
+        rows = []
         for (what, most), columns in zip(MOST.items(), ([whole], batches)):
             print(f"\n{what}, CPU ms per 1,000 groups")
             for checked in ("run_many", "function"):
                 run = {name: (getattr(resolve(name), checked), columns) for name in ("range", "sticky")}
                 taken = medians(run | {"reading": (partial(read, path), [whole])})
                 show("with checks" if checked == "run_many" else "functions alone", taken, most, groups)
+                rows.append({"call": what, "checked": checked == "run_many", "groups": groups,
+                             **{name: ms / 1e3 for name, ms in taken.items()}})
+    record("small groups", rows)
     print("\nas one by one:", same_as_alone(whole, parts[:BATCH]))
 
 

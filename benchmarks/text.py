@@ -14,6 +14,7 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).resolve().parent))
 
 from processes import watched
+from record import record
 
 STRATEGIES = ["range"]
 CLUSTERS = 4
@@ -59,8 +60,9 @@ def one_file(folder, rows):
         file.writelines(table(range(rows // ROWS_OF_GROUP), ROWS_OF_GROUP))
 
 
-def report(source, out):
-    """Print both ways."""
+def report(what, source, out):
+    """Print both ways, and return the figures of each process as rows."""
+    print(what)
     alone, seconds = watched(READ, source)
     cpu, size = alone["driver"][:2]
     print(f"  read_groups    {seconds:5.0f} s, CPU {cpu:5.1f} s, {size:5.0f} MiB", flush=True)
@@ -71,6 +73,8 @@ def report(source, out):
     most = spark["workers"][1]
     met = "met" if most < MOST_OF_WORKER else "MISSED"
     print(f"  largest worker: {most:.0f} MiB (below {MOST_OF_WORKER}: {met})", flush=True)
+    processes = {"read_groups": alone["driver"], **spark}
+    return [{"input": what, "process": kind, "cpu": cpu, "MiB": size} for kind, (cpu, size) in processes.items()]
 
 
 def main():
@@ -78,12 +82,10 @@ def main():
     files, rows = map(int, (sys.argv[1:] + ["20000", "3000000"][len(sys.argv) - 1:]))
     with tempfile.TemporaryDirectory() as folder:
         work = Path(folder)
-        print(f"{files:,} files of {ROWS_OF_FILE} rows, {CLUSTERS} clusters")
         small_files(work / "files", files)
-        report(work / "files", work / "out")
-        print(f"one file of {rows:,} rows")
+        found = report(f"{files:,} files of {ROWS_OF_FILE} rows, {CLUSTERS} clusters", work / "files", work / "out")
         one_file(work / "file", rows)
-        report(work / "file", work / "out")
+        record("text", found + report(f"one file of {rows:,} rows", work / "file", work / "out"))
 
 
 if __name__ == "__main__":

@@ -34,7 +34,7 @@ CURRENT = "current"         # what the group as it is has in place of a strategy
 
 # %% ../nbs/14_assignment.ipynb #13ae4f8b
 class AssignmentError(ValueError):
-    "An assignment that cannot exist; the message names the partition and the member."
+    "An assignment that is not valid; the message says what must hold, and what was given."
 
 # %% ../nbs/14_assignment.ipynb #390e0034
 def checked_owners(columns: Columns, owner: Sequence[int]) -> np.ndarray:
@@ -74,23 +74,27 @@ def checked_target(columns: Columns, owner: np.ndarray,
 class Assignment(Mapping[str, list[TopicPartition]]):
     """Who owns which partition of a group: a mapping from member id to partitions.
 
-    It is made by `assign`, never changes, and is shown as a table. All figures are
-    those of `target`.
+    `assign` makes it. It never changes, and is shown as a table. All figures are those
+    of `target`.
 
     `owner`: by partition, topic by topic: the index of its owner in `group.members`,
-    or -1; or a mapping of member ids to partitions. `strategy`: label of the strategy.
-    `prove`: a function of `Columns` and target that makes the certificate. `target`:
-    what a cooperative group settles on, as `owner` is given; None = `owner`. `remarks`:
-    a function of the assignment that lists what its reader should know. Raises
-    `AssignmentError` if it does not fit the group; `check` looks at subscriptions, too.
+    or -1; or a mapping of member id to partitions, as pairs (topic, partition) or as
+    topic to partition numbers. `strategy`: label of the strategy. `prove`: a function
+    of `Columns` and target that makes the certificate; None = nothing is proved.
+    `target`: what a cooperative group settles on, in the form of `owner`, but not by
+    name; None = `owner`. `remarks`: a function of the assignment that returns what its
+    reader should know. Raises `AssignmentError` if an owner column has the wrong length
+    or a number that is no member's, if a name is unknown, if a partition has two
+    owners, or if `target` has no owner where `owner` has one (`check` looks at
+    subscriptions, too).
     """
 
     group: Group  # the group, with the previous owners
     owner: np.ndarray  # by partition: its owner after this rebalance, int32; -1 = none
     strategy: str  # label of the strategy; "" = none
-    prove: Callable[[Columns, np.ndarray], Any] | None  # makes the certificate
-    target: np.ndarray  # what the group settles on, int32; `owner` unless cooperative
-    remarks: Callable[["Assignment"], list[Note | str]] | None  # makes notes
+    prove: Callable[[Columns, np.ndarray], Any] | None  # makes the certificate, when asked for
+    target: np.ndarray  # by partition: the owner on which the group settles, int32; -1 = none
+    remarks: Callable[["Assignment"], list[Note | str]] | None  # makes `notes`
     protocol: str  # `eager`, `cooperative` or `broker`; "" = unknown
 
     def __init__(self, group: Group,
@@ -118,14 +122,15 @@ class Assignment(Mapping[str, list[TopicPartition]]):
     def current(cls, group: Group) -> "Assignment":
         """The group as it is: every partition on its valid previous owner.
 
-        `group`: the group.
+        `group`: the group whose current state is wanted.
         """
         return cls(group, group.previous, CURRENT)
 
     def check(self) -> "Assignment":
-        """Itself, if the owner of each partition subscribes to its topic.
+        """The assignment itself, if the owner of each partition subscribes to its topic.
 
-        Raises `AssignmentError`, which names a partition whose owner does not.
+        Raises `AssignmentError` if an owner does not subscribe; the message names the
+        partition and the member.
         """
         wrong = (self.target >= 0) & ~self.group.columns.owners_subscribed(self.target)
         if wrong.any():
@@ -165,16 +170,22 @@ class Assignment(Mapping[str, list[TopicPartition]]):
         return len(self.group.members)
 
     def to_dict(self) -> dict[str, list[tuple[str, int]]]:
-        "Member id to plain tuples (topic, partition), in half the time of `dict(a)`."
+        """Member id to a list of its partitions, as plain tuples (topic, partition).
+
+        It takes half the time of `dict(assignment)`, which makes named tuples.
+        """
         offsets, positions = self._rows
         pairs, rows = list(zip(*self._named(positions))), pairwise(offsets.tolist())
         return {name: pairs[i:j] for name, (i, j) in zip(self.group.members, rows)}
 
     def owner_for(self, topics: Sequence[str], members: Sequence[str]) -> np.ndarray:
-        """The owner column in the caller's order of names, int32; -1 = no owner.
+        """The owner of each partition, in the caller's order of names, int32.
 
-        `topics`: all topics or some. `members`: ids; an owner is an index into them.
-        Raises `GroupError` for a topic or member that the group does not have.
+        An owner is an index into `members`; -1 = none of these members.
+
+        `topics`: names of some topics or all; the partitions follow in this order.
+        `members`: ids of some members or all. Raises `GroupError` if the group has no
+        such topic or member.
         """
         for names, known, what in [(topics, self.group.index, "topics"),
                                    (members, self._member_index, "members")]:
@@ -186,9 +197,10 @@ class Assignment(Mapping[str, list[TopicPartition]]):
         return place[self.owner[take_by_topic(self.group.partitions, order)]]
 
     def to_frame(self) -> "pd.DataFrame":
-        """A pandas frame: topic, number, member, previous and target of each partition.
+        """A pandas frame with a row for each partition.
 
-        Raises `ImportError` if pandas is not installed.
+        The columns are topic, partition, member, previous and target; members are ids,
+        and None = no owner. Raises `ImportError` if pandas is not installed.
         """
         with needing("plot"):
             import pandas as pd
@@ -223,7 +235,7 @@ class Assignment(Mapping[str, list[TopicPartition]]):
 
     @property
     def withheld(self) -> np.ndarray:
-        "Mask over partitions: handed out only after another member has revoked it."
+        "Mask over partitions: is assigned only after another member has revoked it."
         return (self.owner < 0) & (self.target >= 0)
 
     @cached_property
@@ -233,12 +245,12 @@ class Assignment(Mapping[str, list[TopicPartition]]):
 
     @cached_property
     def lag_per_member(self) -> np.ndarray:
-        "The lag of each member in records, over all partitions it owns, int64."
+        "The known lag of each member in records, summed over its partitions, int64."
         return read_only(metrics.lag_per_member(self.group.columns, self.target))
 
     @cached_property
     def lag_unknown_per_member(self) -> np.ndarray:
-        "How many of the partitions that each member owns have an unknown lag, int64."
+        "How many partitions of each member have an unknown lag, int64."
         if (lag := self.group.lag) is None:
             return self.loads
         unknown = np.where(lag < 0, self.target, -1)
@@ -246,7 +258,7 @@ class Assignment(Mapping[str, list[TopicPartition]]):
 
     @property
     def balance_score(self) -> int:
-        "KIP-54's balance score: load differences over all pairs of members."
+        "KIP-54's balance score: the sum of load differences over all pairs of members."
         return int(metrics.balance_score(self.group.columns, self.loads)[0])
 
     def summary(self) -> metrics.SummaryRow:
@@ -264,7 +276,7 @@ class Assignment(Mapping[str, list[TopicPartition]]):
 
     @property
     def notes(self) -> list[Note]:
-        "What a reader must know of it: what has no effect yet, and what is uncertain."
+        "What a reader must know: what has no effect yet, and what is uncertain."
         more = self.remarks(self) if self.remarks else []
         counts = {"owned-dropped": len(self.group.dropped),
                   "withheld": int(self.withheld.sum())}
@@ -273,9 +285,9 @@ class Assignment(Mapping[str, list[TopicPartition]]):
 
     @cached_property
     def certificate(self) -> Any:
-        """What `certificate.check` takes, if the strategy proves its answers.
+        """The proof that the assignment is optimal, as `certificate.check` takes it.
 
-        Raises `AssignmentError` if it does not.
+        Raises `AssignmentError` if the strategy proves nothing, or if its proof fails.
         """
         if self.prove is None:
             raise AssignmentError(

@@ -20,7 +20,7 @@ from .ragged import row_of, row_offsets, row_sums
 
 # %% ../nbs/09_build.ipynb #00c7c3c0
 class GroupError(ValueError):
-    "A group that cannot exist: the message names what is wrong, what is required, what was given."
+    "A group, or a change to one, that is not valid; the message says what must hold, and what was given."
 
 # %% ../nbs/09_build.ipynb #d3d227c2
 MOST_PARTITIONS = 1 << 24          # per group

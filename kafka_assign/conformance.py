@@ -53,9 +53,9 @@ def _with_racks(group: Group, rng: random.Random) -> Group:
 
 
 def random_groups(seed: int = 0, count: int = 150) -> list[Group]:
-    """Random groups of one to five members and topics; the same for the same seed.
+    """Random groups with one to five members and topics.
 
-    `seed`: any whole number. `count`: how many groups.
+    `seed`: any whole number; the same seed makes the same groups. `count`: how many groups.
     """
     rng = random.Random(seed)
     groups = [_random_group(rng) for _ in range(count)]
@@ -85,15 +85,15 @@ def _odd_groups() -> dict[str, Group]:
 # %% ../nbs/34_conformance.ipynb #444efc5b
 @cache
 def _all_groups() -> dict[str, Group]:
-    "Every group that the suite tries, by name; made once, because making them takes as long as an answer."
+    "Every group that the suite tries, by name; made once, since that takes as long as an answer."
     return _odd_groups() | {f"random group {i}": group for i, group in enumerate(random_groups())}
 
 # %% ../nbs/34_conformance.ipynb #444efc5a
 class Promise(NamedTuple):
-    "Something that every strategy keeps unless it is registered `without` it."
-    id: str  # by which it is named
+    "A rule that every strategy keeps, unless it is registered `without` it."
+    id: str  # its id, as in `without`
     sentence: str  # what is promised
-    broken: Callable[[Strategy], str | None]  # what breaks it; None = nothing
+    broken: Callable[[Strategy], str | None]  # returns what breaks it; None = nothing
 
 
 PROMISES: dict[str, Promise] = {}
@@ -273,12 +273,12 @@ def _differs_side_by_side(strategy):
 # %% ../nbs/34_conformance.ipynb #c326f6e8
 class Report(NamedTuple):
     "What `check_strategy` found; it prints as a line for each promise."
-    strategy: str  # its label
-    found: dict[str, str]  # by id of the promise: empty if kept, else what broke it, or why it was not checked
+    strategy: str  # label of the strategy
+    found: dict[str, str]  # id of a promise to "" if it is kept, or else to what was found
 
     @property
     def broken(self) -> list[str]:
-        "Ids of the promises that are broken."
+        "Ids of the promises that the strategy breaks."
         return [name for name, words in self.found.items()
                 if words and not words.startswith("not ")]
 
@@ -311,10 +311,12 @@ def _unchecked(strategy):
 # %% ../nbs/34_conformance.ipynb #c326f6eb
 def check_strategy(strategy: StrategyLike,
                    promises: Iterable[str] | None = None) -> Report:
-    """Run the suite on a strategy, with groups that are odd or random.
+    """Check which promises a strategy keeps, on random groups and on odd ones.
+
+    Errors that the strategy raises are reported, not raised.
 
     `strategy`: as in `assign`. `promises`: ids of the promises to check; None = all. Raises
-    `StrategyError` for a strategy or promises that are unknown, and for no promises.
+    `StrategyError` if the strategy or a promise is unknown, or if `promises` is empty.
     """
     chosen, found = resolve(strategy), {}
     without = _known_promises(chosen.without, f"without of strategy {quoted(chosen.label)}")

@@ -50,34 +50,36 @@ _Claims = Iterable[tuple[str, int]] | Mapping[str, Iterable[int]]
 class Group:
     """A consumer group: topics, members, what they own, and lag; it never changes.
 
-    `topics`: name to number of partitions. `members`: member id to topics, or
+    `topics`: topic name to number of partitions. `members`: member id to topics, or
     `Member`s. `owned`: member id to the partitions that the member claims, as pairs
-    (topic, partition), or as topic to numbers. `lag`: records; topic to an array
-    indexed by partition, or (topic, partition) to a number; -1 = unknown. `committed`:
-    committed offsets, given as `lag` is; -1 = none. `begin`: log start offsets, given
-    as `lag` is; -1 = unknown. `end`: log end offsets, given as `lag` is; -1 = unknown.
-    `reset`: where members begin if nothing is committed: `latest`, `earliest` or
-    `none`; lag follows from it and the offsets by KAFKA-5337. `partition_racks`: topic
-    to a list by partition, each with the racks of its replicas. `inferred`: what was
-    inferred, as text, in place of `notes`. Raises `GroupError`, which names what is
-    wrong.
+    (topic, partition), or as topic to partition numbers. `lag`: in records; topic to
+    an array indexed by partition, or (topic, partition) to a number; -1 = unknown.
+    `committed`: committed offsets, in the form of `lag`; -1 = none. `begin`: log start
+    offsets, in the form of `lag`; -1 = unknown. `end`: log end offsets, in the form of
+    `lag`; -1 = unknown. `reset`: where members begin if nothing is committed, as
+    `auto.offset.reset`: `latest`, `earliest` or `none`; lag is computed from it and
+    the offsets as in KAFKA-5337. `partition_racks`: topic to a list with an entry per
+    partition: the racks of its replicas. `inferred`: what was inferred, as text, in
+    place of `notes`. Raises `GroupError` if an argument has the wrong type, if a member
+    id occurs twice, if `lag` or offsets name a partition that the group does not have,
+    or if both lag and offsets are given; the message says what is wrong.
     """
 
     columns: Columns  # the group as numbers
-    topics: tuple[str, ...]  # topics with metadata or subscribers, by name
-    members: tuple[str, ...]  # member ids, in order
-    offsets: Offsets | None  # the offsets from which lag follows; None = unknown
-    partition_racks: Mapping[str, tuple[tuple[str, ...], ...]]  # by topic and partition
-    topic_ids: Mapping[str, str]  # by topic: its id, 22 characters
-    name: str  # `group.id`
+    topics: tuple[str, ...]  # names of topics with metadata or subscribers, sorted
+    members: tuple[str, ...]  # member ids, sorted
+    offsets: Offsets | None  # offsets from which the lag is computed; None = unknown
+    partition_racks: Mapping[str, tuple[tuple[str, ...], ...]]  # racks of replicas, by partition
+    topic_ids: Mapping[str, str]  # by topic: its id, 22 characters of Base64
+    name: str  # `group.id`; "" = not named
     type: str  # `classic`, `consumer`, `share` or `streams`; "" = unknown
     state: str  # as the broker calls it, such as `Stable`; "" = unknown
     strategy: str  # the assignor that the group reports; "" = unknown
     generation: int  # generation of the group; -1 = unknown
-    time: str  # when it was observed, ISO 8601; "" = unknown
+    time: str  # time of observation, ISO 8601; "" = unknown
     cluster: str  # name or id of its cluster; "" = not named
     notes: tuple[Note, ...]  # what was inferred or assumed
-    moment: int  # number among its moments without a time; 0 = not needed
+    moment: int  # number, from 1, among its snapshots without a time; 0 = the only one
 
     def __init__(
             self, topics: Mapping[str, int],
@@ -121,11 +123,12 @@ class Group:
     def from_columns(cls, columns: Columns, topics: Iterable[str],
                      members: Iterable[str], offsets: Offsets | None = None,
                      known: Mapping[str, Sequence[Any]] = {}, **about: Any) -> "Group":
-        """A group of columns, which are not checked.
+        """A group made from columns, which are not checked.
 
-        `columns`: the group as numbers. `topics`: names, in order. `members`: ids, in
-        order. `offsets`: those from which lag follows. `known`: fields of `Member` to a
-        value per member. `about`: the fields of `Group` from `name` on.
+        `columns`: the group as numbers. `topics`: sorted names. `members`: sorted ids.
+        `offsets`: those from which the lag was computed; None = unknown. `known`: name
+        of a field of `Member` to its values, one per member. `about`: keyword arguments
+        of `Group`, from `partition_racks` on.
         """
         group = cls.__new__(cls)
         return group._store(columns, topics, members, offsets, known=known, **about)
@@ -136,14 +139,15 @@ class Group:
                     subscriptions: np.ndarray | tuple[np.ndarray, np.ndarray],
                     previous: Sequence[int] | np.ndarray | None = None,
                     lag: Sequence[int] | np.ndarray | None = None) -> "Group":
-        """A group of arrays, without a Python object per partition.
+        """A group made from arrays, without a Python object per partition.
 
-        `topics`: names. `partitions`: the number of partitions of each topic.
-        `members`: member ids. `subscriptions`: a bool matrix members x topics, or its
-        compressed rows (indptr, indices). `previous`: the owner of each partition, an
-        index into `members`, topic by topic in the order given; -1 = none. `lag`: the
-        lag of each partition in records, in the same order; -1 = unknown. Raises
-        `GroupError`.
+        `topics`: names, in any order. `partitions`: the number of partitions of each
+        topic. `members`: ids, in any order. `subscriptions`: a bool matrix members x
+        topics, or its compressed rows (indptr, indices). `previous`: the owner of each
+        partition as an index into `members`, topic by topic in the order given; -1 =
+        none. `lag`: the lag of each partition in records, in the same order; -1 =
+        unknown. Raises `GroupError` if a name occurs twice, if an array has the wrong
+        shape or type, or if an index is out of range.
         """
         columns, topics, members, claimed = columns_from_arrays(
             topics, partitions, members, subscriptions, previous, lag)
@@ -153,8 +157,8 @@ class Group:
     def from_json(cls, document: str | Mapping[str, Any]) -> "Group":
         """The group that a JSON text describes.
 
-        `document`: the text, or the dict that it holds. Raises `GroupError`, which
-        says what is wrong, and where.
+        `document`: the text, or the dict that it holds. Raises `GroupError` if it is
+        not JSON, or if a key is missing or has a wrong value; the message names it.
         """
         return cls(**group_arguments(document))
 
@@ -164,34 +168,34 @@ class Group:
 
     partitions = _column("partitions", "Number of partitions of each topic.")
     previous = _column(
-        "previous", "By partition: the valid previous owner in `members`; -1 = none.")
-    listed = _column("listed", "The members in the order listed, as indices.")
+        "previous", "By partition: its valid previous owner, an index into `members`; -1 = none.")
+    listed = _column("listed", "The order in which members were listed, as indices.")
 
     @property
     def lag(self) -> np.ndarray | None:
-        "Lag of each partition in records, -1 = unknown; None = none is known."
+        "Lag of each partition in records; -1 = unknown; None = no lag is known."
         return self.columns.lag
 
     @property
     def counted(self) -> np.ndarray | None:
-        "Number of partitions of each member, if owners are unknown; else None."
+        "Number of partitions of each member, if only that is known; else None."
         return self.columns.counted
 
     @property
     def inferred(self) -> str:
-        "Its notes in words, separated by `; `."
+        "The notes in words, separated by `; `."
         return note_text(self.notes)
 
     @cached_property
     def subscribed(self) -> np.ndarray:
-        "Which member subscribes to which topic, a bool matrix members x topics."
+        "Which member subscribes to which topic: a bool matrix, members x topics."
         matrix = np.zeros((len(self.members), len(self.topics)), bool)
         matrix[self.columns.subscribers, row_of(self.columns.subscriber_offsets)] = True
         return read_only(matrix)
 
     @cached_property
     def details(self) -> tuple[Member, ...]:
-        "The members with all that is known of them, by id."
+        "The members with all that is known about them, sorted by id."
         return members_from_columns(
             self.columns, self.topics, self.members, self._claimed, self._known)
 
@@ -205,17 +209,18 @@ class Group:
 
     @property
     def has_user_data(self) -> bool:
-        "Whether any member sent user data, in which some assignors put the claims."
+        "Whether a member sent user data, in which some assignors put their claims."
         sent = [member.user_data for member in vars(self).get("details", ())]
         return {None, *sent, *self._known.get("user_data", ())} != {None}
 
     def decode_claims(self, rule: str | None) -> "Group":
-        """The group without user data, with the claims that are decoded from it.
+        """The group with the claims in its user data decoded, and without user data.
 
         A group without user data is returned as it is. `Group.dropped` lists what
         cannot be decoded.
 
         `rule`: `sticky`, `cooperative` or `stream-join`; None = nothing is decoded.
+        Raises `KeyError` if members sent user data and there is no such rule.
         """
         return self if rule is None or not self.has_user_data else _decoded(self, rule)
 
@@ -227,13 +232,13 @@ class Group:
 
     @cached_property
     def index(self) -> Mapping[str, int]:
-        "The number of each topic, an index into `topics`."
+        "Topic name to its index in `topics`."
         return MappingProxyType({name: i for i, name in enumerate(self.topics)})
 
     def subscribers(self, topic: str) -> np.ndarray:
         """The subscribers of a topic as indices into `members`, ascending, int32.
 
-        `topic`: its name. Raises `KeyError` for a topic that the group does not have.
+        `topic`: its name. Raises `KeyError` if the group has no such topic.
         """
         return np.array(self.columns.subscribers_of(self.index[topic]), np.int32)
 
@@ -241,7 +246,7 @@ class Group:
         """The position of a partition in every column over partitions.
 
         `topic`: its name. `partition`: its number. Raises `GroupError` if the group
-        does not have it.
+        has no such partition.
         """
         start = self.columns.start
         return places_of((topic, partition), "position", self.index, start).start
@@ -249,7 +254,8 @@ class Group:
     def at(self, position: int) -> TopicPartition:
         """The partition at a position of every column over partitions.
 
-        `position`: from 0 to the number of partitions, exclusive. Raises `IndexError`.
+        `position`: from 0 on; a negative one counts from the end, as in a list. Raises
+        `IndexError` if there is no such position.
         """
         topic = self.topics[self.columns.topic_of[position]]
         return TopicPartition(topic, int(self.columns.number[position]))
@@ -257,7 +263,8 @@ class Group:
     def replace(self, **changes: Any) -> "Group":
         """A changed copy; what is not named stays as it is.
 
-        `changes`: arguments of `Group`, by name. Raises `GroupError`, as `Group` does.
+        `changes`: keyword arguments of `Group`. Raises `GroupError` where `Group` does,
+        and `TypeError` for a name that is no argument of `Group`.
         """
         changes |= {"notes": ()} if changes.get("inferred") else {}
         if changes.keys() <= ABOUT.keys() | {"inferred"}:
@@ -273,9 +280,10 @@ class Group:
         return made._store(**made.__getstate__() | {"dropped": self._dropped})
 
     def leave(self, *member_ids: str) -> "Group":
-        """The group without these members; what they owned has no owner.
+        """The group without some members; what they owned has no previous owner.
 
-        `member_ids`: ids of members. Raises `GroupError` for one that is not there.
+        `member_ids`: ids of members. Raises `GroupError` if the group has no such
+        member.
         """
         for one in member_ids:
             known_name(one, self.members, "a member that leaves", "belong to the group")
@@ -284,8 +292,8 @@ class Group:
     def join(self, member_id: str, topics: Iterable[str]) -> "Group":
         """The group with a new member that owns nothing.
 
-        `member_id`: its id. `topics`: what it subscribes to. Raises `GroupError` for
-        the id of a member, and for a topic that the group does not have.
+        `member_id`: its id. `topics`: the names of the topics that it subscribes to.
+        Raises `GroupError` if a member has this id, or if the group has no such topic.
         """
         if checked_name(member_id, "a member that joins") in self.members:
             raise GroupError(f"a member that joins must not be in the group already "
@@ -297,8 +305,8 @@ class Group:
     def subscribe(self, member_id: str, topics: Iterable[str]) -> "Group":
         """The group in which a member subscribes to other topics.
 
-        `member_id`: its id. `topics`: all topics that it subscribes to. Raises
-        `GroupError` for a member or topic that the group does not have.
+        `member_id`: its id. `topics`: the names of all topics that it subscribes to
+        from now on. Raises `GroupError` if the group has no such member or topic.
         """
         who = "a member that subscribes"
         known_name(member_id, self.members, who, "belong to the group")
@@ -308,10 +316,10 @@ class Group:
 
     def with_partitions(self, partitions: Mapping[str, int] | None = None, /,
                         **more: int) -> "Group":
-        """The group with other numbers of partitions.
+        """The group in which some topics have another number of partitions.
 
         `partitions`: topic to number of partitions; a new topic is added. `more`: the
-        same, as keywords. Raises `GroupError` for a number below 0.
+        same, as keywords. Raises `GroupError` if a number is not whole or below 0.
         """
         given = checked_mapping(partitions or {}, "partitions", "topics to numbers")
         return self._changed(self._listed, topics=self.topic_counts | {**given, **more})
@@ -323,7 +331,7 @@ class Group:
 
     @property
     def sent(self) -> tuple[Member, ...]:
-        "The members as they joined, with their user data."
+        "The members as they joined, with their user data, sorted by id."
         return self._sent or self.details
 
     _listed = property(lambda group: [group.details[i] for i in group.listed])

@@ -4,8 +4,8 @@
 
 # %% auto #0
 __all__ = ['ABOUT', 'TYPES', 'instant', 'checked_about', 'checked_ids', 'claims_of_strangers', 'coded_claims', 'places_of',
-           'owners_by_name', 'per_partition', 'column_by_topic', 'kept_lag', 'kept_racks', 'checked_counts',
-           'kept_arguments', 'columns_by_name', 'take_by_topic', 'columns_from_arrays']
+           'owners_by_name', 'per_partition', 'column_by_topic', 'kept_arguments', 'columns_by_name', 'take_by_topic',
+           'columns_from_arrays']
 
 # %% ../nbs/11_inputs.ipynb #e43eda26
 from collections.abc import Iterable, Mapping, Sequence
@@ -270,7 +270,7 @@ def _lag_and_offsets(lag, offsets, reset, index, start):
     return None, Offsets(**columns, reset=reset)
 
 # %% ../nbs/11_inputs.ipynb #7b8b0abd
-def kept_lag(columns: Columns, topics: Sequence[str], offsets: Offsets | None,
+def _kept_lag(columns: Columns, topics: Sequence[str], offsets: Offsets | None,
              counts: Mapping[str, int], changes: Mapping) -> dict:
     "The arguments of `Group` for the lag of `counts` partitions, as far as `changes` leave it."
     names = Offsets._fields[:3]                      # committed, begin, end
@@ -318,13 +318,13 @@ def _coded_racks(members, partition_racks, index, start):
     return Racks(codes[:len(members)], replicas, codes[len(members):])
 
 # %% ../nbs/11_inputs.ipynb #777cbb13
-def kept_racks(partition_racks: Mapping[str, Sequence], counts: Mapping[str, int]) -> dict:
+def _kept_racks(partition_racks: Mapping[str, Sequence], counts: Mapping[str, int]) -> dict:
     "The racks by topic, cut or filled up with none to `counts`; other topics are left out."
     return {topic: ([*rows] + [[]] * counts[topic])[:counts[topic]]
             for topic, rows in partition_racks.items() if topic in counts}
 
 # %% ../nbs/11_inputs.ipynb #32d0f8d5
-def checked_counts(topics: Mapping[str, int]) -> dict[str, int]:
+def _checked_counts(topics: Mapping[str, int]) -> dict[str, int]:
     "Numbers of partitions by topic, as plain names and numbers."
     counts = {}
     for name, count in checked_mapping(topics, "topics", "names to numbers of partitions").items():
@@ -339,11 +339,11 @@ def checked_counts(topics: Mapping[str, int]) -> dict[str, int]:
 # %% ../nbs/11_inputs.ipynb #32d0f8d6
 def kept_arguments(group, changes: Mapping) -> dict:
     "The arguments of `Group` that make this group again, as far as `changes` leave it."
-    counts = checked_counts(changes.get("topics", group.topic_counts))
+    counts = _checked_counts(changes.get("topics", group.topic_counts))
     kept = {name: getattr(group, name) for name in (*ABOUT, "topic_ids")}
     kept |= {"topics": counts, "members": [group.details[at] for at in group.listed],
-             "partition_racks": kept_racks(group.partition_racks, counts)}
-    return kept | kept_lag(group.columns, group.topics, group.offsets, counts, changes)
+             "partition_racks": _kept_racks(group.partition_racks, counts)}
+    return kept | _kept_lag(group.columns, group.topics, group.offsets, counts, changes)
 
 # %% ../nbs/11_inputs.ipynb #b93dc33b
 def columns_by_name(
@@ -352,7 +352,7 @@ def columns_by_name(
         begin: Mapping | None = None, end: Mapping | None = None, reset: str = "latest",
         partition_racks: Mapping | None = None) -> tuple[tuple[str, ...], Columns, Offsets | None]:
     "Sorted topics, columns and offsets from the arguments of `Group`, and from `members` by id."
-    counts = checked_counts(topics)
+    counts = _checked_counts(topics)
     distinct = {id(member.topics): member.topics for member in members}
     names = tuple(java_sorted(set(counts).union(*distinct.values())))
     index = {name: i for i, name in enumerate(names)}

@@ -143,20 +143,20 @@ class TopicPartition(NamedTuple):
 class Member:
     """A member of a consumer group; it never changes.
 
-    Raises `GroupError` for a field that Kafka could not send.
+    Raises `GroupError` if a field has the wrong type, or if a number does not fit into 32 bits.
     """
 
     id: str  # member id, unique in the group
     topics: tuple[str, ...]  # subscription: names of topics, each counted once
     owned: Sequence[tuple[str, int]] = field(repr=False)  # claimed partitions (topic, partition)
-    generation: int  # the generation of that claim; -1 = none
-    instance_id: str | None  # `group.instance.id` of a static member
+    generation: int  # generation of that claim; -1 = none
+    instance_id: str | None  # `group.instance.id` of a static member; None = it is dynamic
     client_id: str  # `client.id`, as the client set it
     host: str  # address, as the broker shows it
     rack: str | None  # `client.rack`; None = unknown
-    user_data: bytes | None = field(repr=False)  # raw bytes of its assignor, as sent
-    counted: int | None  # how many partitions it has, if they are counted but not named
-    version: int | None  # of its subscription as sent; None = unknown
+    user_data: bytes | None = field(repr=False)  # bytes of its assignor, as sent; None = none
+    counted: int | None  # number of its partitions, if only that is known; None = they are in `owned`
+    version: int | None  # version of the subscription that it sent; None = unknown
 
     def __init__(self, id: str, topics: Iterable[str], *, owned: Iterable[tuple[str, int]] = (),
                  generation: int = -1, instance_id: str | None = None, client_id: str = "",

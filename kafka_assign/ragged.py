@@ -5,7 +5,7 @@
 # %% auto #0
 __all__ = ['FEW_DEALT', 'LONG_DEAL', 'row_offsets', 'row_lengths', 'row_of', 'row_sums', 'row_minima', 'row_maxima',
            'highest_sources', 'first_equal_row', 'row_ranges', 'take_rows', 'total_by_key', 'rank_in_run',
-           'stable_order', 'argsort_rows', 'deal_one_by_one', 'fill_in_order', 'water_fill', 'deal_shares', 'deal']
+           'stable_order', 'argsort_rows', 'fill_in_order', 'water_fill', 'deal_shares', 'deal']
 
 # %% ../nbs/01_ragged.ipynb #cd72aa04
 from heapq import heapify, heapreplace
@@ -154,7 +154,7 @@ def argsort_rows(values: np.ndarray, offsets: np.ndarray) -> np.ndarray:
     return packed
 
 # %% ../nbs/01_ragged.ipynb #cd72aa25
-def deal_one_by_one(load: list[int], count: int) -> list[int]:
+def _deal_one_by_one(load: list[int], count: int) -> list[int]:
     "The next `count` owners if each partition goes to the smallest load, ties to the first."
     heap = [(owned, member) for member, owned in enumerate(load)]
     heapify(heap)
@@ -240,7 +240,7 @@ def deal(load: np.ndarray, offsets: np.ndarray, count: np.ndarray) -> np.ndarray
     """
     if len(load) + int(count.sum()) < FEW_DEALT:
         dealt = [a + place for (a, b), n in zip(pairwise(offsets.tolist()), count.tolist())
-                 for place in deal_one_by_one(load[a:b].tolist(), n)]
+                 for place in _deal_one_by_one(load[a:b].tolist(), n)]
         return np.array(dealt, np.int64)
     filled = np.flatnonzero(row_lengths(offsets))
     share = water_fill(load, np.append(offsets[filled], offsets[-1]), count[filled])

@@ -35,14 +35,15 @@ from .ownership import CLAIM_RULES
 
 # %% ../nbs/20_registry.ipynb #99bef66e
 class StrategyError(ValueError):
-    "A strategy that cannot be found or used, an option that it does not have, or one that raised."
+    "A strategy that is unknown, cannot be used, or raised an error; or an unknown option."
 
 # %% ../nbs/20_registry.ipynb #50eac389
 class ForecastError(StrategyError):
     """The program that a strategy forecasts fails for a group, or its answer is not valid or known.
 
-    `kind` is the name of the exception that it throws, `endless` if it never returns, what is
-    wrong with its answer, or `too long` if the forecast stopped; `reason` gives the details.
+    The attribute `kind` is the name of the exception that the program throws, `endless` if it never
+    returns, `too long` if the forecast was stopped, or else what is wrong with its answer. `reason`
+    gives the details.
     """
 
     def __init__(self, kind: str, reason: str = ""):
@@ -57,18 +58,18 @@ class ForecastError(StrategyError):
 class Strategy:
     "A function from a group to an owner column, and what callers must know about it."
 
-    name: str  # by which callers name it
+    name: str  # the name by which callers choose it
     function: Callable[..., object] = field(repr=False)  # `Group` (`many`: `Columns`), options -> owner column
-    kafka: str | None = None  # the class of Kafka's whose behavior it has, without package
-    protocol: str = "eager"  # `eager`, `cooperative`, or `broker`: clients cannot run it
-    many: bool = False  # takes `Columns` of one group or many, and answers for each as if alone
-    claims: str | None = None  # the rule by which `user_data` is decoded; None = it is not looked at
-    prove: Callable[..., object] | None = field(default=None, repr=False)  # `Columns`, owner column -> certificate
-    without: Collection[str] = ()  # ids of the promises of the conformance suite that it does not make
-    usual: bool = True  # compared if no strategies are named; False if it is slow, or made for study
+    kafka: str | None = None  # class of Kafka whose answers it gives, without package; None = none
+    protocol: str = "eager"  # `eager`, `cooperative`, or `broker` (clients cannot run it)
+    many: bool = False  # whether it takes `Columns` of many groups, and answers for each as if alone
+    claims: str | None = None  # `sticky`, `cooperative` or `stream-join`: how `user_data` is decoded; None = not
+    prove: Callable[..., object] | None = field(default=None, repr=False)  # `Columns`, target column -> certificate
+    without: Collection[str] = ()  # ids of promises of the conformance suite that it does not make
+    usual: bool = True  # whether it is compared if no strategies are named
     remarks: Callable[..., list[Any]] | None = field(default=None, repr=False)  # `Assignment`, options -> notes
     variant: Callable[..., "Strategy"] | None = field(default=None, repr=False)  # itself, options -> what answers then
-    options: Mapping[str, object] = field(default_factory=dict)  # bound options, by name
+    options: Mapping[str, object] = field(default_factory=dict)  # option name to bound value
 
     def __post_init__(self):
         _check_fields(self)
@@ -80,12 +81,12 @@ class Strategy:
 
     @property
     def protocol_name(self) -> str:
-        "The name by which a group reports this assignor of Kafka's client; empty if it is none."
+        "The name under which a group reports it; empty if it is no assignor of Kafka's client."
         return self.name.removeprefix("kafka-") if self.kafka in _SHIPPED_CLASSES else ""
 
     @property
     def clients(self) -> tuple[str, ...] | None:
-        "The clients that can run it today; None = those that load it, if it is not one of this package."
+        "The clients that can run it today; None = those that load it, for one of another package."
         if self.protocol == "broker" or self.name not in BUILT_IN:
             return () if self.protocol == "broker" else None
         python = PYTHON_CLIENTS if self.protocol == "eager" else PYTHON_CLIENTS[:1]
@@ -341,9 +342,9 @@ def strategy(name: str, *, replace: bool = False,
              **fields: object) -> Callable[[_Function], _Function]:
     """A decorator that registers a function of a `Group` as a strategy.
 
-    `name`: letters, digits, `-`, `_` and `.`. `replace`: whether it may take the name of another
-    strategy. `fields`: other fields of `Strategy`, by name. Raises `StrategyError` for a name that
-    is taken, and for a field that `Strategy` does not have.
+    `name`: its name, made of letters, digits, `-`, `_` and `.`. `replace`: whether it may take the
+    name of another strategy. `fields`: other fields of `Strategy`, by name. Raises `StrategyError`
+    if the name has other characters or is taken, or if `Strategy` has no such field.
     """
     if not isinstance(name, str):
         raise StrategyError(f'a strategy must be registered with its name, as in '
@@ -372,7 +373,7 @@ def strategy(name: str, *, replace: bool = False,
 
 # %% ../nbs/20_registry.ipynb #f977a5fb
 def strategies() -> dict[str, str]:
-    "All strategies that can be named, each with a one-line description."
+    "The strategies that can be named: name to a one-line description."
     names = [*BUILT_IN, *_registered, *(point.name for point in entry_points(group=_ENTRY_POINTS))]
     return {name: _about(name)[0] for name in dict.fromkeys(names)}
 
@@ -508,11 +509,12 @@ def checked_group(group: Group, call: str) -> Group:
 def assign(group: Group, strategy: StrategyLike, **options: object) -> Assignment:
     """The assignment that a strategy computes for a group.
 
-    `group`: the group, which does not change. `strategy`: its name, with options or without
-    (`lag:max_skew=2`), the name of Kafka's class, `package.module:function`, a function, or a
-    `Strategy`. `options`: options of the strategy, by name. Raises `GroupError` if `group` is not
-    a `Group`, `StrategyError` if the strategy or an option is unknown, or if the strategy fails,
-    and `AssignmentError` if its answer does not fit the group.
+    `group`: the group, which does not change. `strategy`: a name, with options (`lag:max_skew=2`)
+    or without, the name of a class of Kafka, `package.module:function`, a function of a `Group`, or
+    a `Strategy`. `options`: options of the strategy, by name. Raises `GroupError` if `group` is not
+    a `Group`, `StrategyError` if the strategy or an option is unknown, or if the strategy raises an
+    error (a `ValueError` passes unchanged), and `AssignmentError` if its answer does not fit the
+    group.
     """
     checked_group(group, "assign(group, strategy)")
     return resolve(strategy, **options).run(group)
@@ -531,10 +533,13 @@ if TYPE_CHECKING:
 
 def assign_many(groups: Mapping[Any, Group] | Iterable[Group], strategy: StrategyLike,
                 **options: object) -> dict[Any, Assignment] | list[Assignment]:
-    """The assignments of many groups: a dict with the keys of a mapping, else a list.
+    """The assignments of many groups: a dict if `groups` is a mapping, otherwise a list.
+
+    A dict has the keys of the mapping; a list has the order of the groups. One call for many groups
+    is faster than many calls of `assign`.
 
     `groups`: the groups. `strategy`: as in `assign`. `options`: as in `assign`. Raises the errors
-    of `assign`, and `GroupError` for a single group.
+    of `assign`, and `GroupError` if `groups` is a single group.
     """
     if isinstance(groups, Mapping):
         return dict(zip(groups, assign_many(groups.values(), strategy, **options)))

@@ -26,7 +26,7 @@ from .ragged import row_lengths, row_of, row_offsets
 
 # %% ../nbs/05_wire.ipynb #6f811444
 class WireError(ValueError):
-    "Bytes that cannot be decoded, or a value that cannot be encoded; names the field."
+    "Bytes that cannot be decoded, or a value that cannot be encoded; the message names the field."
 
 # %% ../nbs/05_wire.ipynb #87821bdd
 class _Fields:
@@ -244,12 +244,12 @@ def _partition_bytes(pairs, what):
 # %% ../nbs/05_wire.ipynb #5a78a86c
 class Subscription(NamedTuple):
     "What a member sends when it joins."
-    topics: Sequence[str]  # to which it subscribes
+    topics: Sequence[str]  # the topics to which it subscribes
     user_data: bytes | None = None  # the bytes that its assignor adds
     owned: Sequence[tuple[str, int]] = ()  # the partitions that it owns, as pairs
     generation: int = -1  # the generation in which they were assigned; -1 = unknown
     rack: str | None = None  # `client.rack`; None = unknown
-    version: int | None = None  # of the subscription as it was sent; None = unknown
+    version: int | None = None  # version of the bytes that were decoded; None = unknown
 
 # %% ../nbs/05_wire.ipynb #a6c5496e
 NEWEST = 3          # the version of subscriptions and assignments that Kafka's clients write today
@@ -273,8 +273,9 @@ def _topic_bytes(topics):
 def encode_subscription(value: Subscription, version: int = NEWEST) -> bytes:
     """The bytes of a subscription.
 
-    `value`: the subscription; its own `version` is not looked at. `version`: 0 to 3, which says
-    which fields are written. Raises `WireError` for what cannot be encoded.
+    `value`: the subscription; its own `version` is not used. `version`: 0 to 3; version 1 adds the
+    owned partitions, 2 the generation, 3 the rack. Raises `WireError` if there is no such version, or
+    if a field has the wrong type, is a name of more than 32,767 bytes, or a number of more than 32 bits.
     """
     parts = [_version_bytes(version), _topic_bytes(value.topics)]
     parts.append(_blob_bytes(value.user_data, "user data"))
@@ -330,7 +331,9 @@ class Assigned(NamedTuple):
 def encode_assignment(value: Assigned, version: int = NEWEST) -> bytes:
     """The bytes of an assignment.
 
-    `value`: the assignment. `version`: 0 to 3. Raises `WireError` for what cannot be encoded.
+    `value`: the assignment. `version`: 0 to 3, which have the same fields. Raises `WireError` if there
+    is no such version, or if a field has the wrong type, is a name of more than 32,767 bytes, or a
+    number of more than 32 bits.
     """
     partitions = _partition_bytes(value.assigned, "assigned partitions")
     return _version_bytes(version) + partitions + _blob_bytes(value.user_data, "user data")
@@ -379,8 +382,9 @@ def _decode_user_data(data: bytes | None, decode: Callable, nothing, strict=Fals
 def encode_sticky(claims: Claims, version: int = 1) -> bytes:
     """The user data of the sticky assignor.
 
-    `claims`: what the member owned. `version`: 0 or 1; version 0 has no generation. Raises
-    `WireError` for what cannot be encoded.
+    `claims`: what the member owned. `version`: 0 or 1; version 0 has no generation. Raises `WireError`
+    if there is no such version, or if a field has the wrong type, is a name of more than 32,767 bytes,
+    or a number of more than 32 bits.
     """
     if version not in (0, 1):
         raise WireError(f"version must be 0 or 1 (got {brief(version)})")
@@ -405,10 +409,13 @@ def _read_sticky(fields):
 
 
 def decode_sticky(data: bytes | None, *, strict: bool = False) -> Claims:
-    """The claims in the user data of the sticky assignor; none if it cannot be decoded.
+    """The claims in the user data of the sticky assignor.
 
-    `data`: the user data; None = none was sent. `strict`: whether user data that cannot be decoded
-    is an error. Raises `WireError` if so.
+    Without user data, or if it cannot be decoded, there are no claims; the latter is logged.
+
+    `data`: the user data; None or empty = none was sent. `strict`: whether to raise an error for user
+    data that cannot be decoded. Raises `WireError` if `strict` is true and the user data is not in
+    the format of Kafka's `StickyAssignor`.
     """
     return _decode_user_data(data, _read_sticky, Claims(), strict)
 

@@ -135,7 +135,7 @@ def test_no_two_entries_of_a_page_have_one_anchor():
 def test_a_command_is_on_its_page_with_all_options(name):
     page = shown("command_line.ipynb")
     assert f"## {name}\n" in f"{page}\n"
-    _, examples, _ = commands.parts_of(commands.commands()[name].command.help)
+    _, examples, _ = commands.sections_of(commands.commands()[name].command.help)
     entry = commands.details(name).data
     assert commands.beginning(name).data in page and entry in page and (examples or name.endswith("strategies"))
     for typed, _, meaning in commands.options(name):

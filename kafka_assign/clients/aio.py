@@ -40,15 +40,21 @@ class AioAssignor(ClientMember):
 def assignor(
         strategy: StrategyLike,  # as in `assign`; its protocol must be eager
         *,
-        rack: str | None = None,  # rack of the consumer, for a Java leader
-        offsets_from: Mapping[str, Any] | None = None,  # settings of kafka-python, `group_id` too, to read lag
-        offsets_timeout: float = 5.0,  # limit for reading lag, in seconds
+        rack: str | None = None,  # rack of the consumer, which only a Java leader uses
+        offsets_from: Mapping[str, Any] | None = None,  # settings to read lag with; None = no lag
+        offsets_timeout: float = 5.0,  # seconds that reading offsets may take
         **options: object,  # options of the strategy, by name
 ) -> AioAssignor:
     """A strategy as an assignor of aiokafka, for `partition_assignment_strategy`.
 
-    Each consumer needs its own. Raises `StrategyError` for a strategy that is unknown, or that is
-    not eager: consumers of aiokafka revoke all partitions.
+    Each consumer needs its own assignor, because it remembers what the consumer owns.
+    `offsets_from` are settings of kafka-python, which reads the offsets: `bootstrap_servers`,
+    `group_id` and so on.
+
+    Raises `StrategyError` if the strategy or an option is unknown, if the strategy is not eager
+    (consumers of aiokafka revoke all partitions), or if `offsets_from` has no `group_id`. Raises
+    `WireError` if the rack cannot be encoded. Raises `ImportError` if offsets are to be read and
+    kafka-python is not installed.
     """
     made = AioAssignor(strategy, rack, offsets_reader(offsets_from, offsets_timeout), options)
     if made.strategy.protocol == "cooperative":

@@ -25,7 +25,7 @@ from ..snapshot.assemble import forecast_notes, offset_notes
 
 # %% ../../nbs/75_clients_cluster.ipynb #c16e0008
 class CaptureError(ValueError):
-    "A cluster that cannot be captured; names its address, and what to check."
+    "A cluster that cannot be captured; the message names its address, and what to check."
 
 
 _PASSING = {"KafkaConnectionError", "NodeNotReadyError", "RequestTimedOutError", "NotCoordinatorError",
@@ -267,13 +267,19 @@ def capture(bootstrap_server: str, groups: Collection[str] | None = None, settin
             progress: Callable[[int, int], object] = lambda done, total: None) -> Groups:
     """The consumer groups of a live cluster as they are now; nothing changes there.
 
-    What has no answer is in `rejects`.
+    `Groups.rejects` lists the groups, topics and partitions about which the cluster gave no answer.
 
-    `bootstrap_server`: `HOST:PORT`, or several, separated by commas. `groups`: names; None = all that may be
-    described. `settings`: how to connect, as `read_settings` reads them. `timeout`: for everything, in seconds.
-    `cluster`: its name; None = its id. `reset`: where members begin if nothing is committed, as
-    `auto.offset.reset`. `progress`: is called with the number of groups done and of all. Raises `CaptureError`
-    if the cluster cannot be reached or does not answer in time, and `SettingsError` for settings that cannot be used.
+    `bootstrap_server`: `HOST:PORT`, or several, separated by commas. `groups`: names of groups; None =
+    all that this client may describe. `settings`: how to connect: `security.protocol`,
+    `sasl.mechanism` and the other keys that the command line takes in `--command-config`; None = in
+    plain text, without a login. `timeout`: seconds that everything together may take. `cluster`: the
+    name to give to the cluster; None = its id. `reset`: where members begin if nothing is committed,
+    as `auto.offset.reset`: `latest`, `earliest` or `none`. `progress`: a function that is called with
+    the number of groups done and the number of all groups.
+
+    Raises `SettingsError` if an address or a setting cannot be used. Raises `CaptureError` if the
+    cluster cannot be reached, refuses, or does not answer in time, if a named group is not there, or
+    if there is no group to read. Raises `ImportError` if kafka-python is not installed.
     """
     servers, connection = checked_servers(bootstrap_server), client_settings(settings or {})
     with needing("kafka"):

@@ -14,7 +14,7 @@ from ..names import did_you_mean, needing, quoted
 
 # %% ../../nbs/74_clients_connection.ipynb #c15e0006
 class SettingsError(ValueError):
-    "Settings with which no connection can be made; names the key, and never a password."
+    "Settings with which no connection can be made; the message names the key, never a password."
 
 
 _PROTOCOLS = "PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL"

@@ -5,7 +5,7 @@
 # %% auto #0
 __all__ = ['BLOCK_BYTES', 'excerpt', 'checked_utf8', 'SnapshotError', 'NoText', 'Origin', 'local_path', 'origins', 'end_of',
            'group_in_file_name', 'folder_values', 'clusters_of', 'Place', 'origin_place', 'line_prefix', 'Reject',
-           'Ignored', 'weightiest', 'Account', 'no_group_error', 'begins_like_json', 'json_values']
+           'Ignored', 'Account', 'no_group_error', 'begins_like_json', 'json_values']
 
 # %% ../../nbs/41_snapshot_sources.ipynb #13a1f0c4
 import codecs
@@ -292,7 +292,7 @@ _IGNORED_KINDS = (
     "log", "empty", "moment")
 
 
-def weightiest(ignored: Iterable[Ignored]) -> Ignored:
+def _weightiest(ignored: Iterable[Ignored]) -> Ignored:
     "The entry that says most about why there is no group."
     return min(ignored, key=lambda entry: _IGNORED_KINDS.index(entry.kind))
 
@@ -390,7 +390,7 @@ def no_group_error(source: object, found: list[Origin], account: Account) -> Sna
         if account.rejects:
             name, line, reason = account.rejects[0]
         else:
-            entry = weightiest(ignored)
+            entry = _weightiest(ignored)
             name, line = entry.source, entry.position
             reason = f"no group here ({entry.kind}): {entry.reason}"
         where = f"line {line}: " if line else ""

@@ -1,4 +1,4 @@
-"""Groups of seven kinds, which differ in the subscriptions; two guides compare strategies on them."""
+"""Groups of seven kinds, which differ in the subscriptions; two pages compare strategies on them."""
 import random
 
 from kafka_assign import Group

@@ -45,7 +45,7 @@ def options(name: str) -> list[tuple[str, str, str]]:
     return rows
 
 
-def parts_of(text: str) -> tuple[str, list[str], list[str]]:
+def sections_of(text: str) -> tuple[str, list[str], list[str]]:
     "The first sentence of a help text, its examples, and the rest as Markdown."
     first, *paragraphs = re.split(r"\n\s*\n", text.strip())
     examples, rest = [], []
@@ -61,20 +61,20 @@ def parts_of(text: str) -> tuple[str, list[str], list[str]]:
 
 def beginning(name: str) -> Markdown:
     "What a command does, and its examples."
-    first, examples, _ = parts_of(commands()[name].command.help)
+    first, examples, _ = sections_of(commands()[name].command.help)
     return Markdown("\n\n".join([first, *(f"```sh\n{one}\n```" for one in examples)]))
 
 
 def details(name: str) -> Markdown:
     "What a command does in detail, and a table of its options."
-    rows, (_, _, rest) = options(name), parts_of(commands()[name].command.help)
+    rows, (_, _, rest) = options(name), sections_of(commands()[name].command.help)
     usage = " ".join([name, "[OPTIONS]", *(row[0] for row in rows if not row[0].startswith("-"))])
     return Markdown("\n\n".join([*rest, f"Usage: `{usage}`", table(["option", "if not given", "meaning"], rows)]))
 
 
 def overview() -> Markdown:
     "A table of all commands."
-    rows = [(f"[`{name}`](#{name.replace(' ', '-')})", parts_of(one.command.help)[0])
+    rows = [(f"[`{name}`](#{name.replace(' ', '-')})", sections_of(one.command.help)[0])
             for name, one in commands().items()]
     return Markdown(table(["name", "meaning"], rows))
 

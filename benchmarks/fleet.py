@@ -10,7 +10,7 @@ import os
 import sys
 import tempfile
 import time
-from functools import cache, partial
+from functools import partial
 from pathlib import Path
 from statistics import median
 from unittest.mock import patch
@@ -131,7 +131,6 @@ def kept(batches, folder, **arguments):
         yield from done
 
 
-@cache
 def all_kept(folder):
     """What was kept, as a table in memory-mapped files, and the place of each row by its position."""
     files = [pa.ipc.open_file(pa.memory_map(str(path))) for path in sorted(Path(folder).glob("*.kept"))]
@@ -141,8 +140,8 @@ def all_kept(folder):
 
 def idle(batches, folder, **arguments):
     """The kernel that decides nothing: it hands out what was kept, whatever batches it is given."""
+    table, place = all_kept(folder)
     for rows in batches:
-        table, place = all_kept(folder)
         found = table.take(place[rows["position"].to_numpy() - 1]).combine_chunks()
         yield from found.to_batches()
 

@@ -1,11 +1,14 @@
 """What the benchmarks measure with: families and events as Kafka's benchmark has them, and Java's own answers."""
+import json
+import re
 import sys
 from pathlib import Path
 
 import numpy as np
 import pytest
 
-sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "benchmarks"))
+ROOT = Path(__file__).resolve().parent.parent
+sys.path.insert(0, str(ROOT / "benchmarks"))
 
 import decode
 import families
@@ -13,6 +16,7 @@ import jars
 import java_sticky
 import leader
 import lives
+import record
 
 from kafka_assign import assign
 from kafka_assign.wire import decode_assignment
@@ -117,3 +121,25 @@ def test_java_answers(shape):
         assert owner.tolist() == assign(full.group(), "sticky").owner.tolist()
     stable = full._replace(previous=owner)
     assert java_sticky.java_owner(stable).tolist() == owner.tolist()
+
+
+def test_rows_are_kept_by_name(tmp_path, monkeypatch):
+    path = tmp_path / "measured.json"
+    monkeypatch.delenv("MEASURED", raising=False)
+    record.record("alone", [{"cpu": 1.0}])                                  # only prints
+    monkeypatch.setenv("MEASURED", str(path))
+    for name, rows in ("one", [{"cpu": 9.0}]), ("two", []), ("one", [{"cpu": 2 / 3, "groups": 10_001}]):
+        record.record(name, rows)
+    kept = json.loads(path.read_text())
+    assert {name: one["rows"] for name, one in kept.items()} == {
+        "one": [{"cpu": 0.6667, "groups": 10_001}], "two": []}
+    assert '   { "cpu": 0.6667, "groups": 10001 }' in path.read_text().splitlines()
+    assert set(kept["one"]) == {"date", "machine", "versions", "rows"}
+
+
+def test_every_benchmark_is_on_the_page_of_measured_figures():
+    kept = set(json.loads((ROOT / "benchmarks/measured.json").read_text()))
+    written = {name for path in (ROOT / "benchmarks").glob("*.py")
+               for name in re.findall(r'\brecord\("([^"]+)"', path.read_text())}
+    page = (ROOT / "nbs/how/measured.ipynb").read_text()
+    assert kept == written == set(re.findall(r'rows\(\\"([^\\"]+)', page))

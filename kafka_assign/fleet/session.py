@@ -71,7 +71,7 @@ done
 given=" $JDK_JAVA_OPTIONS $JAVA_TOOL_OPTIONS $* "
 [[ $given =~ " -XX:"[^[:space:]]*Tiered ]] || set -- {compiler} "$@"
 [[ $given =~ " -XX:+Use"[^[:space:]]*"GC " ]] ||
-    set -- -XX:+UseSerialGC -XX:NewRatio=11 -XX:MinHeapFreeRatio=10 \\
+    set -- -XX:+UseSerialGC -XX:NewRatio=12 -XX:MinHeapFreeRatio=10 \\
         -XX:MaxHeapFreeRatio=25 "$@"
 [[ -e $SPARK_CONF_DIR/log4j2.properties || $LOG4J_CONFIGURATION_FILE ||
     $given =~ " -Dlog4j"[^[:space:]]*configurationFile= ]] || set -- {log} "$@"

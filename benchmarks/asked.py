@@ -1,7 +1,8 @@
 """What a run of the grid comes to: geometric means by family and size, and each figure beside what is asked of it."""
 from collections.abc import Callable, Iterable
+from statistics import geometric_mean
 
-from clock import geometric_mean, verdict
+from clock import verdict
 
 LARGE = 10_000
 GIANT = 1_000_000

@@ -1,8 +1,7 @@
-"""How benchmarks measure: CPU seconds of this process, the floor that nobody can go below, means of ratios."""
+"""How benchmarks measure: CPU seconds of this process, and the floor that no program can go below."""
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from concurrent.futures import ProcessPoolExecutor
-from math import exp, log
 from multiprocessing import get_context
 from statistics import median
 
@@ -44,12 +43,6 @@ def floor(partitions: int, members: int) -> float:
         for _ in range(times):
             np.bincount(owner, minlength=members), owner.copy()
     return cpu(count_and_copy, 15) / times
-
-
-def geometric_mean(ratios: Iterable[float]) -> float:
-    "The mean of ratios: twice as fast and half as fast make one."
-    logs = [log(ratio) for ratio in ratios]
-    return exp(sum(logs) / len(logs))
 
 
 def verdict(met: bool) -> str:

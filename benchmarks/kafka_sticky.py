@@ -12,13 +12,14 @@ import argparse
 import sys
 from collections.abc import Iterable, Iterator
 from pathlib import Path
+from statistics import geometric_mean
 from typing import NamedTuple
 
 import numpy as np
 
 sys.path.insert(0, str(Path(__file__).resolve().parent))
 
-from clock import cpu, geometric_mean, verdict
+from clock import cpu, verdict
 from families import MEMBERS_AND_TOPICS, SHAPES, Arrays, arrays, events, member_names, with_partitions
 from grid import as_dictionaries, milliseconds
 from java_sticky import NoJars, java_command, java_owners, java_sticky

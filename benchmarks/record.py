@@ -6,11 +6,12 @@ import json
 import os
 import platform
 import re
-import subprocess
 from collections.abc import Sequence
 from datetime import date
 from importlib.metadata import version
 from pathlib import Path
+
+from kafka_assign.fleet.session import find_java, java_version
 
 PACKAGES = "kafka_assign", "numpy", "pyarrow", "pyspark", "kafka-python"
 
@@ -22,10 +23,9 @@ def machine() -> str:
     return f"{model[1] if model else platform.machine()}, {os.cpu_count()} cores, {memory:.0f} GiB"
 
 
-def versions() -> dict[str, str]:
+def versions() -> dict[str, object]:
     "Versions of what was measured and of what it ran on."
-    java = subprocess.run(["java", "-version"], capture_output=True, text=True).stderr
-    found = {"Python": platform.python_version(), "Java": java.partition('"')[2].partition('"')[0]}
+    found = {"Python": platform.python_version(), "Java": java_version(find_java())}
     return found | {package: version(package) for package in PACKAGES}
 
 

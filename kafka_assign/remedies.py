@@ -70,8 +70,8 @@ def _too_many_members(batch, current, results):
         count, members = int(idle[group]), int(current.figures["members"][group])
         idle_of = f"{count:,} of {count_of(members, 'member')} idle"
         idle_of += _idle_names(batch, current, group, count)
-        fewer = (f"the group can do without {count_of(count, 'member')}, unless kept in "
-                 "reserve or for topics that the input does not show")
+        fewer = (f"the group can do without {count_of(count, 'member')}, unless they are "
+                 "in reserve or subscribe to topics that the input does not show")
         if topics := int(absent[group]):
             absent_topics = count_of(topics, "subscribed topic")
             fewer += f"; {absent_topics} without partitions (misspelled?)"

@@ -89,6 +89,8 @@ class Table:
     def parts(self, width: int, heads: bool = True) -> list[tuple[list[str], list[str]]]:
         "The lines of the head and of the rows, `width` wide; several such pairs if columns are continued below."
         from rich.cells import cell_len
+        if not self.head:
+            return [([], [])]
         head = [key.split("_") if heads and key else [] for key in self.head]
         texts = [[row[i] for row in self.rows] for i in range(len(head))]
         words = [" ".join(column).split() for column in texts]

@@ -102,5 +102,5 @@ def test_an_internal_page_is_in_the_tab_that_lists_it(tmp_path):
     (tmp_path / "nbs/sidebar.yml").write_bytes((ROOT / "nbs/sidebar.yml").read_bytes())
     make_readable(tmp_path, "a.ipynb")
     front, cell = json.loads((tmp_path / "_proc/a.ipynb").read_text(encoding="utf-8"))["cells"]
-    assert front["source"][1:3] == ["sidebar: how\n", "code-overflow: wrap\n"]
+    assert front["source"][1:3] == ["sidebar: how\n", "body-classes: internal\n"]
     assert cell["source"] == ["a\n", "b"]  # of a single text Quarto makes one line

@@ -250,7 +250,7 @@ def make_readable(root, page):
     notebook["cells"] = list(once_each(notebook["cells"], written))
     if page not in sidebar_pages(root):
         front = notebook["cells"][0]
-        front["source"] = "".join(front["source"]).replace("---\n", "---\nsidebar: how\ncode-overflow: wrap\n", 1)
+        front["source"] = "".join(front["source"]).replace("---\n", "---\nsidebar: how\nbody-classes: internal\n", 1)
     heading = ""
     for cell in notebook["cells"]:
         if cell["cell_type"] == "markdown":

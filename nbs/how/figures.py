@@ -1,8 +1,9 @@
 """What `make bench` measured, as tables and as charts with a logarithmic scale."""
 import json
 from collections.abc import Iterable, Mapping, Sequence
-from math import ceil, exp, floor, log, log10
+from math import ceil, floor, log10
 from pathlib import Path
+from statistics import geometric_mean
 
 from IPython.display import Markdown
 from kafka_assign.pictures.draw import EDGE, HUES, INK, QUIET, TRACK, WIDTH, Picture, matplotlib_defaults
@@ -35,12 +36,6 @@ def conditions() -> Markdown:
     return Markdown(f"Measured on: {listed}.")
 
 
-def mean(ratios: Iterable[float]) -> float:
-    "The geometric mean."
-    logs = [log(ratio) for ratio in ratios]
-    return exp(sum(logs) / len(logs))
-
-
 def short(number: float) -> str:
     "A number with two significant digits."
     return f"{float(f'{number:.2g}'):,.10g}"
@@ -48,7 +43,8 @@ def short(number: float) -> str:
 
 def span(numbers: Iterable[float]) -> str:
     "The least and the largest of some numbers."
-    least, largest = short(min(found := list(numbers))), short(max(found))
+    found = list(numbers)
+    least, largest = short(min(found)), short(max(found))
     return least if least == largest else f"{least} to {largest}"
 
 
@@ -83,8 +79,8 @@ def chart(title: str, ratios: Mapping[str, Sequence[float]], reference: str) -> 
             y, begin, end = TOP + ROW * (row + 0.5), place(min(some)), place(max(some))
             picture.text(LEFT - 12, y, label, 12, at="right")
             picture.boxes([(begin, y - 2, end - begin, 4)], HUES[3])
-            picture.box(place(mean(some)) - 5, y - 5, 10, 10, HUES[0], radius=5)
-            picture.text(max(end, place(mean(some)) + 5) + 6, y, short(mean(some)), 12)
+            picture.box(place(geometric_mean(some)) - 5, y - 5, 10, 10, HUES[0], radius=5)
+            picture.text(max(end, place(geometric_mean(some)) + 5) + 6, y, short(geometric_mean(some)), 12)
     picture.words = "\n".join([f"{title}; {reference} is 1.", *(
-        f"{label}: {span(some)}, {short(mean(some))} on average." for label, some in ratios.items())])
+        f"{label}: {span(some)}, {short(geometric_mean(some))} on average." for label, some in ratios.items())])
     return picture

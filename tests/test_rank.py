@@ -275,7 +275,7 @@ def test_the_broker_assigns_groups_of_type_consumer():
     assert kinds(rows) == [2, 3, 4] and {row["strategy"] for row in rows} == {None}
     assert all(row["remedy"].startswith(BY_THE_BROKER) for row in rows)
     [crowded] = rank(Group({"t": 1}, dict.fromkeys("abc", ["t"]), owned={"a": [("t", 0)]}, type="consumer"))
-    assert crowded["remedy"].startswith("no strategy helps: the group can do without 2 members, unless kept in reserve")
+    assert crowded["remedy"].startswith("no strategy helps: the group can do without 2 members, unless they are in reserve")
 
 
 THREAD = "app-6f5c9f3e-0b1d-4c63-9a8e-2f6d1d1c7b11-StreamThread-1-consumer"
@@ -320,7 +320,7 @@ def sample_rows():
 # What a word of advice must come with: who can run a strategy and how the group gets there, what a deletion loses.
 CONDITIONS = {
     r"\bdelet": "deleting it drops its offsets, which also expire after offsets.retention.minutes",
-    r"do without": "unless kept in reserve or for topics that the input does not show",
+    r"do without": "unless they are in reserve or subscribe to topics that the input does not show",
     r"start its members": "unless it is idle on purpose",
     r"\d moves?\b(?=;)|: moves unknown":
         r"\((runs now|Java clients, by their ids|if its clients are Java|.* clients, by their ids, load it from .*)\)"
@@ -350,8 +350,8 @@ def test_a_misspelled_topic():
     assert live.change_leader().moved == () and live.state.consuming == before
     [row] = rank(live.group)
     assert row["strategy"] is None and row["remedy"] == (
-        "no strategy helps: the group can do without 1 member, unless kept in reserve or for topics that "
-        "the input does not show; 1 subscribed topic without partitions (misspelled?)")
+        "no strategy helps: the group can do without 1 member, unless they are in reserve or subscribe to "
+        "topics that the input does not show; 1 subscribed topic without partitions (misspelled?)")
 
 
 def test_a_leader_that_never_returns():

@@ -44,8 +44,8 @@ def strategies_for_joins(joins: Sequence[Sequence[str]]) -> list[Strategy]:
 
 # %% ../nbs/56_ranking.ipynb #b2c374a6
 _WITHOUT_MEMORY = "range", "roundrobin"
-_FORECASTS = "kafka-sticky", "kafka-cooperative-sticky"
-SHIPPED = *_WITHOUT_MEMORY, *_FORECASTS         # the assignors that ship with Kafka
+_EAGER, _COOPERATIVE = "kafka-sticky", "kafka-cooperative-sticky"
+SHIPPED = *_WITHOUT_MEMORY, _EAGER, _COOPERATIVE         # the assignors that ship with Kafka
 
 
 def _loadable(strategies: Iterable[Strategy]) -> dict[str, tuple[str, ...] | None]:
@@ -88,8 +88,8 @@ def _curable(batch, current, results, everything):
 
 def _places_besides(users, curable):
     "The groups that each strategy is asked about besides, given who runs which."
-    may_fail = [at for label in _FORECASTS for at in users.get(label, ())]
-    places = users | {label: [*users.get(label, ()), *curable] for label in _FORECASTS}
+    may_fail = [*users.get(_EAGER, ()), *users.get(_COOPERATIVE, ())]
+    places = users | {_COOPERATIVE: [*users.get(_COOPERATIVE, ()), *curable]}
     for label in _WITHOUT_MEMORY:
         places[label] = [*users.get(label, ()), *curable, *may_fail]
     return {label: sorted(set(found)) for label, found in places.items() if found}

@@ -437,7 +437,7 @@ def test_aiokafka_is_eager():
     labels = {"cooperative-sticky": ("kafka-python",), "sticky": ("kafka-python", "aiokafka"),
               "kafka-sticky": ("Java", "kafka-python", "aiokafka")}
     for client_id, able in (("kafka-python-3.0.12", ["cooperative-sticky", "sticky"]), ("aiokafka-0.14.0", ["sticky"]),
-                            ("my-service", ["kafka-sticky"])):
+                            ("my-service", ["kafka-cooperative-sticky"])):
         group = lagging().replace(members=[replace(one, client_id=client_id) for one in lagging().details])
         for only in labels:
             found = {row["strategy"] for row in rank(group, [only])} - {"range", "roundrobin", "kafka-sticky", None}
@@ -715,7 +715,8 @@ def test_a_remedy_counts_the_moves_from_what_the_bytes_say():
 
 
 def test_user_data_that_cannot_be_decoded_costs_no_group():
-    lost = Group({"t": 2}, [Member("a", ["t"], owned=[("t", 0), ("t", 1)], user_data=b"x"), Member("b", ["t"])])
+    members = [Member("a", ["t"], owned=[("t", 0), ("t", 1)], user_data=b"x"), Member("b", ["t"])]
+    lost = Group({"t": 2}, members, strategy="sticky")
     fine = lagging(name="fine")
     rows = rank([fine, lost], ["sticky"])
     assert {row["group"] for row in rows} == {"", "fine"}

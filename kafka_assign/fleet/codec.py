@@ -10,6 +10,8 @@ __all__ = ['row_from_group', 'group_from_row', 'flatten_lists', 'as_numpy', 'low
 import logging
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from functools import cache
 from itertools import pairwise
 from typing import NamedTuple
 
@@ -21,7 +23,7 @@ from ..attention import Outcome
 from ..batch import GroupBatch
 from ..build import (
     MOST_PARTITIONS, ClaimColumns, GroupError, Offsets, build_columns, oversized_groups, subscriber_rows, with_claims)
-from ..columns import Columns, Racks, shifted
+from ..columns import Columns, Racks, one_group, shifted
 from ..document import MEMBER_TEXT, group_to_document
 from .schemas import COMPARED_SCHEMA, FIGURE_FIELDS, OWNER_FIELDS, RESULT_FIELDS
 from ..group import Group
@@ -320,6 +322,7 @@ class _CodedRows(NamedTuple):
     keys: np.ndarray  # the key of each topic, ascending
     rank: np.ndarray  # the number of each member, in the order of the rows
     claims: ClaimColumns
+    offsets: Offsets | None  # from which lag is computed where it is not given
     generation: np.ndarray  # of each member's claims, as in `claimed_in`
 
 
@@ -354,28 +357,83 @@ def _code_rows(flat):
         counted=as_numpy(flat.members.field("counted"))[order])
     topics, members = (flat.names.take(pa.array(key % width))
                        for key in (keys, flat.member_key[order]))
-    return _CodedRows(columns, topics, members, keys, rank, claims, generation)
+    return _CodedRows(columns, topics, members, keys, rank, claims, offsets, generation)
+
+# %% ../../nbs/61_fleet_codec.ipynb #ff0e9bbd
+def _given_by_group(flat, names):
+    "Which groups have any of these lists for a topic."
+    lengths = sum(_list_lengths(flat.topics.field(name)) for name in names)
+    return row_sums(lengths, flat.topics.offsets) > 0
+
+
+def _need_their_row(flat, coded):
+    "Which groups are not wholly in their columns."
+    members, topics, claims, columns = flat.members, flat.topics, flat.claims, coded.columns
+    held = row_sums(columns.previous >= 0, columns.group_offsets)
+    claimed = members.row[claims.row[flat.claimed.row]]
+    need = np.bincount(claimed, minlength=columns.groups) != held
+    need |= _given_by_group(flat, ["racks"])
+    need |= _given_by_group(flat, ["lag"]) & _given_by_group(flat, _OFFSETS)
+    if topics.values.type.get_field_index("id") >= 0:
+        need[topics.row[as_numpy(pc.utf8_length(topics.field("id"))) > 0]] = True
+    need[members.row[np.flatnonzero(members.field("user_data").is_valid())]] = True
+    return need
+
+# %% ../../nbs/61_fleet_codec.ipynb #ff0e9bbe
+def _known_of_members(flat, coded):
+    "Fields of `Member`, each with its values in the order of the columns."
+    given, order, known = flat.members.values.type, pa.array(np.argsort(coded.rank)), {}
+    for name, unknown in {**dict.fromkeys(MEMBER_TEXT, ""), "generation": -1, "version": None}.items():
+        if given.get_field_index(name) >= 0:
+            values = flat.members.field(name).take(order)
+            known[name] = (values if unknown is None else values.fill_null(unknown)).to_pylist()
+    return known
+
+
+def _group_maker(flat, coded):
+    "A function that makes the group at a place."
+    columns, offsets = coded.columns, coded.offsets
+    need_row, has_lag = _need_their_row(flat, coded), _given_by_group(flat, ["lag"])
+    has_offsets = _given_by_group(flat, _OFFSETS)
+
+    @cache
+    def texts():
+        about = flat.rows.rename_columns(
+            ["name" if name == "group" else name for name in flat.rows.schema.names])
+        return (about.select([*ABOUT, "inferred"]).to_pylist(), _known_of_members(flat, coded),
+                coded.topics.to_pylist(), coded.members.to_pylist())
+
+    def group(at):
+        if need_row[at]:
+            return group_from_row(flat.rows.slice(at, 1).to_pylist()[0])
+        about, known, topics, members = texts()
+        of_topics, of_members, places = (slice(*begin[at:at + 2]) for begin in (
+            columns.topic_offsets, columns.member_offsets, columns.group_offsets))
+        alone = one_group(columns, at)
+        if not has_lag[at] and not has_offsets[at]:
+            alone = replace(alone, lag=None)
+        return Group.from_columns(
+            alone, topics[of_topics], members[of_members],
+            Offsets(*(column[places] for column in offsets[:3])) if has_offsets[at] else None,
+            known={name: values[of_members] for name, values in known.items()},
+            **{name: value for name, value in about[at].items() if value is not None})
+    return group
 
 # %% ../../nbs/61_fleet_codec.ipynb #ff0e9bbf
-def _client_ids(members, group):
-    "The client ids of the members of the group at position `group`; an unknown one is empty."
-    begin, end = members.offsets[group:group + 2].tolist()
-    return members.field("client_id")[begin:end].fill_null("").to_pylist()
-
-
 def batch_of(flat: _FlatRows) -> GroupBatch:
     "The batch of valid rows; raises `GroupError` if the lag of a group does not fit into 64 bits."
-    coded = _code_rows(flat)
+    coded, offsets = _code_rows(flat), flat.members.offsets
+    client_ids = flat.members.field("client_id").fill_null("").to_pylist()
     at, field = flat.rows.schema.get_field_index("type"), flat.rows.schema.field("type")
     rows = flat.rows.set_column(at, field, lowercase(flat.rows["type"]))
     about = (rows[name].fill_null("").to_pylist() for name in ("type", "state", "strategy"))
     return GroupBatch(
         coded.columns, coded.topics, coded.members, *about,
-        group=lambda at: group_from_row(rows.slice(at, 1).to_pylist()[0]),
+        group=_group_maker(flat, coded),
         read=lambda rule: _with_decoded_claims(flat, coded, rule) if rule else coded.columns,
         may_lack=_groups_cut_short(rows), rows=rows,
-        client_ids=lambda at: _client_ids(flat.members, at),
-        dynamic=row_sums(flat.instance < 0, flat.members.offsets).tolist())
+        client_ids=lambda at: client_ids[slice(*offsets[at:at + 2])],
+        dynamic=row_sums(flat.instance < 0, offsets).tolist())
 
 # %% ../../nbs/61_fleet_codec.ipynb #958afc51
 _log = logging.getLogger(__name__)

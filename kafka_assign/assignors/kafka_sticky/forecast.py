@@ -7,10 +7,10 @@ __all__ = ['MOST_FAULTS_SHOWN', 'MOST_REBALANCES', 'eager_answer', 'cooperative_
            'cooperative_member', 'group_in_java', 'kafka_sticky_assign', 'kafka_cooperative_sticky_assign']
 
 # %% ../../../nbs/39_kafka_sticky.ipynb #2d0895ff
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Callable, Collection, Iterator
 from dataclasses import replace
-from itertools import islice
+from itertools import chain, islice
 from typing import NamedTuple
 
 import numpy as np
@@ -147,22 +147,22 @@ MOST_FAULTS_SHOWN = 3
 def _check_assigned(group: JoinedGroup,
                     assigned: dict[str, list[TopicPartition]]) -> None:
     "Raise `ForecastError` if a partition has an owner that it must not have, or two."
-    owners = defaultdict(set)
-    for name, own in assigned.items():
-        for partition in own:
-            owners[partition].add(name)
+    owners = Counter(chain.from_iterable(map(set, assigned.values())))
+    topics = {member.id: set(member.topics) for member in group.members}
     faults = {
-        "no such partition": lambda one, names:
-            not 0 <= one.partition < group.counts[one.topic],
-        "two owners": lambda one, names: len(names) > 1,
-        "not subscribed": lambda one, names:
-            any(one.topic not in group.by_id[name].topics for name in names)}
-    for kind, is_faulty in faults.items():
-        if found := [one for one, names in owners.items() if is_faulty(one, names)]:
-            shown_faults = [
-                shown(f"{topic}-{n} on {' and '.join(sorted(owners[topic, n]))}")
-                for topic, n in sorted(found)]
-            raise ForecastError(kind, first_of(shown_faults, MOST_FAULTS_SHOWN))
+        "no such partition": [
+            one for one in owners if not 0 <= one.partition < group.counts[one.topic]],
+        "two owners": [one for one, count in owners.items() if count > 1],
+        "not subscribed": [one for name, own in assigned.items() for one in own
+                           if one.topic not in topics[name]]}
+
+    def shown_fault(one):
+        names = [name for name in sorted(assigned) if one in assigned[name]]
+        return shown(f"{one.topic}-{one.partition} on {' and '.join(names)}")
+    for kind, found in faults.items():
+        if found:
+            raise ForecastError(kind, first_of(
+                list(map(shown_fault, sorted(set(found)))), MOST_FAULTS_SHOWN))
 
 # %% ../../../nbs/39_kafka_sticky.ipynb #de9e0002
 def _depends_on_ids(assignment: Assignment) -> list[Note]:
@@ -177,10 +177,19 @@ def _depends_on_ids(assignment: Assignment) -> list[Note]:
 MOST_REBALANCES = 8
 
 
+def _owner_column(group, assigned):
+    "The owner of each partition, given the partitions of each member."
+    owner = np.full(group.columns.size, -1, np.int32)
+    start = dict(zip(group.topics, group.columns.start.tolist()))
+    for member, name in enumerate(group.members):
+        owner[[start[topic] + number for topic, number in assigned[name]]] = member
+    return owner
+
+
 def _forecast(group, as_read, rounds):
-    "The owner column after each of the `rounds`; errors name their consequence."
+    "The owner columns after the first and the last of the `rounds`; errors name their consequence."
     if not group.members:
-        return [Assignment(group, {}).owner]
+        return (_owner_column(group, {}),) * 2
     try:
         seen = group_in_java(group, as_read)
         answers = list(islice(rounds(seen), MOST_REBALANCES + 1))
@@ -191,7 +200,7 @@ def _forecast(group, as_read, rounds):
     except ForecastError as error:
         reason = f"{error.reason}; {_CONSEQUENCES[error.kind]}"
         raise ForecastError(error.kind, reason) from None
-    return [Assignment(group, assigned).owner for assigned in answers]
+    return _owner_column(group, answers[0]), _owner_column(group, answers[-1])
 
 # %% ../../../nbs/39_kafka_sticky.ipynb #bef20111
 @strategy("kafka-sticky", kafka="StickyAssignor", claims="sticky", usual=False,
@@ -215,5 +224,4 @@ def kafka_cooperative_sticky_assign(group: Group) -> tuple[np.ndarray, np.ndarra
     def rounds(seen):
         return (answer.assigned for answer in cooperative_rounds(seen))
 
-    owners = _forecast(group, cooperative_member, rounds)
-    return owners[0], owners[-1]
+    return _forecast(group, cooperative_member, rounds)

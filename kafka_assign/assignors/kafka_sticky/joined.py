@@ -84,8 +84,9 @@ class JoinedGroup:
 
     def is_off(self, member: str, partition: TopicPartition) -> bool:
         "Whether the member has a rack, racks are used, and no replica is in it."
-        has_rack = self.by_id[member].rack is not None
-        return bool(self.racks) and has_rack and not self.matches(member, partition)
+        if not self.racks:
+            return False
+        return self.by_id[member].rack is not None and not self.matches(member, partition)
 
 # %% ../../../nbs/36_kafka_joined.ipynb #5eca1d9a
 def joined_group(counts: Mapping[str, int], members: Iterable[JoinedMember],

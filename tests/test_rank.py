@@ -275,7 +275,8 @@ def test_the_broker_assigns_groups_of_type_consumer():
     assert kinds(rows) == [2, 3, 4] and {row["strategy"] for row in rows} == {None}
     assert all(row["remedy"].startswith(BY_THE_BROKER) for row in rows)
     [crowded] = rank(Group({"t": 1}, dict.fromkeys("abc", ["t"]), owned={"a": [("t", 0)]}, type="consumer"))
-    assert crowded["remedy"].startswith("no strategy helps: the group can do without 2 members, unless they are in reserve")
+    without = "no strategy helps: the group can do without 2 members, unless they are in reserve"
+    assert crowded["remedy"].startswith(without)
 
 
 THREAD = "app-6f5c9f3e-0b1d-4c63-9a8e-2f6d1d1c7b11-StreamThread-1-consumer"

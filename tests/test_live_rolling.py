@@ -1,5 +1,5 @@
 """A running group of kafka-python members changes its strategy in two rolling restarts, on a real broker, and the ways
-that do not work fail as the guide says (nbs/guides/changing_the_assignor.ipynb)."""
+that do not work fail as the guide says (nbs/guides/live_consumers.ipynb)."""
 from contextlib import ExitStack
 from functools import partial
 

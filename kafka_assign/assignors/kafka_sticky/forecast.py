@@ -187,7 +187,7 @@ def _owner_column(group, assigned):
 
 
 def _forecast(group, as_read, rounds):
-    "The owner columns after the first and the last of the `rounds`; errors name their consequence."
+    "The owner columns after the first and the last round; errors say what follows."
     if not group.members:
         return (_owner_column(group, {}),) * 2
     try:

@@ -432,7 +432,10 @@ def spark_session(master: str | None = None, conf: Mapping[str, str] | None = No
     import; `small`: start Java for a job of seconds. Raises `FleetError` with one line of text.
     """
     given, spark = dict(conf or {}), _active_session()
-    master = given.pop("spark.master", None) if master is None else master
+    if (other := given.pop("spark.master", master)) != master and master:
+        raise FleetError(
+            f"the master must be given once (got {shown(master)} and spark.master={shown(other)})")
+    master = other
     with ExitStack() as stack:
         was_active = spark is not None
         if not was_active:

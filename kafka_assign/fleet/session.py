@@ -285,6 +285,7 @@ def interruptible(spark) -> Iterator[None]:
 
 # %% ../../nbs/64_fleet_session.ipynb #a63dbd08
 _LOG_SETTING = "spark.kafka-assign.log"                      # the file into which Spark logs
+_JAVA_SAYS_WHY = "; it printed why: check spark.driver.memory and the options for Java"
 
 
 def _start_java(conf: Mapping[str, str], small: bool) -> None:
@@ -304,7 +305,8 @@ def _start_java(conf: Mapping[str, str], small: bool) -> None:
     variables = defaults | os.environ | given
     with patch.dict(os.environ, variables), _on_signals(
             lambda number, _: received.append(number), signal.SIGINT, signal.SIGTERM):
-        SparkContext._ensure_initialized()
+        with wrap_spark_errors("Java must start", _JAVA_SAYS_WHY):
+            SparkContext._ensure_initialized()
     if received:
         _end(received[0])
 

@@ -34,9 +34,9 @@ def _switch_of_java(running, strategy, dynamic):
         return f"a rebalance may be enough: {restart}call enforceRebalance() on the leader"
     way = "two rolling restarts, first with both assignors listed"
     if (running, strategy) == ("range", _COOPERATIVE):
-        way += " (one if the members have Java's default list since 3.0)"
-    way += (f": about {4 * dynamic:,} rebalances, which move more and can pause all "
-            "partitions (see compare --rolling)" if dynamic else
+        way += " (only one if the members have Java's default list since 3.0)"
+    way += (f": about {4 * dynamic:,} rebalances, which cause more moves and can "
+            "pause all partitions (see compare --rolling)" if dynamic else
             ": one rebalance if its static members come back in time")
     known = running is not None or strategy in _WITHOUT_MEMORY
     return way if known else f"a rebalance if the group runs it already, else {way}"

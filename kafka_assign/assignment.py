@@ -81,12 +81,12 @@ class Assignment(Mapping[str, list[TopicPartition]]):
     or -1; or a mapping of member id to partitions, as pairs (topic, partition) or as
     topic to partition numbers. `strategy`: label of the strategy. `prove`: a function
     of `Columns` and target that makes the certificate; None = nothing is proved.
-    `target`: what a cooperative group settles on, in the form of `owner`, but not by
-    name; None = `owner`. `remarks`: a function of the assignment that returns what its
-    reader should know. Raises `AssignmentError` if an owner column has the wrong length
-    or a number that is no member's, if a name is unknown, if a partition has two
-    owners, or if `target` has no owner where `owner` has one (`check` looks at
-    subscriptions, too).
+    `target`: the assignment on which a cooperative group settles, as a column like
+    `owner` (not by name); None = `owner`. `remarks`: a function of the assignment that
+    returns what its reader should know. Raises `AssignmentError` if an owner column has
+    the wrong length or a number that is not a member's, if a name is unknown, if a
+    partition has two owners, or if `target` has no owner where `owner` has one (`check`
+    looks at subscriptions, too).
     """
 
     group: Group  # the group, with the previous owners
@@ -331,7 +331,7 @@ class Assignment(Mapping[str, list[TopicPartition]]):
             columns["withheld"] = self._lines(withheld)
         rows = list(zip(*columns.values()))
         if len(self) > SHOWN_MEMBERS:
-            rows.append([f"and {len(self) - SHOWN_MEMBERS} more members"])
+            rows.append([f"and {count_of(len(self) - SHOWN_MEMBERS, 'more member')}"])
         return Table(list(columns), rows, caption, ["left"] * len(columns), self.notes)
 
     def __repr__(self) -> str:

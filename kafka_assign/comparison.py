@@ -157,15 +157,15 @@ def compare(group: Group, strategies: Iterable[StrategyLike] | StrategyLike | No
 
     `group`: the group, after the changes if there are any. `strategies`: one or several, each as in
     `assign`; None = the usual ones. `before`: the group as it is, if `group` is that group after
-    some changes; the row `current` then shows it. `on_failure`: a function that is called if a
-    strategy fails, with the strategy and the error; it has no row then, and the others are compared.
-    None = the first error is raised, unless that strategy was not named and is of another package:
-    then a note gives the error in place of the row.
+    some changes; the row `current` then shows it. `on_failure`: a function that is called with the
+    strategy and the error if a strategy fails; that strategy then has no row. None = the first error
+    is raised, unless that strategy was not named and is of another package: then a note gives the
+    error in place of the row.
 
     Raises `GroupError` if `group` or `before` is not a `Group`, and `StrategyError` if a strategy or
-    an option is unknown. Raises the error of a strategy that fails, unless `on_failure` is given: its
-    `ValueError`, `StrategyError` for any other exception in it, and `AssignmentError` if its answer
-    does not fit the group.
+    an option is unknown. If a strategy fails and `on_failure` is None, raises its `ValueError`
+    unchanged, `StrategyError` for any other exception in it, or `AssignmentError` if its answer does
+    not fit the group.
     """
     checked_group(group, "compare(group, strategies)")
     if before is not None:

@@ -174,7 +174,7 @@ def _idle(strategy):
             return f"{name}: an idle member could take a partition of a busier one"
 
 # %% ../nbs/34_conformance.ipynb #6b8e7c78
-@_promise("odd-inputs", "no group, however odd, makes it raise")
+@_promise("odd-inputs", "no group, however odd, makes it raise an error")
 def _raises(strategy):
     for name, group in _all_groups().items():
         try:

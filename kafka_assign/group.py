@@ -79,7 +79,7 @@ class Group:
     time: str  # time of observation, ISO 8601; "" = unknown
     cluster: str  # name or id of its cluster; "" = not named
     notes: tuple[Note, ...]  # what was inferred or assumed
-    moment: int  # number, from 1, among its snapshots without a time; 0 = the only one
+    moment: int  # which of several snapshots without a time, from 1; 0 = the only one
 
     def __init__(
             self, topics: Mapping[str, int],
@@ -214,7 +214,7 @@ class Group:
         return {None, *sent, *self._known.get("user_data", ())} != {None}
 
     def decode_claims(self, rule: str | None) -> "Group":
-        """The group with the claims in its user data decoded, and without user data.
+        """The group with its user data replaced by the claims decoded from it.
 
         A group without user data is returned as it is. `Group.dropped` lists what
         cannot be decoded.
@@ -319,7 +319,7 @@ class Group:
         """The group in which some topics have another number of partitions.
 
         `partitions`: topic to number of partitions; a new topic is added. `more`: the
-        same, as keywords. Raises `GroupError` if a number is not whole or below 0.
+        same, as keywords. Raises `GroupError` if a number is not whole, or is below 0.
         """
         given = checked_mapping(partitions or {}, "partitions", "topics to numbers")
         return self._changed(self._listed, topics=self.topic_counts | {**given, **more})

@@ -273,7 +273,7 @@ class LiveGroup:
 
     @property
     def generation(self) -> int:
-        "The generation that the last rebalance began, from 1."
+        "The current generation; a new group begins with 1."
         return self._state.generation
 
     @property
@@ -310,7 +310,7 @@ class LiveGroup:
         """One member joins, or several.
 
         `members`: an id; or several members as in `Group`, with their claims. `topics`:
-        the topics to which the member of this id subscribes; needed with an id.
+        the topics to which the member subscribes; required if `members` is an id.
         `strategies`: those that the members list in `partition.assignment.strategy`,
         the preferred one first; empty = the one that the group runs. Raises
         `GroupError` if an id or instance id is taken, if a member has user data, or if
@@ -382,7 +382,7 @@ class LiveGroup:
         """A topic gets more partitions; a topic that does not exist is created.
 
         `topic`: its name. `count`: how many partitions are added, 0 or more. Raises
-        `GroupError` if the name is not text, or if the count is not whole or below 0.
+        `GroupError` if the name is not text, or if the count is not whole, or is below 0.
         """
         return self._step("add_partitions", topic, count)
 

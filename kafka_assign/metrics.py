@@ -187,7 +187,7 @@ class SummaryRow(TypedDict):
     placed: Annotated[
         _Count, "partitions with an owner that had no valid previous owner"]
     paused: Annotated[
-        _Count, "partitions that members who stay stop during the rebalance"]
+        _Count, "partitions that remaining members stop consuming during the rebalance"]
     topic_spread: Annotated[
         _Count, "sum of squared counts of partitions over (topic, member)"]
     topic_gap: Annotated[

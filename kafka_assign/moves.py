@@ -226,13 +226,13 @@ class Moves(Sequence[Move]):
 
     @property
     def least(self) -> int:
-        "How many moves no assignment with the same loads can avoid."
+        "How many moves are unavoidable with these loads."
         had = metrics.loads(self.group.columns, self.group.previous)
         return least_moves(had, self.assignment.loads)
 
     @cached_property
     def placed(self) -> tuple[Move, ...]:
-        "Partitions that have an owner and had no valid one, with the reason for that."
+        "Partitions that have an owner now but had no valid previous one, each with the reason."
         return tuple(self._placed_moves())
 
     def _move(self, i):

@@ -49,7 +49,7 @@ SHIPPED = *_WITHOUT_MEMORY, _EAGER, _COOPERATIVE         # the assignors that sh
 
 
 def _loadable(strategies: Iterable[Strategy]) -> dict[str, tuple[str, ...] | None]:
-    "The clients that can run each strategy, by label; None = those that load it."
+    "The clients that can run each strategy, by label; None = any that can load it."
     return {one.label: one.clients for one in strategies if one.clients != ()}
 
 # %% ../nbs/56_ranking.ipynb #97375ce9
@@ -227,9 +227,9 @@ def rank(groups: Mapping[Any, Group] | Iterable[Group] | Group,
     and, with joins, `stream-join-sticky`. `joins`: lists of joined topics, or text such
     as `clicks+views|a+b`. `everything`: whether to include minor needs. `on_failure`: a
     function that is called once for each group for which a strategy fails, with the
-    group and the reason in one line; the other strategies judge the group. None = if
-    `strategies` are given, the first failure raises `StrategyError`; if not, it is a
-    warning, and the others judge the group.
+    group and the reason in one line; the group is still ranked with the other strategies.
+    None = if `strategies` are given, the first failure raises `StrategyError`; if not, it
+    is a warning, and the group is ranked with the others.
 
     A strategy fails if it raises an exception or its answer does not fit the group. If
     the strategy that a group runs forecasts that Kafka's assignor fails, that is not a

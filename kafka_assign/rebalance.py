@@ -299,7 +299,7 @@ class Rebalance:
         rows = [[one, *(len(phase.consuming[one]) if one in phase.consuming else None
                         for phase in self.phases)] for one in members[:SHOWN_MEMBERS]]
         if len(members) > SHOWN_MEMBERS:
-            rows.append([f"and {len(members) - SHOWN_MEMBERS} more members"])
+            rows.append([f"and {count_of(len(members) - SHOWN_MEMBERS, 'more member')}"])
         head = ["member", *(phase.title for phase in self.phases)]
         return Table(head, rows, f"{caption}, stopped {self.stopped:,}")
 

@@ -39,7 +39,7 @@ class StrategyError(ValueError):
 
 # %% ../nbs/20_registry.ipynb #50eac389
 class ForecastError(StrategyError):
-    """The program that a strategy forecasts fails for a group, or its answer is not valid or known.
+    """The program that a strategy forecasts fails for a group, or its answer is invalid or unknown.
 
     The attribute `kind` is the name of the exception that the program throws, `endless` if it never
     returns, `too long` if the forecast was stopped, or else what is wrong with its answer. `reason`
@@ -68,7 +68,7 @@ class Strategy:
     without: Collection[str] = ()  # ids of promises of the conformance suite that it does not make
     usual: bool = True  # whether it is compared if no strategies are named
     remarks: Callable[..., list[Any]] | None = field(default=None, repr=False)  # `Assignment`, options -> notes
-    variant: Callable[..., "Strategy"] | None = field(default=None, repr=False)  # itself, options -> what answers then
+    variant: Callable[..., "Strategy"] | None = field(default=None, repr=False)  # itself, options -> which one to use
     options: Mapping[str, object] = field(default_factory=dict)  # option name to bound value
 
     def __post_init__(self):
@@ -86,7 +86,7 @@ class Strategy:
 
     @property
     def clients(self) -> tuple[str, ...] | None:
-        "The clients that can run it today; None = those that load it, for one of another package."
+        "The clients that can run it today; None = any that can load it, for one of another package."
         if self.protocol == "broker" or self.name not in BUILT_IN:
             return () if self.protocol == "broker" else None
         python = PYTHON_CLIENTS if self.protocol == "eager" else PYTHON_CLIENTS[:1]
@@ -390,7 +390,7 @@ def who_can_run(name: str) -> str | None:
     "Which clients can run a strategy today; None if it cannot be loaded."
     with suppress(StrategyError):
         clients = _find(name).clients
-        return "those that load it" if clients is None else ", ".join(clients) or "the broker"
+        return "any that can load it" if clients is None else ", ".join(clients) or "the broker"
     return None
 
 # %% ../nbs/20_registry.ipynb #72a7b527

@@ -70,8 +70,8 @@ def _too_many_members(batch, current, results):
         count, members = int(idle[group]), int(current.figures["members"][group])
         idle_of = f"{count:,} of {count_of(members, 'member')} idle"
         idle_of += _idle_names(batch, current, group, count)
-        fewer = (f"the group can do without {count_of(count, 'member')}, unless they are "
-                 "in reserve or subscribe to topics that the input does not show")
+        fewer = (f"the group can do without {count_of(count, 'member')}, unless the idle members "
+                 "are spares or subscribe to topics that the input does not show")
         if topics := int(absent[group]):
             absent_topics = count_of(topics, "subscribed topic")
             fewer += f"; {absent_topics} without partitions (misspelled?)"
@@ -183,7 +183,7 @@ def _reason(batch, kind, group, current, short, cut):
 
 
 def _curable(current, adviser, everything, cut):
-    "The needs of kinds 1 to 5, each with the strategy that cures it."
+    "The needs of kinds 1 to 5, each with the strategy that would help."
     batch, results = adviser.batch, adviser.results
     for kind, short in shortfalls(batch.columns, current, results, everything).items():
         for group in np.flatnonzero(short.affected > 0).tolist():
@@ -193,7 +193,7 @@ def _curable(current, adviser, everything, cut):
             if remedy.startswith(CHECK):
                 where = _where_they_differ(
                     batch, group, current.owner, results[running].owner)
-                reason += f", which {running} cannot produce: {where}"
+                reason += f"; {running} cannot have produced this assignment: {where}"
             if kind == 1 and strategy == running:
                 remedy += "; if partitions are new, wait until the leader sees them"
             if kind == 4:
@@ -210,7 +210,7 @@ def needs(batch: GroupBatch, current: Outcome, results: Mapping[str, Outcome],
     """The needs of all groups of a batch, by group, then the most urgent first.
 
     `current` is the outcome of the groups as they are, `results` of each strategy.
-    `loadable` has the clients that can run each strategy, None = those that load it
+    `loadable` has the clients that can run each strategy, None = any that can load it
     (None in its place = Java clients can run all). `running` is what each group runs
     now, and `fails` why the next rebalance of one fails. `everything`: minor needs, too.
     """

@@ -411,7 +411,7 @@ def _read_sticky(fields):
 def decode_sticky(data: bytes | None, *, strict: bool = False) -> Claims:
     """The claims in the user data of the sticky assignor.
 
-    Without user data, or if it cannot be decoded, there are no claims; the latter is logged.
+    Without user data, or if it cannot be decoded, there are no claims; a failure to decode is logged.
 
     `data`: the user data; None or empty = none was sent. `strict`: whether to raise an error for user
     data that cannot be decoded. Raises `WireError` if `strict` is true and the user data is not in

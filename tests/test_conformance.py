@@ -120,7 +120,7 @@ def test_what_is_not_checked_is_skipped_under_pytest():
             conformance.test_conformance(strategy, "any-order")
     with pytest.raises(unittest.SkipTest, match="no other process could import"):
         conformance.test_conformance(lambda group: right(group), "any-hash-seed")
-    with pytest.raises(AssertionError, match="however odd, makes it raise: .*KeyError"):
+    with pytest.raises(AssertionError, match="however odd, makes it raise an error: .*KeyError"):
         conformance.test_conformance(raises_always, "odd-inputs")
 
 

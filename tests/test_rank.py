@@ -275,7 +275,7 @@ def test_the_broker_assigns_groups_of_type_consumer():
     assert kinds(rows) == [2, 3, 4] and {row["strategy"] for row in rows} == {None}
     assert all(row["remedy"].startswith(BY_THE_BROKER) for row in rows)
     [crowded] = rank(Group({"t": 1}, dict.fromkeys("abc", ["t"]), owned={"a": [("t", 0)]}, type="consumer"))
-    without = "no strategy helps: the group can do without 2 members, unless they are in reserve"
+    without = "no strategy helps: the group can do without 2 members, unless the idle members are spares"
     assert crowded["remedy"].startswith(without)
 
 
@@ -321,13 +321,13 @@ def sample_rows():
 # What a word of advice must come with: who can run a strategy and how the group gets there, what a deletion loses.
 CONDITIONS = {
     r"\bdelet": "deleting it drops its offsets, which also expire after offsets.retention.minutes",
-    r"do without": "unless they are in reserve or subscribe to topics that the input does not show",
+    r"do without": "unless the idle members are spares or subscribe to topics that the input does not show",
     r"start its members": "unless it is idle on purpose",
     r"\d moves?\b(?=;)|: moves unknown":
         r"\((runs now|Java clients, by their ids|if its clients are Java|.* clients, by their ids, load it from .*)\)"
         r": .*; "
         r"(a rebalance may be enough: (restart a dynamic member, or )?call enforceRebalance\(\) on the leader"
-        r"|two rolling restarts, first with both assignors listed( \(one if [^)]*\))?: (about \d+|one) rebalance"
+        r"|two rolling restarts, first with both assignors listed( \(only one if [^)]*\))?: (about \d+|one) rebalance"
         r"|a rebalance if the group runs it already, else two rolling restarts"
         r"|stop all members \(kill those that hang\)"
         r"|one rolling restart, because the assignor keeps its name)"}
@@ -351,7 +351,7 @@ def test_a_misspelled_topic():
     assert live.change_leader().moved == () and live.state.consuming == before
     [row] = rank(live.group)
     assert row["strategy"] is None and row["remedy"] == (
-        "no strategy helps: the group can do without 1 member, unless they are in reserve or subscribe to "
+        "no strategy helps: the group can do without 1 member, unless the idle members are spares or subscribe to "
         "topics that the input does not show; 1 subscribed topic without partitions (misspelled?)")
 
 
@@ -851,7 +851,7 @@ def test_a_strategy_without_memory_never_drifts(name):
     group = Group({"t": 6}, dict.fromkeys("abc", ["t"]), owned=owned, strategy=name)
     for row in rank(group):
         assert row["strategy"] is None and row["remedy"].startswith("check the subscriptions (a misspelled topic?)")
-        assert row["reason"].endswith(f", which {name} cannot produce: t on a, b, c")
+        assert row["reason"].endswith(f"; {name} cannot have produced this assignment: t on a, b, c")
     assert rank(group.replace(strategy="")) and rank(assign(group, name).group.replace(owned=assign(group, name))) == []
 
 

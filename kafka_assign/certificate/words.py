@@ -34,8 +34,8 @@ def _some(names: Sequence[str], noun: str) -> str:
 _BALANCE = (
     "Balance: every member has a level, and owns that many partitions or one less. "
     "The owner of each partition is on the lowest level among the subscribers of its "
-    "topic. A member that takes a partition from another would own at least as many as "
-    "that one owns now, so nothing gets flatter.")
+    "topic. A member that took a partition from another member would own at least as "
+    "many partitions as that member owns now, so nothing would get flatter.")
 CHECKED = "Checked by kafka_assign.certificate, which knows nothing of the strategy."
 SHOWN_LINES = 12
 _TEXT_WIDTH = 88            # columns of plain text
@@ -54,7 +54,7 @@ class Proof(NamedTuple):
 
     @property
     def moved(self) -> int:
-        "How many partitions changed their owner; no assignment as flat changes fewer."
+        "How many partitions changed their owner; no equally flat assignment has fewer."
         return int(self.assignment.moved.sum())
 
     @property
@@ -68,7 +68,7 @@ class Proof(NamedTuple):
     def head(self) -> str:
         "What is proved, in a line."
         name = shown(self.assignment.strategy)
-        return f"{name}: no assignment is flatter, and none as flat moves fewer"
+        return f"{name}: no assignment is flatter, and no equally flat one moves fewer"
 
     @property
     def balance(self) -> str:
@@ -97,13 +97,13 @@ class Proof(NamedTuple):
 
     @property
     def moves(self) -> str:
-        "How many partitions moved, and that no assignment as flat moves fewer."
+        "How many partitions moved, and that no equally flat assignment moves fewer."
         had = int((self.assignment.group.previous >= 0).sum())
         if not self.moved:
             who = "every partition that had a valid owner stays with it"
             return f"Moves: none; {who if had else 'no partition had a valid owner'}."
         return (f"Moves: {self.moved:,} of {count_of(had, 'partition')} that had a "
-                "valid owner changed it, and every assignment as flat changes "
+                "valid owner changed it, and every equally flat assignment changes "
                 f"{self.moved:,} or more.")
 
     @property
@@ -112,9 +112,9 @@ class Proof(NamedTuple):
         high = len(self.too_high)
         counts = {
             "above the lowest level of the topic: "
-            "must move in every assignment as flat": high,
-            "on the lowest level, at a higher price than the new owner: an assignment "
-            "as flat that keeps one of them moves another": self.moved - high}
+            "must move in every equally flat assignment": high,
+            "on the lowest level, at a higher price than the new owner: an equally flat "
+            "assignment that keeps one of them moves another instead": self.moved - high}
         return [f"{count_of(count, 'partition')} with a previous owner {words}"
                 for words, count in counts.items() if count]
 

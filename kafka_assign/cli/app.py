@@ -85,9 +85,9 @@ def compare_command(
     withheld       partitions assigned in a second rebalance, after the member
                    that may still consume them has revoked them
     lag            records that wait, not time
-    topic spread   (--wide) sum of the squares of partitions per topic and member
+    topic spread   (--wide) sum of squared partition counts by topic and member
     topic gap      (--wide) largest difference between subscribers of a topic
-    split numbers  (--wide) partition numbers that several members share
+    split numbers  (--wide) partition numbers whose partitions have several owners
     -              does not apply, or is not known
 
     \b
@@ -142,8 +142,8 @@ def assign_command(
     """Which member gets which partitions under a strategy.
 
     The answer is computed as a leader that runs the strategy would compute it, from
-    the members, their topics, and the partitions that each owns now; after the changes,
-    if there are any. The table has a row for each member; JSON maps each member to its
+    the members (after any changes), their topics, and the partitions that each member
+    owns now. The table has a row for each member; JSON maps each member to its
     partitions; CSV has a row for each partition, with its owner and its previous owner.
     Partitions that a cooperative strategy withholds have no owner yet, but a `target`:
     the member that a second rebalance assigns them to.
@@ -176,7 +176,8 @@ def rank_command(
         reset: Options.reset = None, racks: Options.racks = None):
     """Which groups need attention, and what strategies would do for them.
 
-    Every group is compared under every strategy, and under the one that it runs now.
+    Every group is compared under the usual strategies, or those given with `-s`, and
+    under the one that it runs now.
     The groups that need attention are listed, most urgent first, each with all of its
     needs: the reason, and the remedy that moves the fewest partitions, or a rebalance
     if that is enough. Parquet input needs `fleet compare`.
@@ -211,11 +212,11 @@ def capture_command(
         cluster: Annotated[str | None, typer.Option(
             metavar="C", show_default=False,
             help="Name of the cluster. [default: its id]")] = None,
-        reset: Options.reset = None):
+        reset: Options.reset_of_cluster = None):
     """The consumer groups of a live cluster as JSON, one group a line.
 
-    Members come with their subscriptions, racks and partitions, topics with their
-    offsets and the racks of their replicas. Of groups that the broker assigns
+    The output has the subscriptions, racks and partitions of members, and the offsets
+    and replica racks of topics. For groups whose assignment the broker computes
     (KIP-848), only the offsets are known. Nothing is changed on the cluster. Needs the
     extra [kafka].
 
@@ -235,8 +236,8 @@ def capture_command(
 def strategies_command(form: Options.form = "table"):
     """The available strategies, each with the clients that can run it today.
 
-    --strategy also takes Kafka's class names (RangeAssignor) and
-    package.module:function.
+    `--strategy` also takes Kafka's class names (`RangeAssignor`) and
+    `package.module:function`.
     """
     from kafka_assign.cli.output import show_rows
     from kafka_assign.registry import strategies, who_can_run
@@ -267,9 +268,9 @@ def fleet_compare_command(
         reset: Options.reset = None):
     """Which groups need attention, and what strategies would do for them.
 
-    Every group of every input is compared under every strategy, including the one that
-    it runs now. The output lists the groups that need attention, most urgent first,
-    each with the reason and a remedy.
+    Every group of every input is compared under the usual strategies, or those given
+    with `-s`, and under the one that it runs now. The output lists the groups that need
+    attention, most urgent first, each with the reason and a remedy.
     The tables behind it (groups, results, attention, changes, rejects, ignored) are
     written as Parquet into a new folder in DIR, and the file run.json last: a folder
     without it is not a run. Exit code 3: some of the input could not be used. Needs the

@@ -96,9 +96,10 @@ class Options:
                    "in the JSON, or in the name of the file or folder]", callback=_time_or(""))
     at = _option(str, "--at", "latest|all|TIME", "Which moment to use if the input holds a group several times; TIME "
                  "means the last one up to that time.", show_default=True, callback=_time_or("latest", "all"))
-    reset = _option(Literal["latest", "earliest", "none"] | None, "--reset", None, "auto.offset.reset of the "
-                    "members, which determines the lag of partitions without a committed offset. "
-                    "[default: as in the JSON, else latest]")
+    reset, reset_of_cluster = (
+        _option(Literal["latest", "earliest", "none"] | None, "--reset", None, "auto.offset.reset of the members, "
+                f"which determines the lag of partitions without a committed offset. [default: {default}]")
+        for default in ("as in the JSON, else latest", "latest"))
     racks = _option(str | None, "--racks", "FILE", "Racks, which the output of the tool does not show, as JSON: those "
                     "of members, by id or client id, and those of each partition's replicas: "
                     '{"members": {"m-1": "a"}, "partitions": {"t": [["a", "b"]]}}')
@@ -127,7 +128,7 @@ class Options:
     leave = _option(_Several, "--leave", "M", "What if this member left? Name it by its id or the beginning of it, its "
                     "instance id or its client id; * matches any text. Changes apply in the order given; repeatable.")
     join = _option(_Several, "--join", "M:TOPICS|N", "What if a new member joined and subscribed to these topics "
-                   "(a,b)? Or if N joined, with the topics that all members share?")
+                   "(a,b)? Or if N members joined and subscribed to the topics that all members share?")
     like = _option(str | None, "--like", "M", "With --join N: the new members subscribe to the topics of this member.")
     subscribe = _option(_Several, "--subscribe", "M:TOPICS", "What if this member subscribed to only these topics?")
     partitions = _option(_Several, "--partitions", "T=N", "What if this topic had this many partitions?")

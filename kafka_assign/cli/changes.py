@@ -231,8 +231,8 @@ def _growth_notes(changes):
 def change_notes(group, changes: Sequence[Change], strategies: Iterable[str]) -> list[str]:
     "What is uncertain about what `strategies` answer for a group after `changes`, and about when they do."
     stopped = sum(change.owned for change in changes)
-    beside = [f"paused does not count the {count_of(stopped, 'partition')} of leaving members, which have no consumer "
-              "until the next assignment"] * bool(stopped)
+    beside = [f"paused does not count the {count_of(stopped, 'partition')} of leaving members, which "
+              f"{'has' if stopped == 1 else 'have'} no consumer until the next assignment"] * bool(stopped)
     return [*_absence_notes(group, changes), *beside, *_order_notes(group, changes, strategies),
             *_growth_notes(changes)]
 

@@ -214,9 +214,9 @@ def _change_keys(comparisons):
 
 
 _RESTART_NOTE = (
-    "Each restart of a dynamic member is two rebalances or more, with a made-up new id. A static member that is back "
-    "within session.timeout.ms causes none. Partitions of the restarting member count as down, not as paused, and as "
-    "moved if another member gets them.")
+    "Each restart of a dynamic member causes at least two rebalances, and the member gets a new id (made up here). A "
+    "static member that is back within session.timeout.ms causes none. Partitions of the restarting member count as "
+    "down, not as paused, and as moved if another member gets them.")
 
 
 def _restart_block(costs):
@@ -401,7 +401,8 @@ def show_ranking(ranking: Sequence[Mapping], form: str, groups: int) -> None:
     "Write a ranking of so many groups as `table`, `json` or `csv`."
     if form != "table":
         return show_rows(_RANKING, ranking, form)
-    listed = f"{count_of(groups, 'group')}, {len({row['rank'] for row in ranking}):,} need attention"
+    needy = len({row["rank"] for row in ranking})
+    listed = f"{count_of(groups, 'group')}, {needy:,} need{'s' * (needy == 1)} attention"
     show_blocks(*_ranking_blocks(ranking, "with --format csv or json"), [listed] * bool(ranking))
 
 # %% ../../nbs/78_cli_output.ipynb #7c996935

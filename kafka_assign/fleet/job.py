@@ -325,7 +325,7 @@ def compare_fleet(
     `spark`: a session to use, in place of `master`; None = the active one, or else a new one, which
     is stopped at the end; `joins`: lists of topics that are joined; `progress`: a function that is
     called with one line at each step; `at`: the moments to use: `latest`, `all`, or a time in ISO
-    8601, for the latest not after it; `everything`: whether to include minor needs; `reset`,
+    8601, for the latest one up to it; `everything`: whether to include minor needs; `reset`,
     `cluster` and `time`: for text and JSON, as in `read_groups`; `conf`: settings of Spark, by
     name; `py_files`: modules and zip files from which workers import; `time_limit`: seconds that a
     strategy may take for a group; None = no limit.

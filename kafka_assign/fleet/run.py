@@ -24,7 +24,7 @@ from ..snapshot.sources import local_path
 class Run:
     """A complete run of a fleet job, read from its folder.
 
-    `path`: its folder, or the address of that. `spark`: the Spark session that reads it; None = a
+    `path`: the folder of the run, or its address. `spark`: the Spark session that reads it; None = a
     new one if `path` is an address. Raises `FleetError` if the folder has no `run.json`.
     """
     path: Path | str  # its folder; an address is text

@@ -123,7 +123,7 @@ _NEED_FIELDS = (
     _field("affected", pa.int64(), "number of affected partitions, or of what the reason counts"),
     _field("reason", pa.string(), "what is wrong, in words"),
     _field("strategy", pa.string(),
-           "strategy that cures it: the one in use, else the one with the fewest moves; null = none"),
+           "strategy that would help: the one in use if it would, else the one with the fewest moves; null = none"),
     _field("remedy", pa.string(), "what would help, in words"))
 
 # %% ../../nbs/60_fleet_schemas.ipynb #861dbd69
@@ -145,7 +145,7 @@ _CONTENTS = {
         *TABLE_KEY, *_NEED_FIELDS],
     "changes": [
         *NEED_KEY, _field("change", pa.string(), "compared with the last run that had the same strategies, "
-               "joins and `everything`: new, persisting, resolved, or unchecked: its group is not in this run"),
+               "joins and `everything`: new, persisting, resolved, or unchecked (the group is not in this run)"),
         _field("since", pa.string(), "the run in which the need first appeared")],
     "rejects": [
         *ORIGIN_FIELDS, _field("scope", pa.string(), "what was rejected: " + ", ".join(REJECTED_THINGS)),

@@ -345,7 +345,7 @@ def open_session(master: str | None = None, conf: Mapping[str, str] | None = Non
     """A new Spark session; `stop` ends it.
 
     `master`: a master URL of Spark; None = that of Spark's settings, or this machine. `conf`:
-    settings that override all others, by name. `small`: whether the job is short.
+    settings that override all others, by name. `small`: whether the job takes only seconds.
 
     Raises `FleetError` if Spark cannot start, and `ImportError` if it is not installed.
     """

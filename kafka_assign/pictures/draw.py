@@ -96,7 +96,7 @@ class Picture:
         return self._file(".png")
 
     def html(self) -> str:
-        "An HTML figure that needs no other file: the picture, and its words to unfold."
+        "An HTML figure that needs no other file: the picture and, to unfold, a description."
         return (f"<figure>{self._repr_svg_()}<details><summary>In words</summary>"
                 f"<pre>{escape(self.words)}</pre></details></figure>")
 

@@ -86,7 +86,7 @@ def _panel(picture, timeline, top, by_name):
                          TEXT, look.ink, "center", room=length * width - 8)
         y += _LINE
     if more := len(timeline.partitions) - len(rows):
-        picture.text(left, y + _BAR / 2, f"and {more:,} more partitions", color=QUIET)
+        picture.text(left, y + _BAR / 2, f"and {count_of(more, 'more partition')}", color=QUIET)
 
 
 @matplotlib_defaults()

@@ -15,7 +15,7 @@ from zlib import crc32
 
 from ..document import is_group_document
 from ..group import Group
-from ..names import first_of, shown
+from ..names import count_of, first_of, shown
 from .assemble import (
     Assembler, GroupDocument, document_groups, merge_tables)
 from .moments import UNNAMED, Found, by_moment, chosen, left_out
@@ -50,7 +50,7 @@ class Groups(dict[str, Group]):
     "Groups by name, and an account of what was read; made by `read_groups`."
 
     rejects: list[Reject]  # rows that are not used
-    ignored: list[Ignored]  # lines that are no data
+    ignored: list[Ignored]  # lines that hold no data
     moments: dict[str, int]  # by name: how many moments of the group the source holds
     read: int  # rows of data (a JSON document is one): `used` + `rejected`
     used: int  # rows that are used
@@ -68,8 +68,8 @@ class Groups(dict[str, Group]):
 
     def __repr__(self):
         lines = sum(entry.lines for entry in self.ignored)
-        return (f"<Groups: {len(self)} groups, {self.read} rows read, "
-                f"{self.used} used, {self.rejected} rejected, {lines} lines ignored>")
+        return (f"<Groups: {count_of(len(self), 'group')}, {count_of(self.read, 'row')} read, "
+                f"{self.used:,} used, {self.rejected:,} rejected, {count_of(lines, 'line')} ignored>")
 
 # %% ../../nbs/46_snapshot_reading.ipynb #63a1f0da
 class SnapshotReader:
@@ -237,7 +237,7 @@ def read_groups(source: str | PathLike | IO | Iterable, cluster: str | None = No
     several of these. `cluster`: the cluster of all groups; None = the name of the
     folder of each file.
     `time`: the time of all groups, ISO 8601; "" = the one in the name of the file or of
-    its folder. `group`: the group of tables that do not name one (before 2.3); "" = the
+    its folder. `group`: the group for tables that do not name one (Kafka before 2.3); "" = the
     one that a command or notice above them names, or else the name of the file.
     `reset`: where consumers begin if nothing is committed, as `auto.offset.reset`:
     "latest", "earliest" or "none"; None = what a document says, else "latest". `at`:

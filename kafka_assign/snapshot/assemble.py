@@ -19,7 +19,7 @@ from ..client_ids import who_assigns
 from ..columns import one_group
 from ..group import Group
 from ..metrics import partition_lag
-from ..names import java_key, java_sorted, shown
+from ..names import count_of, java_key, java_sorted, shown
 from ..notes import LAG_KINDS, Note
 from ..ragged import row_lengths, row_of, row_offsets, row_ranges, row_sums
 from .moments import NOT_SHOWN, UNNAMED, Found, Moment, fill, moments_of, noticed_states
@@ -449,7 +449,7 @@ class Assembler:
             for position in positions:
                 self.account.used -= 1
                 self.account.reject(position, "a state must come with the members it counts, add --members --verbose "
-                                              f"or --describe (got {state.members} members, none shown)")
+                                              f"or --describe (got {count_of(state.members, 'member')}, none shown)")
             return None
         records = [(record, named) for record, named in zip(self.records[members], self.named[members]) if record]
         noticed, row = facts.noticed.get(group, ""), state or StateRow("", "", "", 0, -1, "")

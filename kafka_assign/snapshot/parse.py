@@ -540,7 +540,7 @@ _WITHOUT_WHOLE_HEADER = "a row must follow a whole header, the lines are wrapped
 class TextParser:
     """Parses the source at which `account` is: rows go into `tables`, anything else into `account`.
 
-    `group`: the group of tables that do not name one, `named_by`: the note that says where this name comes from.
+    `group`: the group for tables that do not name one, `named_by`: the note that says where this name comes from.
     """
 
     def __init__(self, tables: ParsedTables, account: Account, place: Place, group: str = "",

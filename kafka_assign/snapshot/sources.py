@@ -279,7 +279,7 @@ class Reject(NamedTuple):
 
 # %% ../../nbs/41_snapshot_sources.ipynb #13a1e0a2
 class Ignored(NamedTuple):
-    "Lines of one kind that are no data."
+    "Lines of one kind that hold no data."
     source: str  # the file, or `<text>` or `<stream>`
     position: int  # the first of the lines; 0 = all of the source
     kind: str  # what they are, in a word

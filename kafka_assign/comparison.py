@@ -163,9 +163,9 @@ def compare(group: Group, strategies: Iterable[StrategyLike] | StrategyLike | No
     error in place of the row.
 
     Raises `GroupError` if `group` or `before` is not a `Group`, and `StrategyError` if a strategy or
-    an option is unknown. If a strategy fails and `on_failure` is None, raises its `ValueError`
-    unchanged, `StrategyError` for any other exception in it, or `AssignmentError` if its answer does
-    not fit the group.
+    an option is unknown. Raises the error of a strategy that fails (its `ValueError`,
+    `StrategyError` for any other exception in it, and `AssignmentError` if its answer does not fit
+    the group), unless `on_failure` is given.
     """
     checked_group(group, "compare(group, strategies)")
     if before is not None:

@@ -60,7 +60,7 @@ class JavaHashSet:
             return
         code = self._hash_of(key)
         self._mixed[key] = code ^ code >> 16
-        if self.capacity < MIN_TREEIFY_CAPACITY and self._overfills_bucket(key):
+        if len(self) > TREEIFY_THRESHOLD and self._overfills_bucket(key):
             self.capacity *= 2
         if len(self) > LOAD_FACTOR * self.capacity:
             self.capacity *= 2
@@ -70,6 +70,8 @@ class JavaHashSet:
         self._mixed.pop(key, None)
 
     def _overfills_bucket(self, key):
+        if self.capacity >= MIN_TREEIFY_CAPACITY:
+            return False
         sharing = sum(self.bucket(other) == self.bucket(key) for other in self._mixed)
         return sharing > TREEIFY_THRESHOLD
 

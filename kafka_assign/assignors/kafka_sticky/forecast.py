@@ -200,7 +200,8 @@ def _forecast(group, as_read, rounds):
     except ForecastError as error:
         reason = f"{error.reason}; {_CONSEQUENCES[error.kind]}"
         raise ForecastError(error.kind, reason) from None
-    return _owner_column(group, answers[0]), _owner_column(group, answers[-1])
+    first = _owner_column(group, answers[0])
+    return first, _owner_column(group, answers[-1]) if len(answers) > 1 else first
 
 # %% ../../../nbs/39_kafka_sticky.ipynb #bef20111
 @strategy("kafka-sticky", kafka="StickyAssignor", claims="sticky", usual=False,

@@ -113,20 +113,23 @@ def settle_claims(group: JoinedGroup) -> Holdings:
     holdings = Holdings({member.id: [] for member in group.members}, set())
     for member in group.members:
         for partition in member.claims:
-            if partition.topic in group.counts:
+            if partition in noted:
                 _settle_claim(member, partition, noted, holdings)
+            elif partition.topic in group.counts:
+                noted[partition] = member
+                holdings.held[member.id].append(partition)
     return holdings
 
 
 def _settle_claim(member, partition, noted, holdings):
-    "Compare a claim with the noted member, if there is one."
-    rival = noted.get(partition)
-    if rival is not None and member.generation < rival.joined_in:
+    "Compare a claim with the noted member."
+    rival = noted[partition]
+    if member.generation < rival.joined_in:
         return
     noted[partition] = member
-    if rival is not None and partition in holdings.held[rival.id]:
+    if partition in holdings.held[rival.id]:
         holdings.held[rival.id].remove(partition)
-    if rival is not None and member.generation == rival.joined_in:
+    if member.generation == rival.joined_in:
         holdings.void.add(partition)
     else:
         holdings.held[member.id].append(partition)

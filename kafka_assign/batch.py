@@ -36,6 +36,7 @@ class GroupBatch(NamedTuple):
     group: Callable[[int], Group]  # the group at a place, alone
     read: Callable[[str | None], Columns]  # the columns with claims decoded by a rule
     may_lack: Sequence[bool]  # whether each group may lack partitions in the input
+    plain: np.ndarray  # whether all claims of each group hold, without user data and racks
     client_ids: Callable[[int], Sequence[str]]  # of the members of the group at a place
     dynamic: Sequence[int]  # how many members of each group have no instance id
     rows: object = None  # the Arrow rows of the groups, if they were decoded from rows
@@ -56,6 +57,8 @@ def batch_of_groups(groups: Sequence[Group]) -> GroupBatch:
     return GroupBatch(
         columns, list(chain(*topics)), list(chain(*members)), types, states, strategies,
         groups.__getitem__, read, [may_lack_partitions(group.notes) for group in groups],
+        np.array([not (group.partition_racks or group.has_user_data or group.dropped)
+                  for group in groups], bool),
         lambda at: [member.client_id for member in groups[at].details],
         [sum(one.instance_id is None for one in group.details) for group in groups])
 

@@ -9,7 +9,7 @@ __all__ = ['SHIPPED', 'strategies_for_joins', 'Judgment', 'judge', 'NeedRow', 'r
 import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
-from functools import cache
+from functools import cache, partial
 from itertools import groupby
 from operator import attrgetter
 from typing import Any, NamedTuple, TypedDict
@@ -25,7 +25,7 @@ from .client_ids import ASSIGNED_BY_BROKER, fixed_assignor
 from .group import Group
 from .joins import join_numbers, parsed_joins
 from .names import checked_kind, shown
-from .ragged import row_maxima
+from .ragged import row_lengths, row_maxima, row_minima
 from kafka_assign.registry import (
     Strategy, StrategyError, StrategyLike, checked_group, resolve, resolve_all,
     strategies_in_use)
@@ -95,6 +95,26 @@ def _places_besides(users, curable):
     return {label: sorted(set(found)) for label, found in places.items() if found}
 
 
+def _as_optimum(batch, users):
+    "The groups in which Kafka's cooperative assignor has the figures of the optimum."
+    columns = batch.columns
+    members = row_lengths(columns.member_offsets)
+    alike = batch.plain & (row_minima(columns.subscriber_counts, columns.topic_offsets) == members)
+    alike[users.get(_COOPERATIVE, [])] = False                  # their answer is shown
+    return alike
+
+
+def _foretell(ask, alike, batch, strategy, columns, places):
+    "As `ask`, with the optimum in place of the forecast for the groups in `alike`."
+    optimum = resolve("cooperative-sticky")
+    given = ask(batch, strategy, columns, [at for at in places if not alike[at]])
+    best = ask(batch, optimum, columns, [at for at in places if alike[at]])
+    chosen = np.repeat(alike, row_lengths(columns.group_offsets))
+    owner, target = (np.where(chosen, one, other) for one, other in zip(best[:2], given[:2]))
+    return given._replace(owner=owner, target=target, places=places,
+                          failures=given.failures | best.failures)
+
+
 def _only_of(outcome, places):
     "An outcome without the groups at other places."
     answered = np.zeros_like(outcome.answered)
@@ -130,7 +150,7 @@ def judge(batch: GroupBatch, strategies: Sequence[Strategy],
     for_joins = [one.label for one in strategies_for_joins(joins) if len(compared) > 1]
     answers, results = {}, {}
 
-    def measure(strategy, places):
+    def measure(strategy, places, ask=ask):
         label, read = strategy.label, read_once(strategy.claims)
         answers[label] = given = ask(batch, strategy, read, places)
         withheld = (given.owner < 0) & (given.target >= 0)
@@ -142,9 +162,11 @@ def judge(batch: GroupBatch, strategies: Sequence[Strategy],
     for label, one in compared.items():
         measure(one, _groups_joined(columns, join) if label in for_joins else None)
     curable = _curable(batch, current, results, everything)
+    alike = _as_optimum(batch, users) & (not joins)
+    ways = {_COOPERATIVE: partial(_foretell, ask, alike)}
     for label, places in _places_besides(users, curable).items():
         if label not in compared:
-            measure(known[label], places)
+            measure(known[label], places, ways.get(label, ask))
     answers, fails = _without_foreseen(answers, running, compared)
     loadable = _loadable([*known.values(), *compared.values()])
     found = needs(batch, current, results, loadable, running, fails, everything)

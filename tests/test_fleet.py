@@ -21,6 +21,7 @@ from typer.testing import CliRunner
 
 from kafka_assign import Group, Member, StrategyError, assign, compare, rank, read_groups, registry
 from kafka_assign.registry import Strategy, resolve
+from kafka_assign.batch import batch_of_groups
 from kafka_assign.build import MOST_PARTITIONS, GroupError
 from kafka_assign.cli.app import program
 from kafka_assign.columns import same_content, side_by_side
@@ -95,7 +96,9 @@ def test_a_group_survives_its_row(group, with_offsets):
     for name in [*COLUMNS, *OPTIONAL, *(["lag"] if group.columns.size else [])]:
         assert same_content(getattr(again.columns, name), getattr(group.columns, name)), name
     assert [again.details[at].id for at in again.listed] == [group.details[at].id for at in group.listed]
-    alone = decode_rows(table_of([group]))[0].group(0)
+    batch, _ = decode_rows(table_of([group]))
+    alone = batch.group(0)
+    assert batch.plain.tolist() == batch_of_groups([again]).plain.tolist()
     assert all(same_content(getattr(alone, field.name), getattr(again, field.name)) for field in fields(Group))
     assert in_order(alone.details) == in_order(again.details) and alone.dropped == again.dropped
 

@@ -6,6 +6,7 @@ import subprocess
 import sys
 from dataclasses import replace
 from itertools import groupby, product
+from unittest.mock import patch
 
 import numpy as np
 import pytest
@@ -15,7 +16,7 @@ from hypothesis import strategies as st
 from outputs import SAMPLES
 from typer.testing import CliRunner
 
-from kafka_assign import Group, GroupError, LiveGroup, Member, StrategyError, assign, rank, strategy
+from kafka_assign import Group, GroupError, LiveGroup, Member, StrategyError, assign, rank, ranking, strategy
 from kafka_assign.attention import current_outcome, outcome
 from kafka_assign.remedies import REBALANCING, needs
 from kafka_assign.cli.app import program
@@ -162,6 +163,48 @@ def test_a_load_is_too_large_if_any_assignment_has_a_smaller_one(group):
         assert bool(found) == (above >= least)
         if found:
             assert f"best possible {possible:,}" in found[0]["reason"]
+
+
+@st.composite
+def groups_of_one_subscription(draw):
+    """A group whose members subscribe to the same topics, and whose claims all hold."""
+    topics = draw(st.dictionaries(st.sampled_from("abc"), st.integers(0, 7), min_size=1))
+    ids = draw(st.lists(st.integers(0, 10**6).map("c{}".format), min_size=1, max_size=6, unique=True))
+    owned = {name: [] for name in ids}
+    for topic, count in topics.items():
+        for number in range(count):
+            if owner := draw(st.sampled_from([None, ids[0], *ids])):
+                owned[owner].append((topic, number))
+    return Group(topics, [Member(name, [*topics, "missing"], owned=owned[name], generation=draw(st.integers(-1, 3)),
+                                 rack=draw(st.sampled_from([None, "r"]))) for name in ids])
+
+
+ALIKE = ("min_load", "max_load", "balance_score", "kept", "moved", "placed", "withheld", "unassigned", "paused")
+
+
+@given(groups_of_one_subscription())
+def test_the_optimum_has_the_figures_of_the_forecast_for_which_it_stands_in(group):
+    forecast, optimum = (assign(group, name).summary() for name in ("kafka-cooperative-sticky", "cooperative-sticky"))
+    assert {name: forecast[name] for name in ALIKE} == {name: optimum[name] for name in ALIKE}
+    assert ranking._as_optimum(batch_of_groups([group]), {}).all()
+
+
+def test_the_optimum_stands_in_only_where_it_has_these_figures():
+    plain = Group({"t": 3, "u": 1}, {"a": ["t", "u"], "b": ["t", "u"]}, owned={"a": [("t", 0), ("t", 1)]})
+    contested = plain.replace(owned={"a": [("t", 0)], "b": [("t", 0)]})
+    sent = plain.replace(members=[replace(one, user_data=b"") for one in plain.details])
+    racks = plain.replace(partition_racks={"t": [["r"]] * 3})
+    batch = batch_of_groups([plain, plain.subscribe("b", ["t"]), contested, sent, racks, plain])
+    found = ranking._as_optimum(batch, {"kafka-cooperative-sticky": [5]})
+    assert found.tolist() == [True, False, False, False, False, False]
+
+
+@given(st.lists(small | groups_of_one_subscription(), max_size=4), st.booleans())
+def test_advice_is_that_of_the_forecast(fleet, everything):
+    fleet = [group.replace(name=f"g{at}", lag=None) for at, group in enumerate(fleet)]
+    rows = rank(fleet, everything=everything)
+    with patch.object(ranking, "_as_optimum", lambda batch, _: np.zeros(batch.columns.groups, bool)):
+        assert rows == rank(fleet, everything=everything)
 
 
 @given(st.lists(small, max_size=5), st.randoms(use_true_random=False))

@@ -390,10 +390,10 @@ def _known_of_members(flat, coded):
     return known
 
 
-def _group_maker(flat, coded):
+def _group_maker(flat, coded, need_row):
     "A function that makes the group at a place."
     columns, offsets = coded.columns, coded.offsets
-    need_row, has_lag = _need_their_row(flat, coded), _given_by_group(flat, ["lag"])
+    has_lag = _given_by_group(flat, ["lag"])
     has_offsets = _given_by_group(flat, _OFFSETS)
 
     @cache
@@ -423,15 +423,16 @@ def _group_maker(flat, coded):
 def batch_of(flat: _FlatRows) -> GroupBatch:
     "The batch of valid rows; raises `GroupError` if the lag of a group does not fit into 64 bits."
     coded, offsets = _code_rows(flat), flat.members.offsets
+    need_row = _need_their_row(flat, coded)
     client_ids = flat.members.field("client_id").fill_null("").to_pylist()
     at, field = flat.rows.schema.get_field_index("type"), flat.rows.schema.field("type")
     rows = flat.rows.set_column(at, field, lowercase(flat.rows["type"]))
     about = (rows[name].fill_null("").to_pylist() for name in ("type", "state", "strategy"))
     return GroupBatch(
         coded.columns, coded.topics, coded.members, *about,
-        group=_group_maker(flat, coded),
+        group=_group_maker(flat, coded, need_row),
         read=lambda rule: _with_decoded_claims(flat, coded, rule) if rule else coded.columns,
-        may_lack=_groups_cut_short(rows), rows=rows,
+        may_lack=_groups_cut_short(rows), plain=~need_row, rows=rows,
         client_ids=lambda at: client_ids[slice(*offsets[at:at + 2])],
         dynamic=row_sums(flat.instance < 0, offsets).tolist())
 

@@ -6,12 +6,13 @@ import json
 import os
 import platform
 import re
+import subprocess
 from collections.abc import Sequence
 from datetime import date
 from importlib.metadata import version
 from pathlib import Path
 
-from kafka_assign.fleet.session import find_java, java_version
+from kafka_assign.fleet.session import find_java
 
 PACKAGES = "kafka_assign", "numpy", "pyarrow", "pyspark", "kafka-python"
 
@@ -23,9 +24,10 @@ def machine() -> str:
     return f"{model[1] if model else platform.machine()}, {os.cpu_count()} cores, {memory:.0f} GiB"
 
 
-def versions() -> dict[str, object]:
+def versions() -> dict[str, str]:
     "Versions of what was measured and of what it ran on."
-    found = {"Python": platform.python_version(), "Java": java_version(find_java())}
+    java = subprocess.run([find_java(), "-version"], capture_output=True, text=True).stderr
+    found = {"Python": platform.python_version(), "Java": java.partition('"')[2].partition('"')[0]}
     return found | {package: version(package) for package in PACKAGES}
 
 

@@ -183,13 +183,13 @@ ALIKE = ("min_load", "max_load", "balance_score", "kept", "moved", "placed", "wi
 
 
 @given(groups_of_one_subscription())
-def test_the_optimum_has_the_figures_of_the_forecast_for_which_it_stands_in(group):
+def test_the_optimum_has_the_figures_of_the_forecast_that_it_replaces(group):
     forecast, optimum = (assign(group, name).summary() for name in ("kafka-cooperative-sticky", "cooperative-sticky"))
     assert {name: forecast[name] for name in ALIKE} == {name: optimum[name] for name in ALIKE}
     assert ranking._as_optimum(batch_of_groups([group]), {}).all()
 
 
-def test_the_optimum_stands_in_only_where_it_has_these_figures():
+def test_the_optimum_replaces_a_forecast_only_where_it_has_its_figures():
     plain = Group({"t": 3, "u": 1}, {"a": ["t", "u"], "b": ["t", "u"]}, owned={"a": [("t", 0), ("t", 1)]})
     contested = plain.replace(owned={"a": [("t", 0)], "b": [("t", 0)]})
     sent = plain.replace(members=[replace(one, user_data=b"") for one in plain.details])

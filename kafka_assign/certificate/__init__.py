@@ -111,8 +111,8 @@ def check_columns(columns: Columns, owner: np.ndarray, certificate: Certificate,
     """Raise `CertificateError` unless the certificate proves the owner column optimal.
 
     It may be that of one group or of many side by side. Optimal: no assignment is
-    flatter, and no equally flat one keeps more. `partition` and `member` name a place in
-    messages.
+    flatter, and no equally flat one keeps more. `partition` and `member` name a place
+    in messages.
     """
     level, price = _numbers(certificate, columns)
     owner = np.array(owner)

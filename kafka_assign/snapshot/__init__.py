@@ -69,7 +69,8 @@ class Groups(dict[str, Group]):
     def __repr__(self):
         lines = sum(entry.lines for entry in self.ignored)
         return (f"<Groups: {count_of(len(self), 'group')}, {count_of(self.read, 'row')} read, "
-                f"{self.used:,} used, {self.rejected:,} rejected, {count_of(lines, 'line')} ignored>")
+                f"{self.used:,} used, {self.rejected:,} rejected, "
+                f"{count_of(lines, 'line')} ignored>")
 
 # %% ../../nbs/46_snapshot_reading.ipynb #63a1f0da
 class SnapshotReader:

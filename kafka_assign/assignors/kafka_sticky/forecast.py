@@ -86,8 +86,9 @@ def cooperative_rounds(group: JoinedGroup) -> Iterator[_RoundAnswer]:
 def _next_round(group, assigned):
     "The group in which each member claims the partitions that it was assigned."
     generation = 1 + max(member.generation for member in group.members)
-    members = [JoinedMember(one.id, one.topics, assigned[one.id], generation, rack=one.rack)
-               for one in group.members]
+    members = [
+        JoinedMember(one.id, one.topics, assigned[one.id], generation, rack=one.rack)
+        for one in group.members]
     return JoinedGroup(members, group.counts, group.racks)
 
 # %% ../../../nbs/39_kafka_sticky.ipynb #3e3143b9

@@ -657,6 +657,8 @@ d = { 'settings': {'branch': 'main', 'doc_baseurl': '', 'doc_host': '', 'git_url
                                                                                       'kafka_assign/cli/arguments.py'),
                                             'kafka_assign.cli.arguments._complete_strategy': ( 'cli_arguments.html#_complete_strategy',
                                                                                                'kafka_assign/cli/arguments.py'),
+                                            'kafka_assign.cli.arguments._flush': ( 'cli_arguments.html#_flush',
+                                                                                   'kafka_assign/cli/arguments.py'),
                                             'kafka_assign.cli.arguments._input': ( 'cli_arguments.html#_input',
                                                                                    'kafka_assign/cli/arguments.py'),
                                             'kafka_assign.cli.arguments._option': ( 'cli_arguments.html#_option',

@@ -1005,11 +1005,12 @@ def test_a_time_that_is_none_is_an_error(tmp_path):
 
 
 @pytest.mark.parametrize("words", ["--help", "--version", "compare --help", "strategies", "compare --demo"])
+@pytest.mark.parametrize("unbuffered", ["", "1"])
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs /dev/full")
-def test_a_full_disk_is_one_line(words):
+def test_a_full_disk_is_one_line(words, unbuffered):
     with open("/dev/full", "w") as full:
         done = subprocess.run([sys.executable, "-m", "kafka_assign", *words.split()], stdout=full,
-                              stderr=subprocess.PIPE, text=True)
+                              stderr=subprocess.PIPE, text=True, env=os.environ | {"PYTHONUNBUFFERED": unbuffered})
     assert (done.returncode, done.stderr) == (3, "kafka-assign: No space left on device\n")
 
 

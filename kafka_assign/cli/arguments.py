@@ -203,6 +203,20 @@ DONE, HOLDS, UNUSABLE = 0, 1, 3                 # exit codes; 2 = used wrongly: 
 _INTERRUPTED, _PIPE_CLOSED = 130, 141
 
 
+def _flush(code: int) -> int:
+    "Flush standard output; return the exit code, given that of the command."
+    try:
+        sys.stdout.flush()
+    except OSError as error:             # Python will flush once more when it exits
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        if isinstance(error, BrokenPipeError):
+            return _PIPE_CLOSED
+        if not code:
+            write_remark(f"{NAME}: {line_of_error(error)}")
+            return UNUSABLE
+    return code
+
+
 class Commands(TyperGroup):
     "A group of commands in which every error becomes one line on standard error."
 
@@ -210,8 +224,7 @@ class Commands(TyperGroup):
         "Run the command."
         try:
             return super().invoke(ctx)
-        except BrokenPipeError:          # Python flushes standard output when it exits
-            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        except BrokenPipeError:
             raise typer.Exit(_PIPE_CLOSED) from None
         except KeyboardInterrupt:
             write_remark(f"{NAME}: interrupted")
@@ -229,7 +242,7 @@ class Commands(TyperGroup):
         except (typer.TyperException, OSError) as error:       # such as a full disk
             write_remark(f"{NAME}: {line_of_error(error)}")
             code = getattr(error, "exit_code", UNUSABLE)
-        sys.exit(code or DONE)
+        sys.exit(_flush(code or DONE))
 
 # %% ../../nbs/77_cli_arguments.ipynb #3280c76e
 _FORM_OF_FILE = {".json": "json", ".csv": "csv", ".txt": "table"}

@@ -14,14 +14,11 @@ import numpy as np
 from .attention import Outcome
 from .batch import GroupBatch
 from .client_ids import clients_of, fixed_assignor, python_clients
-from .comparison import FORECASTS
+from .comparison import COOPERATIVE, FORECASTS, WITHOUT_MEMORY
 from .names import count_of, shown
 from .registry import strategies_in_use
 
 # %% ../nbs/52_advice.ipynb #63625f46
-_WITHOUT_MEMORY, _COOPERATIVE = ("range", "roundrobin"), "kafka-cooperative-sticky"
-
-
 def _moves(moves):
     "A number of moves in words; negative = unknown."
     return "moves unknown" if moves < 0 else count_of(moves, "move")
@@ -33,12 +30,12 @@ def _switch_of_java(running, strategy, dynamic):
         restart = "restart a dynamic member, or " * (dynamic > 0)
         return f"a rebalance may be enough: {restart}call enforceRebalance() on the leader"
     way = "two rolling restarts, first with both assignors listed"
-    if (running, strategy) == ("range", _COOPERATIVE):
+    if (running, strategy) == ("range", COOPERATIVE):
         way += " (only one if the members have Java's default list since 3.0)"
     way += (f": about {4 * dynamic:,} rebalances, which cause more moves and can "
             "pause all partitions (see compare --rolling)" if dynamic else
             ": one rebalance if its static members come back in time")
-    known = running is not None or strategy in _WITHOUT_MEMORY
+    known = running is not None or strategy in WITHOUT_MEMORY
     return way if known else f"a rebalance if the group runs it already, else {way}"
 
 
@@ -83,13 +80,13 @@ class Adviser(NamedTuple):
                 if name in self.results and found[group]}
         python = python_clients(ids)
         able = [name for name in self._able(python) if name in cost]
-        if running in able and running in _WITHOUT_MEMORY:
+        if running in able and running in WITHOUT_MEMORY:
             static = batch.dynamic[group] < self._count(group, "member_offsets")
             return "", CHECK + _STATIC_EXCEPTION * bool(static)
         best = min(cost, key=cost.get, default="")
         chosen = min(able, default="", key=lambda name: (
             cost[name][0], name != running, cost[name][1],
-            running == "range" and name != _COOPERATIVE))
+            running == "range" and name != COOPERATIVE))
         words = "no strategy that the members can run helps"
         if chosen:
             words = self._effect(group, chosen, python, ids)

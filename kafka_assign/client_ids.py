@@ -8,7 +8,6 @@ __all__ = ['PYTHON_CLIENTS', 'ASSIGNED_BY_BROKER', 'clients_of', 'python_clients
 # %% ../nbs/15_client_ids.ipynb #c11e0003
 import re
 from collections.abc import Iterable, Sequence
-from functools import lru_cache
 
 from .names import first_of
 
@@ -24,7 +23,6 @@ _DEFAULT_ID = re.compile(
     "|".join(f"({one})" for one in _DEFAULT_IDS.values()), re.DOTALL)
 
 
-@lru_cache(maxsize=1024)
 def _client_of(client_id: str) -> str:
     "The client library whose default client id this is; empty if it is of none."
     found = _DEFAULT_ID.fullmatch(client_id)

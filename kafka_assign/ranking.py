@@ -22,6 +22,7 @@ from .attention import (
 from .batch import Answer, GroupBatch, answer, batch_of_groups, batch_slices
 from .build import GroupError
 from .client_ids import ASSIGNED_BY_BROKER, fixed_assignor
+from .comparison import COOPERATIVE, FORECASTS, WITHOUT_MEMORY
 from .group import Group
 from .joins import join_numbers, parsed_joins
 from .names import checked_kind, shown
@@ -43,9 +44,7 @@ def strategies_for_joins(joins: Sequence[Sequence[str]]) -> list[Strategy]:
     return []
 
 # %% ../nbs/56_ranking.ipynb #b2c374a6
-_WITHOUT_MEMORY = "range", "roundrobin"
-_EAGER, _COOPERATIVE = "kafka-sticky", "kafka-cooperative-sticky"
-SHIPPED = *_WITHOUT_MEMORY, _EAGER, _COOPERATIVE         # the assignors that ship with Kafka
+SHIPPED = *WITHOUT_MEMORY, *FORECASTS         # the assignors that ship with Kafka
 
 
 def _loadable(strategies: Iterable[Strategy]) -> dict[str, tuple[str, ...] | None]:
@@ -55,7 +54,7 @@ def _loadable(strategies: Iterable[Strategy]) -> dict[str, tuple[str, ...] | Non
 # %% ../nbs/56_ranking.ipynb #97375ce9
 class Judgment(NamedTuple):
     "What strategies would do to the groups of a batch, and what these need."
-    answers: dict[str, Answer]  # the answer of each strategy, by label
+    answers: dict[str, Answer]  # what the needs follow from, by label of the strategy
     outcomes: dict[str, Outcome]  # of the groups as they are, and of each strategy
     needs: list[Need]  # by group, then the most urgent first
     running: list[str | None]  # the label of the strategy that each group runs
@@ -88,9 +87,9 @@ def _curable(batch, current, results, everything):
 
 def _places_besides(users, curable):
     "The groups that each strategy is asked about besides, given who runs which."
-    may_fail = [*users.get(_EAGER, ()), *users.get(_COOPERATIVE, ())]
-    places = users | {_COOPERATIVE: [*users.get(_COOPERATIVE, ()), *curable]}
-    for label in _WITHOUT_MEMORY:
+    may_fail = [at for label in FORECASTS for at in users.get(label, ())]
+    places = users | {COOPERATIVE: [*users.get(COOPERATIVE, ()), *curable]}
+    for label in WITHOUT_MEMORY:
         places[label] = [*users.get(label, ()), *curable, *may_fail]
     return {label: sorted(set(found)) for label, found in places.items() if found}
 
@@ -100,13 +99,13 @@ def _as_optimum(batch, users):
     columns = batch.columns
     members = row_lengths(columns.member_offsets)
     alike = batch.plain & (row_minima(columns.subscriber_counts, columns.topic_offsets) == members)
-    alike[users.get(_COOPERATIVE, [])] = False                  # their answer is shown
+    alike[users.get(COOPERATIVE, [])] = False                  # their answer is shown
     return alike
 
 
 def _foretell(ask, alike, batch, strategy, columns, places):
     "As `ask`, with the optimum in place of the forecast for the groups in `alike`."
-    optimum = resolve("cooperative-sticky")
+    optimum = resolve(FORECASTS[COOPERATIVE])
     given = ask(batch, strategy, columns, [at for at in places if not alike[at]])
     best = ask(batch, optimum, columns, [at for at in places if alike[at]])
     chosen = np.repeat(alike, row_lengths(columns.group_offsets))
@@ -162,11 +161,10 @@ def judge(batch: GroupBatch, strategies: Sequence[Strategy],
     for label, one in compared.items():
         measure(one, _groups_joined(columns, join) if label in for_joins else None)
     curable = _curable(batch, current, results, everything)
-    alike = _as_optimum(batch, users) & (not joins)
-    ways = {_COOPERATIVE: partial(_foretell, ask, alike)}
+    foretell = partial(_foretell, ask, _as_optimum(batch, users) & (not joins))
     for label, places in _places_besides(users, curable).items():
         if label not in compared:
-            measure(known[label], places, ways.get(label, ask))
+            measure(known[label], places, foretell if label == COOPERATIVE else ask)
     answers, fails = _without_foreseen(answers, running, compared)
     loadable = _loadable([*known.values(), *compared.values()])
     found = needs(batch, current, results, loadable, running, fails, everything)

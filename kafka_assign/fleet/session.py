@@ -285,7 +285,6 @@ def interruptible(spark) -> Iterator[None]:
 
 # %% ../../nbs/64_fleet_session.ipynb #a63dbd08
 _LOG_SETTING = "spark.kafka-assign.log"                      # the file into which Spark logs
-_JAVA_SAYS_WHY = "; it printed why: check spark.driver.memory and the options for Java"
 
 
 def _start_java(conf: Mapping[str, str], small: bool) -> None:
@@ -305,7 +304,8 @@ def _start_java(conf: Mapping[str, str], small: bool) -> None:
     variables = defaults | os.environ | given
     with patch.dict(os.environ, variables), _on_signals(
             lambda number, _: received.append(number), signal.SIGINT, signal.SIGTERM):
-        with wrap_spark_errors("Java must start", _JAVA_SAYS_WHY):
+        why = "; it printed why: check spark.driver.memory and the options for Java"
+        with wrap_spark_errors("Java must start", why):
             SparkContext._ensure_initialized()
     if received:
         _end(received[0])
@@ -434,10 +434,11 @@ def spark_session(master: str | None = None, conf: Mapping[str, str] | None = No
     import; `small`: start Java for a job of seconds. Raises `FleetError` with one line of text.
     """
     given, spark = dict(conf or {}), _active_session()
-    if (other := given.pop("spark.master", master)) != master and master:
+    other = given.pop("spark.master", None)
+    if master and other and master != other:
         raise FleetError(
             f"the master must be given once (got {shown(master)} and spark.master={shown(other)})")
-    master = other
+    master = master or other
     with ExitStack() as stack:
         was_active = spark is not None
         if not was_active:

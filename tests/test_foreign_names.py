@@ -148,7 +148,7 @@ def test_tables(group):
         assert done.exit_code == 0 and harmless(done.stdout) and done.stderr == ""
         name = done.stdout.partition("\ncluster ")[0].removeprefix("group ")       # several lines if it is long
         assert "".join(name.split()) == "".join(shown(group.name).split())
-        inferred = f"inferred: {shown(group.inferred)}" if group.inferred else ""
+        inferred = "".join(f"- {shown(note.text)}" for note in group.notes)
         assert "".join(inferred.split()) in "".join(done.stdout.split())
     members = run(["assign", "-", "-s", "fair"], text, COLUMNS="2000").stdout.partition("\n\n")[2]      # not folded
     assert all(shown(name).rstrip() in members for name in group.members if len(shown(name)) <= 40)   # else shortened

@@ -43,7 +43,7 @@ FIXED = {
     "clients.cluster": {"_EARLIEST", "_LATEST", "_NOT_AUTHORIZED", "_PAUSE", "_TRIES"},
     "cli.arguments": {"MOST_REMARKS", "DONE", "HOLDS", "UNUSABLE", "_INTERRUPTED", "_PIPE_CLOSED"},
     "clients.member": {"_MOST_NAMED"},
-    "cli.changes": {"_MOST_JOIN", "NAMED_CANDIDATES"},
+    "cli.changes": {"_MOST_JOIN", "NAMED_CANDIDATES", "_LISTED_MEMBERS"},
     "cli.output": {"_READABLE", "_SHOWN_NEEDS", "_GROUPS_WITHOUT_LIST", "_NAMED_CONDITIONS"},
     "fleet.files": {"_READERS"}, "fleet.text": {"BUCKETS"}, "fleet.job": {
         "_FORMAT", "_BYTES_OF_PART", "_BYTES_AT_ONCE", "_BATCH_ROWS", "_LARGE"},

@@ -289,13 +289,44 @@ def test_order_matters_within_and_across_options():
 def test_tables_say_what_was_changed(monkeypatch):
     monkeypatch.setenv("COLUMNS", "110")
     head, _, table = run("compare --demo -s fair --leave newsletter --partitions orders=8").out.partition("\n\n")
-    assert head.splitlines()[-2:] == ["change 1    newsletter leaves", "change 2    orders has 8 partitions"]
+    assert head.splitlines()[-2:] == ["change 1     newsletter leaves", "change 2     orders has 8 partitions"]
     table, _, notes = table.partition("\n\n")
-    assert "more partitions cannot be taken back" in unwrapped(notes)
+    assert "adding partitions cannot be undone" in unwrapped(notes)
     rows = [line.replace(" (runs now)", "").split()[:2] for line in table.splitlines()[-3:]]
     assert rows == [["current", "4"], ["range", "3"], ["fair", "3"]]
-    assert "change      newsletter leaves" in run("compare --demo -s fair --leave newsletter").out
+    assert "change       newsletter leaves" in run("compare --demo -s fair --leave newsletter").out
     assert "change" not in run("compare --demo -s fair").out
+
+
+@given(groups_and_changes, st.sampled_from(["range", "sticky", "x", ""]))
+def test_a_sentence_says_what_changes_do(both, runs):
+    """Under the strategy that the group runs; nothing is said if that is not known."""
+    group, changes = both[0].replace(strategy=runs), as_read(*both)
+    typed = ["compare", "-", "-s", "fair", *map(as_typed, changes)]
+    [answer] = json.loads(run([*typed, "--format", "json"], group.to_json()).out)
+    words = unwrapped(run(typed, group.to_json()).out).partition("in short, ")[2]
+    rows = [row for row in answer["rows"][1:] if row["strategy"] == answer["running"]]
+    assert bool(words) == bool(changes and rows and rows[0]["members"])
+    if words:
+        numbers = re.match(r"under (\S+): (.+?) partitions? would move to another member"
+                           r"(?:, (.+?) partitions? without an owner would get one)?"
+                           r", (.+?) partitions? of remaining members would pause"
+                           r"(?:; the largest lag of a member would go from (\S+) to (\S+))?", words).groups()
+        now, [row] = answer["rows"][0], rows
+        name, moved, placed, paused, *lags = [text and text.replace(",", "") for text in numbers]
+        assert (name, int(moved), int(placed or 0), int(paused)) == tuple(
+            row[key] for key in ("strategy", "moved", "placed", "paused"))
+        known = None not in (now["lag_max"], row["lag_max"]) and not now["lag_unknown"]
+        assert lags == ([str(now["lag_max"]), str(row["lag_max"])] if known else [None, None])
+
+
+def test_a_table_lists_the_moves_that_were_asked_for():
+    def strategies(line):
+        return {words.split()[0] for words in run(line).out.split("\n\n")[-1].splitlines()[1:]}
+    assert strategies("compare --demo --leave billing-2 --moves") == {"range"}
+    assert strategies("compare --demo --leave billing-2 --moves -s fair -s lag") == {"fair", "lag"}
+    assert {"range", "fair"} < {row["strategy"] for row in json.loads(
+        run("compare --demo --leave billing-2 --moves --format json").out)[0]["rows"] if row.get("moves")}
 
 
 def test_moves_count_from_who_is_still_there():
@@ -305,7 +336,8 @@ def test_moves_count_from_who_is_still_there():
 
 @pytest.mark.parametrize("line, hint", {
     "--leave billing-4": "--leave: a member that leaves must belong to the group (got 'billing-4'); did you mean",
-    "--leave bill": "must be one member (got 'bill', which may be billing-1, billing-2, billing-3)",
+    "--leave x": "must belong to the group (got 'x'); its members are billing-1, billing-2, billing-3, newsletter",
+    "--leave bill": "must be named unambiguously (got 'bill', which may be billing-1, billing-2, billing-3)",
     "--leave ''": "must have the form MEMBER (got '')",
     "--join billing-1:orders": "must not be in the group already (got 'billing-1')",
     "--join billing-4:order": "--join: a topic must be known to the group (got 'order'); did you mean 'orders'?",
@@ -572,7 +604,7 @@ def test_what_ifs_on_assign():
     expected = {name: [list(one) for one in owned] for name, owned in assign(after, "range").items()}
     assert answer["assignment"] == expected and len(answer["changes"]) == 4 and "made up" in answer["notes"][0]
     table = run(line.replace("json", "table"), NAMED.to_json()).out
-    assert "made up" in table and "change 4    t has 6 partitions\n" in table
+    assert "made up" in table and "change 4     t has 6 partitions\n" in table
     assert run("assign - -s range --partitions t=3", NAMED.to_json()).code == 2
 
 
@@ -668,7 +700,7 @@ def test_what_a_forecast_leaves_open_is_said(name):
     assert certain["inferred"] == ""
     equal, differing = (assign(TEAM.join("x", topics), name) for topics in (["t", "u"], ["t"]))
     assert "which new member gets which partitions depends on ids" in equal.summary()["inferred"]
-    assert "loads, and how many partitions are kept, do not" in equal.summary()["inferred"]
+    assert "the loads and the number of kept partitions do not" in equal.summary()["inferred"]
     assert "an estimate: the whole assignment" in differing.summary()["inferred"]
     assert "loads" not in differing.summary()["inferred"]
     assert equal.notes[-1].text in " ".join(repr(equal).split()) and not assign(TEAM.leave("a"), name).notes

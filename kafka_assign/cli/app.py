@@ -49,8 +49,10 @@ def about(version: Annotated[bool, typer.Option(
 
     \b
       kafka-assign compare --demo
-      kafka-consumer-groups.sh --bootstrap-server HOST:PORT --describe --group G |
-        kafka-assign compare -
+      d() {
+        kafka-consumer-groups.sh --bootstrap-server HOST:PORT --describe --group G "$@"
+      }
+      { d; d --members --verbose; d --state; } | kafka-assign compare -
     """
 
 # %% ../../nbs/79_cli.ipynb #3f0b7d11
@@ -79,9 +81,9 @@ def compare_command(
     balance score  sum of the differences of loads over all pairs; 0 is perfect
     kept, moved    partitions that keep their owner, or change it
     placed         partitions that had no owner, or one that left
-    paused         partitions that remaining members stop: under an eager
-                   strategy all; under a cooperative one those that move (if
-                   all assignors that the members list are cooperative)
+    paused         partitions that remaining members stop: all of them under
+                   an eager strategy; under a cooperative one, those that move
+                   (if all assignors that the members list are cooperative)
     withheld       partitions assigned in a second rebalance, after the member
                    that may still consume them has revoked them
     lag            records that wait, not time
@@ -119,11 +121,11 @@ def _compare(ctx, given):
     made = [change for _, changes_made in after for change in changes_made]
     comparisons, failed = compared_groups(picked, [one for one, _ in after], chosen)
     restarted = [restarts_of(one, ctx.params, chosen) for one in comparisons]
+    labels = [one.label for one in chosen or ()]
     show_comparisons(comparisons, given.form, given.moves, made, given.prove,
-                     given.wide, restarted if restarts else ())
+                     given.wide, restarted if restarts else (), labels)
     failed += false_proofs(comparisons) if given.prove else []
     unusable = remark_on_answer(groups, picked, given.at, given.form, failed)
-    labels = [one.label for one in chosen or ()]
     holds, judged = judge_conditions(comparisons, conditions, labels)
     raise typer.Exit(
         UNUSABLE if unusable or not judged else HOLDS if holds else DONE)
@@ -213,7 +215,7 @@ def capture_command(
             metavar="C", show_default=False,
             help="Name of the cluster. [default: its id]")] = None,
         reset: Options.reset_of_cluster = None):
-    """The consumer groups of a live cluster as JSON, one group a line.
+    """The consumer groups of a live cluster as JSON, one group per line.
 
     The output has the subscriptions, racks and partitions of members, and the offsets
     and replica racks of topics. For groups whose assignment the broker computes

@@ -76,10 +76,10 @@ _Form, _Several = Literal["table", "json", "csv"], list[str] | None
 
 class Options:
     "The arguments and options of all commands, as types for Typer."
-    maybe_files, files = _input("FILE", kind=_Several), _input("INPUT")
-    fleet_files = _input("INPUT", " Also Parquet, and addresses such as s3a://bucket/groups.")
-    bootstrap_server = _option(str | None, "--bootstrap-server", "HOST:PORT", "Read the groups of a live cluster "
-                               "instead of files. Separate several addresses by commas.")
+    maybe_files, files = _input("[FILE]...", kind=_Several), _input("FILE...")
+    fleet_files = _input("INPUT...", " Also Parquet, and addresses such as s3a://bucket/groups.")
+    bootstrap_server = _option(str | None, "--bootstrap-server", "HOST:PORT", "The live cluster that has the "
+                               "groups. Separate several addresses by commas.")
     command_config = _option(str | None, "--command-config", "FILE", "Connection settings: a Java properties file with "
                              "security.protocol, sasl.mechanism, sasl.username, sasl.password, ssl.ca.location, "
                              "ssl.certificate.location, ssl.key.location.")
@@ -104,11 +104,12 @@ class Options:
                     "of members, by id or client id, and those of each partition's replicas: "
                     '{"members": {"m-1": "a"}, "partitions": {"t": [["a", "b"]]}}')
     demo = _option(bool, "--demo", None, "Use the sample group that comes with the program.")
-    moves = _option(bool, "--moves", None, "Also list the partitions whose owner changes.")
+    moves = _option(bool, "--moves", None, "Also list the partitions whose owner changes: in a table, under the "
+                    "strategies named by -s or, without -s, under the one that the group runs.")
     prove = _option(bool, "--prove", None, "Prove, for strategies that can, that no assignment is better balanced, and "
                     "that no equally balanced one moves fewer partitions.")
     wide = _option(bool, "--wide", None, "Show all figures.")
-    form = _option(_Form, "--format", None, "A table for people, or all figures for programs.", show_default=True)
+    form = _option(_Form, "--format", None, "A table for people, or all data for programs.", show_default=True)
     form_of_file = _option(_Form | None, "--format", None, "[default: from the file's name, else table]")
     file = _option(str | None, "-o --output", "FILE", "The file to write. [default: standard output]")
     folder = _option(str, "-o --output", "DIR", "The folder for runs, a path or address; each run is a folder in it.")
@@ -125,8 +126,8 @@ class Options:
                          "[default: none]", min=0.1)
     max_rejects = _option(int, "--max-rejects", "N", "Exit with 0 if at most N files, rows, groups or answers of "
                           "strategies were rejected.", show_default=True, min=0)
-    leave = _option(_Several, "--leave", "M", "What if this member left? Name it by its id or the beginning of it, its "
-                    "instance id or its client id; * matches any text. Changes apply in the order given; repeatable.")
+    leave = _option(_Several, "--leave", "M", "What if this member left? Name it by its id, instance id or client id, "
+                    "or the beginning of one; * matches any text. Changes apply in the order given; repeatable.")
     join = _option(_Several, "--join", "M:TOPICS|N", "What if a new member joined and subscribed to these topics "
                    "(a,b)? Or if N members joined and subscribed to the topics that all members share?")
     like = _option(str | None, "--like", "M", "With --join N: the new members subscribe to the topics of this member.")
@@ -135,8 +136,9 @@ class Options:
     restart = _option(_Several, "--restart", "M", "What would it cost to restart this member, after all changes? Named "
                       "as in --leave; repeatable.")
     rolling = _option(bool, "--rolling", None, "What would it cost to restart all members, one after another?")
-    fail_if = _option(_Several, "--fail-if", "CONDITION", "Exit with 1 if this holds for a strategy named by -s, or "
-                      "else for the one that the group runs: 'moved>10', 'balanced==no' (> >= < <= == !=); repeatable.")
+    fail_if = _option(_Several, "--fail-if", "CONDITION", "Exit with 1 if this holds for a strategy named by -s or, "
+                      "without -s, for the one that the group runs: 'moved>10', 'balanced==no' (> >= < <= == !=); "
+                      "repeatable.")
 
 # %% ../../nbs/77_cli_arguments.ipynb #e9be365f
 _TYPED = "kafka_assign.typed"

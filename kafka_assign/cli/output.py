@@ -28,7 +28,7 @@ from ..assignment import SUMMARY_KEYS, Assignment
 from ..remedies import rebalancing
 from ..certificate.words import CHECKED, Proof, proof_of
 from ..comparison import Comparison
-from ..client_ids import assigner, who_assigns
+from ..client_ids import ASSIGNED_BY_BROKER, assigner, who_assigns
 from .arguments import NAME, group_label, write_once, write_remark, write_remarks
 from .changes import Change, Restarts, change_notes, lost_topics, usage_errors
 from ..group import Group
@@ -95,7 +95,7 @@ def show_blocks(*blocks: Sequence[Table | str]) -> None:
     _write(lines)
 
 # %% ../../nbs/78_cli_output.ipynb #010462b7
-_ONLY_IF_KNOWN = ("cluster", "time", "moment", "assigner", "protocol", "generation")
+_ONLY_IF_KNOWN = ("cluster", "time", "moment", "type", "assigned_by", "protocol", "generation")
 
 
 def _fact_table(about, changed=()):
@@ -113,7 +113,7 @@ def _facts(group):
     names = ("cluster", "time", "moment", "type", "state", "strategy")
     [runs] = strategies_in_use([group.strategy], [group.type])
     return {"group": group.name, **{name: getattr(group, name) or None for name in names},
-            "assigner": assigner(group.type, [member.client_id for member in group.details]) or None,
+            "assigned_by": assigner(group.type, [member.client_id for member in group.details]) or None,
             "protocol": runs and runs.protocol,
             "generation": None if group.generation < 0 else group.generation,
             "members": len(group.members), "topics": len(group.topics),
@@ -147,9 +147,10 @@ def _comparison_notes(comparison, changed=()):
     return comparison.notes + change_notes(comparison.group, changed, comparison.assignments)
 
 
-def _note_block(group, lines):
+def _note_blocks(group, lines):
     "Notes, and what was inferred about the group, below a table."
-    return [*[f"inferred: {group.inferred}"] * bool(group.notes), *lines]
+    inferred = Table(["", ""], [["-", note.text] for note in group.notes])
+    return [lines, ["inferred:", inferred] * bool(group.notes)]
 
 
 def _documents(group, lines, changed):
@@ -226,12 +227,43 @@ def _restart_block(costs):
     return [Table(keys, rows), _RESTART_NOTE] if rows else []
 
 
-def _comparison_blocks(comparison, moves=False, changed=(), prove=False, wide=False, restarts=()):
-    "A comparison for people; `changed`: the what-ifs that led to the compared group."
-    before, moved = comparison.before, list(_all_owner_changes(comparison)) if moves else []
+def _asked_for(comparison, named):
+    "The rows of the strategies that were `named`, by label; if none was, of the one that the group runs."
+    rows, running = comparison.rows, comparison.running
+    if named:
+        return [row for row in rows if row["strategy"] != running or running in named]
+    if not comparison.group.members:
+        return rows[:1]                           # nothing is assigned under any strategy
+    return [row for row in rows if row["strategy"] == running]
+
+
+def _in_short(comparison, changed):
+    "What changes do under the strategy that the group runs, in a sentence; nothing if it is not known."
+    rows, now = _asked_for(comparison, ()) if changed else [], comparison.current.summary()
+    if not rows or rows[0]["moved"] is None or not comparison.group.members:
+        return []
+    [row] = rows
+    words = [f"{count_of(row['moved'], 'partition')} would move to another member"]
+    words += [f"{count_of(row['placed'], 'partition')} without an owner would get one"] * bool(row["placed"])
+    if row["paused"] is not None:
+        words.append(f"{count_of(row['paused'], 'partition')} of remaining members would pause")
+    known = not now["lag_unknown"] and None not in (now["lag_max"], row["lag_max"])
+    lag = f"; the largest lag of a member would go from {now['lag_max']:,} to {row['lag_max']:,}" if known else ""
+    return [f"in short, under {row['strategy']}: {', '.join(words)}{lag}"]
+
+
+def _comparison_blocks(comparison, moves=False, changed=(), prove=False, wide=False, restarts=(), named=()):
+    "A comparison for people; `changed`: the what-ifs that led to it; `named`: labels of the strategies asked for."
+    before, notes = comparison.before, _comparison_notes(comparison, changed)
+    if before.members and not before.strategy and before.type not in ASSIGNED_BY_BROKER:
+        notes += ["no row is marked (runs now): the input does not show which strategy the group runs (--state does)"]
+    listed = {row["strategy"] for row in _asked_for(comparison, named)} or {*comparison.assignments} if moves else ()
+    moved = [change for answer in comparison.assignments.values() if answer.strategy in listed
+             for change in _owner_changes(answer)]
     return [[_fact_table(_facts(before), changed)], [comparison.figure_table(_figures(comparison), wide)],
-            _note_block(before, _comparison_notes(comparison, changed)), _restart_block(restarts),
-            [Table(_change_keys([comparison]), moved)] * bool(moved), *(_proof_blocks(comparison) if prove else [])]
+            _in_short(comparison, changed), *_note_blocks(before, notes),
+            _restart_block(restarts), [Table(_change_keys([comparison]), moved)] * bool(moved),
+            *(_proof_blocks(comparison) if prove else [])]
 
 # %% ../../nbs/78_cli_output.ipynb #7a0c030c
 _GROUPS_WITHOUT_LIST = 3
@@ -276,10 +308,11 @@ def _key_of(group):
 # %% ../../nbs/78_cli_output.ipynb #7a0c0321
 def show_comparisons(comparisons: Sequence[Comparison], form: str, moves: bool = False,
                      changed: Sequence[Change] = (), prove: bool = False, wide: bool = False,
-                     restarts: Sequence[Sequence[Restarts]] = ()) -> None:
+                     restarts: Sequence[Sequence[Restarts]] = (), named: Collection[str] = ()) -> None:
     """Write comparisons as `table`, `json` or `csv`.
 
-    `changed`: the what-ifs, by member id; `restarts`: what they cost, for each comparison; empty = none are asked for.
+    `changed`: the what-ifs, by member id; `restarts`: what they cost, for each comparison; empty = none are asked for;
+    `named`: labels of the strategies whose moves a table lists, empty = the one that the group runs.
     """
     pairs = list(zip(comparisons, restarts or [()] * len(comparisons)))
     if form == "json":
@@ -297,7 +330,8 @@ def show_comparisons(comparisons: Sequence[Comparison], form: str, moves: bool =
         listed = len(comparisons) > _GROUPS_WITHOUT_LIST
         show_blocks([_group_table(comparisons)] * listed)
         for number, (one, costs) in enumerate(pairs):
-            show_blocks([""] * (listed or number > 0), *_comparison_blocks(one, moves, changed, prove, wide, costs))
+            show_blocks([""] * (listed or number > 0), *_comparison_blocks(
+                one, moves, changed, prove, wide, costs, named))
 
 # %% ../../nbs/78_cli_output.ipynb #4d27b869
 _PARTITION_KEYS = (*_GROUP_KEYS, "topic", "partition", "member", "previous")
@@ -365,7 +399,7 @@ def show_assignment(assignment: Assignment, form: str, changed: Sequence[Change]
         rows = _member_rows(assignment)
         facts = _facts(group) | {"strategy": assignment.strategy, "protocol": assignment.protocol}
         show_blocks([_fact_table(facts, changed)],
-                    [Table(_known(rows[0], rows), rows)] if rows else [], _note_block(group, lines))
+                    [Table(_known(rows[0], rows), rows)] if rows else [], *_note_blocks(group, lines))
 
 # %% ../../nbs/78_cli_output.ipynb #42300908
 _SHOWN_NEEDS = 50
@@ -480,16 +514,6 @@ def check_judgeable(groups: Sequence[Group], conditions: Sequence[Condition]) ->
         with usage_errors("--fail-if without --strategy"):
             running_strategy(groups[0])
 
-# %% ../../nbs/78_cli_output.ipynb #7a0c0204
-def _judged_rows(comparison, named):
-    "The rows that conditions concern; `named`: labels of the strategies that were named, if any."
-    rows, running = comparison.rows, comparison.running
-    if named:
-        return [row for row in rows if row["strategy"] != running or running in named]
-    if not comparison.group.members:
-        return rows[:1]                           # nothing is assigned under any strategy
-    return [row for row in rows if row["strategy"] == running]
-
 # %% ../../nbs/78_cli_output.ipynb #40741d16
 def _why_unknown(comparison, rows, rule):
     "Why a condition cannot be judged for a group; empty if it can."
@@ -518,7 +542,7 @@ def judge_conditions(comparisons: Sequence[Comparison], conditions: Sequence[Con
     "Whether some condition holds, and whether all could be judged; lines say which hold, and which could not."
     found, unknown = [], []
     for one in comparisons if conditions else ():
-        label, rows = group_label(one.group), _judged_rows(one, named)
+        label, rows = group_label(one.group), _asked_for(one, named)
         if not rows:
             notes = "; ".join(one.notes) or "no strategy could be computed"
             unknown.append(f"{label}: --fail-if cannot be judged: {notes}")

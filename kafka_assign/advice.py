@@ -29,12 +29,13 @@ def _switch_of_java(running, strategy, dynamic):
     if strategy == running:
         restart = "restart a dynamic member, or " * (dynamic > 0)
         return f"a rebalance may be enough: {restart}call enforceRebalance() on the leader"
-    way = "two rolling restarts, first with both assignors listed"
+    way = "two rolling restarts, the first with both assignors listed"
     if (running, strategy) == ("range", COOPERATIVE):
-        way += " (only one if the members have Java's default list since 3.0)"
-    way += (f": about {4 * dynamic:,} rebalances, which cause more moves and can "
-            "pause all partitions (see compare --rolling)" if dynamic else
-            ": one rebalance if its static members come back in time")
+        way += " (a single restart if the members have Java's default list since 3.0)"
+    about = "at least" if strategy == COOPERATIVE else "about"        # it has second rounds
+    way += (f"; each causes {about} {2 * dynamic:,} rebalances, which cause more moves and "
+            "can pause all partitions (see compare --rolling)" if dynamic else
+            "; they cause one rebalance if its static members come back in time")
     known = running is not None or strategy in WITHOUT_MEMORY
     return way if known else f"a rebalance if the group runs it already, else {way}"
 

@@ -74,8 +74,8 @@ def checked_target(columns: Columns, owner: np.ndarray,
 class Assignment(Mapping[str, list[TopicPartition]]):
     """Who owns which partition of a group: a mapping from member id to partitions.
 
-    `assign` makes it. It never changes, and is shown as a table. All figures are those
-    of `target`.
+    `assign` makes it. It never changes, and is shown as a table. All figures describe
+    `target`, the assignment on which a cooperative group settles.
 
     `owner`: by partition, topic by topic: the index of its owner in `group.members`,
     or -1; or a mapping of member id to partitions, as pairs (topic, partition) or as

@@ -141,11 +141,11 @@ _NO_OWNERS_NOTE = ("owners are unknown, so no moves are shown: add the output of
                    "--members --verbose")
 _FORECAST_NOTE = ("{0} forecasts Kafka's own {1} assignor, which the group is assumed to run; the strategy {1} "
                   "of this package computes the exact optimum")
-_PYTHON_ONLY_NOTE = "shown for comparison; only Python clients can load them (kafka_assign.clients): {}"
+_PYTHON_ONLY_NOTE = "shown for comparison; for Python clients only (kafka_assign.clients): {}"
 _COOPERATIVE_NOTE = ("{}: paused assumes that the members list only cooperative assignors; if they also list "
                      "an eager one, such as range, all partitions pause")
-_EMPTY_GROUP_NOTE = ("the group is Empty: deleting it drops its offsets, which also expire after "
-                     "offsets.retention.minutes (7 days by default) without members; "
+_EMPTY_GROUP_NOTE = ("the group is Empty: deleting it drops its offsets; they also expire once it has "
+                     "had no members for offsets.retention.minutes (7 days by default); "
                      "consumers that commit without joining are not shown")
 
 
@@ -161,13 +161,13 @@ def compare(group: Group, strategies: Iterable[StrategyLike] | StrategyLike | No
     `assign`; None = the usual ones. `before`: the group as it is, if `group` is that group after
     some changes; the row `current` then shows it. `on_failure`: a function that is called with the
     strategy and the error if a strategy fails; that strategy then has no row. None = the first error
-    is raised, unless that strategy was not named and is of another package: then a note gives the
-    error in place of the row.
+    is raised; but if the strategy is from another package and was not named, a note gives the error
+    in place of the row.
 
     Raises `GroupError` if `group` or `before` is not a `Group`, and `StrategyError` if a strategy or
-    an option is unknown. Raises the error of a strategy that fails (its `ValueError`,
-    `StrategyError` for any other exception in it, and `AssignmentError` if its answer does not fit
-    the group), unless `on_failure` is given.
+    an option is unknown. Raises an error if a strategy fails and `on_failure` is not given: its
+    own `ValueError`, `StrategyError` in place of any other exception, or `AssignmentError` if its
+    answer does not fit the group.
     """
     checked_group(group, "compare(group, strategies)")
     if before is not None:
@@ -216,7 +216,10 @@ def _notes_on_group(group, strategies):
     of_package = [one.label for one in strategies if one.name in BUILT_IN and not one.protocol_name]
     loadable = python_clients(member.client_id for member in group.details)
     cooperative = [one.label for one in strategies if one.protocol == "cooperative"]
-    return [*[_PYTHON_ONLY_NOTE.format(", ".join(of_package))] * bool(of_package and not loadable),
+    javas = [java for java, optimum in FORECASTS.items()
+             if optimum in of_package and java not in [one.name for one in strategies]]
+    names = ", ".join(of_package) + f"; to see Java's own, add {', '.join(javas)}" * bool(javas)
+    return [*[_PYTHON_ONLY_NOTE.format(names)] * bool(of_package and not loadable),
             *[_COOPERATIVE_NOTE.format(", ".join(cooperative))] * bool(cooperative), *empty]
 
 

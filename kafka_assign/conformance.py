@@ -90,7 +90,7 @@ def _all_groups() -> dict[str, Group]:
 
 # %% ../nbs/34_conformance.ipynb #444efc5a
 class Promise(NamedTuple):
-    "A rule that every strategy keeps, unless it is registered `without` it."
+    "A rule that every strategy keeps, except those registered `without` it."
     id: str  # its id, as in `without`
     sentence: str  # what is promised
     broken: Callable[[Strategy], str | None]  # returns what breaks it; None = nothing

@@ -79,7 +79,7 @@ class Group:
     time: str  # time of observation, ISO 8601; "" = unknown
     cluster: str  # name or id of its cluster; "" = not named
     notes: tuple[Note, ...]  # what was inferred or assumed
-    moment: int  # which of several snapshots without a time, from 1; 0 = the only one
+    moment: int  # number, from 1, if times do not tell moments apart; 0 = not needed
 
     def __init__(
             self, topics: Mapping[str, int],
@@ -264,7 +264,7 @@ class Group:
         """A changed copy; what is not named stays as it is.
 
         `changes`: keyword arguments of `Group`. Raises `GroupError` where `Group` does,
-        and `TypeError` for a name that is no argument of `Group`.
+        and `TypeError` for a name that is not an argument of `Group`.
         """
         changes |= {"notes": ()} if changes.get("inferred") else {}
         if changes.keys() <= ABOUT.keys() | {"inferred"}:
@@ -316,7 +316,7 @@ class Group:
 
     def with_partitions(self, partitions: Mapping[str, int] | None = None, /,
                         **more: int) -> "Group":
-        """The group in which some topics have another number of partitions.
+        """The group with a different number of partitions for some topics.
 
         `partitions`: topic to number of partitions; a new topic is added. `more`: the
         same, as keywords. Raises `GroupError` if a number is not whole, or is below 0.

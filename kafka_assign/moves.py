@@ -183,7 +183,7 @@ SHOWN_MOVES = 20
 
 
 class Moves(Sequence[Move]):
-    """The moves of an assignment: a sequence of `Move`s, each with its reason.
+    """The moves of an assignment: a sequence of `Move` objects, each with its reason.
 
     It is made by `explain`, and shown as a table.
     """
@@ -221,7 +221,7 @@ class Moves(Sequence[Move]):
 
     @property
     def unnecessary(self) -> int:
-        "How many moves balance did not need: all of them can be taken back together."
+        "How many moves were not needed for balance; all of these can be taken back together."
         return sum(v not in (Verdict.NEEDED, Verdict.SHARED) for v in self._verdicts)
 
     @property
@@ -252,10 +252,10 @@ class Moves(Sequence[Move]):
         name = lambda member: shown(self.group.members[member])
         taker = name(target)
         same = load[source] == loads[source] and load[target] == loads[target]
-        without = "without it" if same else "without it and the unnecessary moves"
+        without = "without this move" if same else "without this move and the unnecessary ones"
         third = next(iter(self._graph.arcs[target]), None)
         passed = "" if third is None else f"; {taker} passes one on to {name(third)}"
-        return (f"balance: {without} {name(source)} would have {load[source] + 1} "
+        return (f"balance: {without}, {name(source)} would have {load[source] + 1} "
                 f"and {taker} {load[target] - 1}{passed}")
 
     def _placed_moves(self, limit=None):
@@ -277,7 +277,7 @@ class Moves(Sequence[Move]):
         elif moved and moved == self.least and not lost:
             verdict = ", and no assignment with these loads moves fewer"
         elif moved and not self._optimum:
-            verdict = ", and without any of these moves loads would be less balanced"
+            verdict = ", and undoing any move would make loads less balanced"
         lost = f"; {lost} now unassigned" if lost else ""
         caption = (f"{self.assignment.strategy or 'assignment'}: {moved} moved"
                    f"{verdict}; {placed} placed{lost}")
@@ -306,7 +306,8 @@ class Moves(Sequence[Move]):
 def explain(assignment: Assignment) -> Moves:
     """Why each partition changed its owner, and which moves were unnecessary.
 
-    `assignment`: the assignment to explain. Raises `AssignmentError` if it is not one.
+    `assignment`: the assignment to explain. Raises `AssignmentError` if `assignment`
+    is not an `Assignment`.
     """
     call = "explain(assign(group, strategy))"
     checked_kind(assignment, Assignment, "assignment", call, AssignmentError)

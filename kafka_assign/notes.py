@@ -27,7 +27,7 @@ NOTE_TEXTS = {
     "topics-not-shown": "topics: none shown",
     "owners-missing": "owned: {partitions} not named",
     "outputs-apart": "moments: no time and no name tells whether the output of {subjects} belongs to this one",
-    "partitions-missing": "partitions: {count} not in the input, counted up to the highest number seen",
+    "partitions-missing": "{partitions} not in the input, inferred from the highest number seen",
     "partitions-counted": "partitions: highest number seen + 1",
     "commits-left-out": "{partitions} with a commit left out, since the cluster does not have {them}: {subjects}",
     "lag-from-end": "{partitions} without a commit: counted as lag 0, as auto.offset.reset={subjects} does",
@@ -43,22 +43,22 @@ NOTE_TEXTS = {
     "owned-dropped": "claims on partitions: {count} without effect (Group.dropped has the reasons)",
     "withheld": "{partitions} withheld until the member that may still consume {them} has revoked "
                 "{them}; a second rebalance assigns {them}",
-    "owners-depend-on-ids": "which new member gets which partitions depends on ids that are not known yet; "
-                            "loads, and how many partitions are kept, do not",
-    "all-depends-on-ids": "an estimate: the whole assignment depends on member ids that are not known yet"}
+    "owners-depend-on-ids": "which new member gets which partitions depends on ids that are "
+                            "not known yet; the loads and the number of kept partitions do not",
+    "all-depends-on-ids": "an estimate: the whole assignment may depend on member ids that are not known yet"}
 
 # %% ../nbs/08_notes.ipynb #f74b346e
 @dataclass(frozen=True)
 class Note:
     "One thing that was inferred or assumed."
 
-    kind: str  # one of `NOTE_TEXTS`, or `remark`: only in words
+    kind: str  # one of `NOTE_TEXTS`, or `remark` for a note that has only words
     count: int | None = None  # how many partitions, or members, it is about; None = not counted
     subjects: tuple[str, ...] = ()  # what it is about, or the words of a `remark`
 
     @property
     def text(self) -> str:
-        "The note in words; not part of the API."
+        "The note in words, which may change from version to version."
         return NOTE_TEXTS.get(self.kind, "{subjects}").format(
             count=self.count, partitions=count_of(self.count or 0, "partition"),
             them="it" if self.count == 1 else "them", subjects=", ".join(self.subjects))

@@ -186,14 +186,17 @@ def _without_foreseen(answers, running, compared):
 
 # %% ../nbs/56_ranking.ipynb #bf6d7ea7
 class NeedRow(TypedDict):
-    "A need of a group, as `rank`, tables and JSON have it; None = unknown, or none."
+    """A need of a group, as `rank` returns it, and as tables and JSON show it.
+
+    None means unknown or not applicable.
+    """
     rank: int  # of the group; 1 = the most urgent
     cluster: str | None  # None = not named
     group: str  # its name
     time: str | None  # ISO 8601
     moment: int | None  # number of its moment, if that is needed
     kind: int  # kind of need, 0 to 8; 0 is the most urgent
-    affected: int  # number of affected partitions, or of what the reason counts
+    affected: int  # number of affected partitions, or of members if the reason counts these
     reason: str  # what is wrong, in words
     strategy: str | None  # the strategy that would help; None = none
     remedy: str  # what would help, in words
@@ -242,17 +245,17 @@ def rank(groups: Mapping[Any, Group] | Iterable[Group] | Group,
     Each group is also judged by the strategy that it runs, if that is known. Share
     groups are left out.
 
-    `groups`: one, several, or a mapping, in which a group without a name has the name
-    of its key. `strategies`: one or several, each as in `assign`; None = the usual ones
+    `groups`: one, several, or a mapping, in which a group without a name gets its
+    key as its name. `strategies`: one or several, each as in `assign`; None = the usual ones
     and, with joins, `stream-join-sticky`. `joins`: lists of joined topics, or text such
     as `clicks+views|a+b`. `everything`: whether to include minor needs. `on_failure`: a
     function that is called once for each group for which a strategy fails, with the
     group and the reason in one line; the group is still ranked with the other strategies.
-    None = if `strategies` are given, the first failure raises `StrategyError`; if not, it
-    is a warning, and the group is ranked with the others.
+    None = if `strategies` are given, the first failure raises `StrategyError`; if not, each
+    failure is a warning, and the group is ranked with the other strategies.
 
     A strategy fails if it raises an exception or its answer does not fit the group. If
-    the strategy that a group runs forecasts that Kafka's assignor fails, that is not a
+    a group runs a strategy that forecasts a failure of Kafka's assignor, that is not a
     failure but a need of kind 0.
 
     Raises `GroupError` if one of `groups` is not a `Group`. Raises `StrategyError` if a

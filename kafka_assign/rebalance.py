@@ -216,8 +216,9 @@ def _elected(state):
              for member in state.members]
     common = set.intersection(*map(set, lists))
     if not common:
-        raise GroupError(f"a member that joins must list a strategy that all members list (got "
-                         f"{', '.join(lists[-1])}, as Kafka's InconsistentGroupProtocolException)")
+        raise GroupError(
+            "a member that joins must list a strategy that all members list "
+            f"(got {', '.join(lists[-1])}; Kafka raises InconsistentGroupProtocolException)")
     votes = Counter(next(label for label in one if label in common) for one in lists)
     return lists[0][votes.most_common(1)[0][0]]
 

@@ -39,7 +39,7 @@ class StrategyError(ValueError):
 
 # %% ../nbs/20_registry.ipynb #50eac389
 class ForecastError(StrategyError):
-    """The program that a strategy forecasts fails for a group, or its answer is invalid or unknown.
+    """The program whose answers a strategy forecasts fails for a group, or its answer is invalid or unknown.
 
     The attribute `kind` is the name of the exception that the program throws, `endless` if it never
     returns, `too long` if the forecast was stopped, or else what is wrong with its answer. `reason`
@@ -63,7 +63,7 @@ class Strategy:
     kafka: str | None = None  # class of Kafka whose answers it gives, without package; None = none
     protocol: str = "eager"  # `eager`, `cooperative`, or `broker` (clients cannot run it)
     many: bool = False  # whether it takes `Columns` of many groups, and answers for each as if alone
-    claims: str | None = None  # `sticky`, `cooperative` or `stream-join`: how `user_data` is decoded; None = not
+    claims: str | None = None  # how `user_data` is decoded: `sticky`, `cooperative`, `stream-join`; None = it is not
     prove: Callable[..., object] | None = field(default=None, repr=False)  # `Columns`, target column -> certificate
     without: Collection[str] = ()  # ids of promises of the conformance suite that it does not make
     usual: bool = True  # whether it is compared if no strategies are named
@@ -81,12 +81,12 @@ class Strategy:
 
     @property
     def protocol_name(self) -> str:
-        "The name under which a group reports it; empty if it is no assignor of Kafka's client."
+        "The name under which a group reports it; empty if it is not an assignor of Kafka's client."
         return self.name.removeprefix("kafka-") if self.kafka in _SHIPPED_CLASSES else ""
 
     @property
     def clients(self) -> tuple[str, ...] | None:
-        "The clients that can run it today; None = any that can load it, for one of another package."
+        "The clients that can run it today; None (for a strategy of another package) = any that can load it."
         if self.protocol == "broker" or self.name not in BUILT_IN:
             return () if self.protocol == "broker" else None
         python = PYTHON_CLIENTS if self.protocol == "eager" else PYTHON_CLIENTS[:1]

@@ -126,9 +126,9 @@ def _abandoned(columns: Columns, current: Outcome,
         reason = f"no active members while {records} {wait}"
         yield Need(group, 6, int(waiting[group]), reason, "", "start its members, "
                    "unless it is idle on purpose (a batch job, a stopped Streams "
-                   "application) or serves consumers that never join; deleting it "
-                   "drops its offsets, which also expire after "
-                   "offsets.retention.minutes (7 days by default) without members")
+                   "application) or only stores the offsets of consumers that never "
+                   "join; deleting the group drops its offsets; they also expire once it has "
+                   "had no members for offsets.retention.minutes (7 days by default)")
 
 # %% ../nbs/53_remedies.ipynb #898c606d
 _REASONS = {       # of kinds 1 to 5: what is counted, and the words around the count

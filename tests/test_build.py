@@ -158,7 +158,7 @@ def by_name(name, group, inferred):
     topics, ids, owner, offsets, instance = group
     owned = {member: [partition for partition in owner if owner[partition] == member] for member in ids}
     taken = {topic for (topic, _), member in owner.items() if member != "-"} or set(topics)
-    everybody = "subscriptions: topics a member owns" not in inferred
+    everybody = "subscriptions: of each member, the topics of its own partitions" not in inferred
     committed, end = ({partition: known[i] for partition, known in offsets.items()} for i in range(2))
     return Group(topics, [
         Member(member, taken if everybody else {topic for topic, _ in owned[member]}, owned=owned[member],

@@ -145,12 +145,13 @@ def test_any_whole_numbers_will_do(group, kind):
 
 
 @pytest.mark.parametrize("owner, level, price, message", [
-    ([-1, 0, 0, 0, 1], LEVEL, PRICE, "condition 2: a load must be the level or one less (not so for A)"),
+    ([-1, 0, 0, 0, 1], LEVEL, PRICE, "condition 2: a load must be the level or one less (violated by A)"),
     ([-1, -1, 0, 1, 1], LEVEL, PRICE, "condition 1: a partition must be owned by a subscriber, if there is one "
-                                      "(not so for t-0)"),
-    (BEST, [2, 3], PRICE, "condition 3: an owner must be of the lowest level (not so for t-2)"),
-    (BEST, LEVEL, [0, 0], "condition 4: an owner must make the least offer (not so for t-2)"),
-    (BEST, LEVEL, [0, -1], "condition 5: a price must be 0 or more if full, else 0 or less (not so for B)")])
+                                      "(violated by t-0)"),
+    (BEST, [2, 3], PRICE, "condition 3: an owner must be on the lowest level (violated by t-2)"),
+    (BEST, LEVEL, [0, 0], "condition 4: an owner must make the least offer (violated by t-2)"),
+    (BEST, LEVEL, [0, -1],
+     "condition 5: a price must be >= 0 if its member is full, else <= 0 (violated by B)")])
 def test_messages_name_condition_and_place(group, owner, level, price, message):
     with pytest.raises(CertificateError) as caught:
         check(group, Assignment(group, owner), Certificate(np.array(level), np.array(price)))

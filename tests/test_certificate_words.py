@@ -106,15 +106,15 @@ def test_what_lay_too_high():
     proof = proof_of(assign(group, "sticky"))
     assert [group.at(place) for place in proof.too_high] == [("u", 0)]
     assert proof.reasons == [
-        "1 partition with a previous owner above the lowest level of the topic: "
-        "must move in every equally flat assignment"]
+        "1 partition had a previous owner above the lowest level of the topic: "
+        "every equally flat assignment moves it"]
 
 
 def test_reasons_of_the_demo():
     proof = proof_of(assign(demo_group(), "sticky"))
     assert proof.reasons == [
-        "3 partitions with a previous owner on the lowest level, at a higher price than the new owner: "
-        "an equally flat assignment that keeps one of them moves another instead"]
+        "3 partitions had a previous owner on the lowest level, with a higher price than the new owner: "
+        "if an equally flat assignment keeps one of them, it moves another partition instead"]
 
 
 def test_nobody_and_nothing():
@@ -187,4 +187,4 @@ def test_a_proof_fits_the_terminal(columns, monkeypatch):
     text = re.sub(r"\x1b\[\d*m", "", file.getvalue())  # bold
     assert max(map(len, text.splitlines())) <= min(columns, 120)
     words = " ".join(text.split())
-    assert "no equally flat one moves fewer Balance: every member" in words and words.endswith("of the strategy.")
+    assert "no equally flat one moves fewer Balance: every member" in words and words.endswith("about the strategy.")

@@ -88,14 +88,14 @@ def test_each_step_keeps_its_word(group):
     complete = kip54.distribute_unassigned_partitions(current)
     narrowed = kip54.set_fixed_assignments_aside(complete)
     moved = kip54.reassign(narrowed)
-    assert current.current_partition_consumer == group.previous.tolist()
+    assert current.current_partition_consumer == group.previous.tolist()  # step 1
     owner = np.array(complete.current_partition_consumer, np.int32)
-    Assignment(group, owner).check()
-    assert (owner[group.previous >= 0] == group.previous[group.previous >= 0]).all()
-    assert not kip54.unassigned_partitions(complete)
-    assert kip54.revert_unless_better(narrowed, moved) in (narrowed, moved)
-    assert kip54.current_balance_score(moved) <= kip54.current_balance_score(narrowed)
-    assert kip54.add_fixed_assignments(narrowed, current.consumers) == complete
+    Assignment(group, owner).check()  # step 2
+    assert (owner[group.previous >= 0] == group.previous[group.previous >= 0]).all()  # step 2
+    assert not kip54.unassigned_partitions(complete)  # step 2
+    assert kip54.current_balance_score(moved) <= kip54.current_balance_score(narrowed)  # step 4
+    assert kip54.revert_unless_better(narrowed, moved) in (narrowed, moved)  # step 5
+    assert kip54.add_fixed_assignments(narrowed, current.consumers) == complete  # steps 3 and 6
 
 
 def every_group(partitions, members, topics):

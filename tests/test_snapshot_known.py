@@ -22,8 +22,9 @@ OF_MEMBERS = {"members", "min_load", "balance_score", "balanced", "topic_gap", "
 # Figures that may differ from the truth, by the note that says so, without its count.
 MARKED = {
     Note("idle-members-not-shown"): OF_MEMBERS,
-    Note("subscriptions-guessed", None, ("topics a member owns",)): {"topic_gap", "balanced"},
-    Note("subscriptions-guessed", None, ("every topic of which a member owns a partition",)): {"topic_gap", "balanced"},
+    **{Note("subscriptions-guessed", None, (f"of {words}",)): {"topic_gap", "balanced"} for words in (
+        "each member, the topics of its own partitions",
+        "every member, all topics of which any member owns a partition")},
     Note("partitions-missing"): {"partitions", "unassigned", "lag_unknown"},
     Note("topics-not-shown"): {"partitions", "unassigned"},
 }

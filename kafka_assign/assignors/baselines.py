@@ -156,7 +156,7 @@ def _blocks_by_racks(columns: Columns, topics: list[int],
 # %% ../../nbs/22_baselines.ipynb #1b9c60a3
 @strategy("range", kafka="RangeAssignor", many=True, without=["nobody-idle"])
 def range_assign(columns: Columns) -> np.ndarray:
-    """A contiguous block of each topic for each subscriber: joined topics line up.
+    """Contiguous blocks of each topic; topics with equal size and subscribers line up.
 
     Kafka's `RangeAssignor`. If racks are known (KIP-881), each subscriber prefers
     partitions with a replica in its rack. Topics without subscribers stay

@@ -237,7 +237,7 @@ def _variant(lag: Strategy, scope="topic", max_skew=1, min_gain=0, max_moves=Non
 def lag_assign(given: Columns | Group, scope: str = "topic", max_skew: int = 1,
                min_gain: int = 0, max_moves: int | None = None,
                weight: Mapping | None = None) -> np.ndarray:
-    """Even numbers of each topic's partitions, and lag as balanced as these allow.
+    """Balanced counts within each topic, then lag balanced by a greedy rule.
 
     KAFKA-5337, the `LagBasedAssignor` of its author. Unknown lag counts as 0. Topics
     without subscribers stay unassigned (-1). Options go beyond it: `scope` is `topic`

@@ -282,7 +282,7 @@ def _variant(stream_join: Strategy, joins=None) -> Strategy:
           claims="stream-join", without=["each-partition-once", "nobody-idle"],
           usual=False, remarks=_remarks, variant=_variant)
 def stream_join_assign(group: Columns | Group, joins=None) -> np.ndarray:
-    """Each partition number of joined topics on one member; the fewest numbers move.
+    """Each partition number of joined topics on one member; as few as possible move.
 
     KIP-315. `joins` are lists of topics, or text such as `clicks+impressions|a+b` (None
     = all topics are one join); the other topics are assigned by `sticky` around them.

@@ -23,7 +23,7 @@ class Certificate(NamedTuple):
     "Why an owner column is optimal: two whole numbers for each member."
 
     level: np.ndarray  # by member: it owns that many partitions, or one less
-    price: np.ndarray  # by member: the cost of one more partition, in partitions kept
+    price: np.ndarray  # by member: kept partitions that one more partition on it costs
 
 # %% ../../nbs/16_certificate.ipynb #bb40afcd
 LARGEST = 1 << 40  # of a level or price: no sum here overflows int64
@@ -102,7 +102,7 @@ def _require(number, holds, words, where):
     "Raise `CertificateError` if a condition fails anywhere, naming the first place."
     if not holds.all():
         raise CertificateError(
-            f"condition {number}: {words} (not so for {where(int(np.argmin(holds)))})")
+            f"condition {number}: {words} (violated by {where(int(np.argmin(holds)))})")
 
 # %% ../../nbs/16_certificate.ipynb #6f3edf8c
 def check_columns(columns: Columns, owner: np.ndarray, certificate: Certificate,
@@ -125,19 +125,20 @@ def check_columns(columns: Columns, owner: np.ndarray, certificate: Certificate,
     load = loads(columns, owner)
     _require(2, _at_level(load, level), "a load must be the level or one less", member)
     _require(3, _on_lowest(columns, owner, level),
-             "an owner must be of the lowest level", partition)
+             "an owner must be on the lowest level", partition)
     _require(4, _cheapest(columns, owner, level, price),
              "an owner must make the least offer", partition)
     _require(5, _signed(load, level, price),
-             "a price must be 0 or more if full, else 0 or less", member)
+             "a price must be >= 0 if its member is full, else <= 0", member)
 
 # %% ../../nbs/16_certificate.ipynb #73d54417
 def check(group: Group, assignment: Assignment, certificate: Certificate) -> None:
     """Check that a certificate proves an assignment optimal.
 
-    `group`: the group, with the previous owners. `assignment`: what it proves optimal.
-    `certificate`: a level and a price for each member. Raises `CertificateError` if a
-    condition of the proof fails; the message names the condition, and where it fails.
+    `group`: the group, with the previous owners. `assignment`: the one that the
+    certificate proves optimal. `certificate`: a level and a price for each member.
+    Raises `CertificateError` if a condition of the proof fails; the message names the
+    condition, and where it fails.
     """
     check_columns(group.columns, assignment.target, certificate,
                   lambda place: "-".join(map(shown, group.at(place))),

@@ -34,9 +34,9 @@ def _some(names: Sequence[str], noun: str) -> str:
 _BALANCE = (
     "Balance: every member has a level, and owns that many partitions or one less. "
     "The owner of each partition is on the lowest level among the subscribers of its "
-    "topic. A member that took a partition from another member would own at least as "
-    "many partitions as that member owns now, so nothing would get flatter.")
-CHECKED = "Checked by kafka_assign.certificate, which knows nothing of the strategy."
+    "topic. If one member took a partition from another, the first would then own at "
+    "least as many as the second owns now, so nothing would get flatter.")
+CHECKED = "Checked by kafka_assign.certificate, which knows nothing about the strategy."
 SHOWN_LINES = 12
 _TEXT_WIDTH = 88            # columns of plain text
 
@@ -102,9 +102,9 @@ class Proof(NamedTuple):
         if not self.moved:
             who = "every partition that had a valid owner stays with it"
             return f"Moves: none; {who if had else 'no partition had a valid owner'}."
-        return (f"Moves: {self.moved:,} of {count_of(had, 'partition')} that had a "
-                "valid owner changed it, and every equally flat assignment changes "
-                f"{self.moved:,} or more.")
+        return (f"Moves: of {count_of(had, 'partition')} with a valid owner, "
+                f"{self.moved:,} moved to another one; in every equally flat assignment, "
+                f"{self.moved:,} or more do.")
 
     @property
     def reasons(self) -> list[str]:
@@ -112,10 +112,11 @@ class Proof(NamedTuple):
         high = len(self.too_high)
         counts = {
             "above the lowest level of the topic: "
-            "must move in every equally flat assignment": high,
-            "on the lowest level, at a higher price than the new owner: an equally flat "
-            "assignment that keeps one of them moves another instead": self.moved - high}
-        return [f"{count_of(count, 'partition')} with a previous owner {words}"
+            "every equally flat assignment moves {0}": high,
+            "on the lowest level, with a higher price than the new owner: if an equally "
+            "flat assignment keeps {1}, it moves another partition instead": self.moved - high}
+        return [f"{count_of(count, 'partition')} had a previous owner "
+                + words.format(*["it"] * 2 if count == 1 else ["them", "one of them"])
                 for words, count in counts.items() if count]
 
     def document(self) -> dict[str, object]:

@@ -162,7 +162,8 @@ def _group(questions, listed, described, commits, topics, about):
     if described and any("guessed" in _sent(one) for one in described["members"]):
         why = f"it is rebalancing ({state}); capture again" if state.endswith("Rebalance") else "they cannot be decoded"
         questions.reject("group", group.name, f"subscriptions are unknown: {why}")
-        notes.append(Note("subscriptions-guessed", None, ("topics a member owns, else all topics of the group",)))
+        guess = "of each member, the topics of its own partitions, else all topics of the group"
+        notes.append(Note("subscriptions-guessed", None, (guess,)))
     else:
         notes = [note for note in notes if note.kind != "racks-unknown"]
     return group.replace(notes=notes)

@@ -36,7 +36,7 @@ KEY_FIELDS = (
     _field("group", pa.string(), "name of the group; may be empty, never null"),
     _field("time", pa.string(), "when the group was observed, ISO 8601; null = unknown"),
     _field("moment", pa.int64(),
-           "number, from 1, among moments of one time or none; null = the only one"))
+           "number, from 1, if times do not tell moments apart; null = not needed"))
 
 # What was inferred or assumed about a group.
 _NOTE_FIELDS = (
@@ -46,7 +46,7 @@ _NOTE_FIELDS = (
 
 # What is known about a group as a whole.
 _ABOUT_FIELDS = (
-    _field("type", pa.string(), "classic, or consumer (the broker assigns its partitions)"),
+    _field("type", pa.string(), "classic, consumer, share or streams (the broker assigns all but classic)"),
     _field("state", pa.string(), "state that the broker reports: Stable, Empty, ..."),
     _field("strategy", pa.string(), "the strategy in use"),
     _field("generation", pa.int64(), "generation of the group"),
@@ -120,7 +120,7 @@ RESULT_FIELDS = (
 # Why a group needs attention.
 _NEED_FIELDS = (
     _field("kind", pa.int32(), "kind of need, 0 to 8; 0 is the most urgent"),
-    _field("affected", pa.int64(), "number of affected partitions, or of what the reason counts"),
+    _field("affected", pa.int64(), "number of affected partitions, or of members if the reason counts these"),
     _field("reason", pa.string(), "what is wrong, in words"),
     _field("strategy", pa.string(),
            "strategy that would help: the one in use if it would, else the one with the fewest moves; null = none"),

@@ -239,12 +239,12 @@ def read_groups(source: str | PathLike | IO | Iterable, cluster: str | None = No
     folder of each file.
     `time`: the time of all groups, ISO 8601; "" = the one in the name of the file or of
     its folder. `group`: the group for tables that do not name one (Kafka before 2.3); "" = the
-    one that a command or notice above them names, or else the name of the file.
+    one named in a command or notice above them, or else the name of the file.
     `reset`: where consumers begin if nothing is committed, as `auto.offset.reset`:
     "latest", "earliest" or "none"; None = what a document says, else "latest". `at`:
     which moments, "latest", "all", or the latest one not after a time, ISO 8601. Raises
     `SnapshotError`, a `ValueError`, if a file cannot be opened, if no group is found,
-    or if `time`, `reset` or `at` is none of these.
+    or if `time`, `reset` or `at` is not valid.
     """
     _check_reset(reset)
     sources = list(origins(source))

@@ -41,6 +41,16 @@ def owners_by_name(group):
     return {tuple(group.at(at)): group.members[owner] for at, owner in enumerate(group.previous.tolist()) if owner >= 0}
 
 
+def owned_by_leavers(group, changes):
+    """How many partitions the members that leave own when they do."""
+    total = 0
+    for change in changes:
+        if change.kind == "leave":
+            total += list(owners_by_name(group).values()).count(change.name)
+        group = change.applied(group)
+    return total
+
+
 def lag_by_name(group):
     """Partition -> its lag, or nothing."""
     return {} if group.lag is None else {tuple(group.at(at)): lag for at, lag in enumerate(group.lag.tolist())}
@@ -310,12 +320,13 @@ def test_a_sentence_says_what_changes_do(both, runs):
     if words:
         numbers = re.match(r"under (\S+): (.+?) partitions? would move to another member"
                            r"(?:, (.+?) partitions? without an owner would get one)?"
-                           r", (.+?) partitions? of remaining members would pause"
+                           r", (.+?) partitions? of remaining members would pause(?: .besides the (.+?) of leaving.+?)?"
                            r"(?:; the largest lag of a member would go from (\S+) to (\S+))?", words).groups()
         now, [row] = answer["rows"][0], rows
-        name, moved, placed, paused, *lags = [text and text.replace(",", "") for text in numbers]
+        name, moved, placed, paused, left, *lags = [text and text.replace(",", "") for text in numbers]
         assert (name, int(moved), int(placed or 0), int(paused)) == tuple(
             row[key] for key in ("strategy", "moved", "placed", "paused"))
+        assert int(left or 0) == owned_by_leavers(group, changes)
         known = None not in (now["lag_max"], row["lag_max"]) and not now["lag_unknown"]
         assert lags == ([str(now["lag_max"]), str(row["lag_max"])] if known else [None, None])
 

@@ -246,7 +246,9 @@ def _in_short(comparison, changed):
     words = [f"{count_of(row['moved'], 'partition')} would move to another member"]
     words += [f"{count_of(row['placed'], 'partition')} without an owner would get one"] * bool(row["placed"])
     if row["paused"] is not None:
-        words.append(f"{count_of(row['paused'], 'partition')} of remaining members would pause")
+        left = sum(change.owned for change in changed)
+        words.append(f"{count_of(row['paused'], 'partition')} of remaining members would pause"
+                     + f" (besides the {left:,} of leaving members)" * bool(left))
     known = not now["lag_unknown"] and None not in (now["lag_max"], row["lag_max"])
     lag = f"; the largest lag of a member would go from {now['lag_max']:,} to {row['lag_max']:,}" if known else ""
     return [f"in short, under {row['strategy']}: {', '.join(words)}{lag}"]

@@ -165,7 +165,7 @@ def _forgotten(strategy):
             return f"{name}: partition {np.argmax(forgotten)} has no owner"
 
 
-@_promise("nobody-idle", "no idle member could take a partition of a busier one")
+@_promise("no-idle-members", "no idle member could take a partition of a busier one")
 def _idle(strategy):
     for name, columns, owner in _columns(strategy):
         owner = np.where(columns.owners_subscribed(owner), owner, -1).astype(np.int32)

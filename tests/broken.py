@@ -92,6 +92,6 @@ def mixes_up_many(columns):
 
 BROKEN = {
     "owner-column": one_entry_more, "subscribers-only": to_a_stranger, "each-partition-once": forgets_one,
-    "nobody-idle": leaves_one_idle, "odd-inputs": raises_without_members, "any-order": looks_at_the_order,
+    "no-idle-members": leaves_one_idle, "odd-inputs": raises_without_members, "any-order": looks_at_the_order,
     "no-memory": remembers, "any-hash-seed": hashes, "many": Strategy("broken:mixes_up_many", mixes_up_many, many=True)}
 

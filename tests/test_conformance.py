@@ -47,7 +47,7 @@ def test_every_promise_has_a_strategy_that_breaks_it():
 @pytest.mark.parametrize("promise", BROKEN)
 def test_a_strategy_broken_on_purpose_fails_exactly_that(promise):
     wrong = named(BROKEN[promise])
-    promises = set(conformance.PROMISES) - ({"nobody-idle"} if promise == "many" else set())
+    promises = set(conformance.PROMISES) - ({"no-idle-members"} if promise == "many" else set())
     assert conformance.check_strategy(wrong, sorted(promises)).broken == [promise]
 
 
@@ -59,8 +59,8 @@ def test_what_is_no_owner_column_is_reported(answer):
 @pytest.mark.parametrize("name", ["range", "roundrobin", "fair", "lag"])
 def test_a_waived_promise_is_one_that_is_broken(name):
     chosen = resolve(name)
-    assert list(chosen.without) == ["nobody-idle"]
-    assert conformance.PROMISES["nobody-idle"].broken(chosen)
+    assert list(chosen.without) == ["no-idle-members"]
+    assert conformance.PROMISES["no-idle-members"].broken(chosen)
 
 
 @pytest.mark.parametrize("strategy, passed", [("broken:right", True), ("broken:forgets_one", False)])
@@ -133,8 +133,8 @@ def test_promises_must_be_known(promises, words):
 
 
 def test_promises_that_are_not_made_must_be_known():
-    with pytest.raises(StrategyError, match="strategy 'mine' must be .*nobody_idle'.; did you mean 'nobody-idle'"):
-        conformance.check_strategy(Strategy("mine", right, without=["nobody_idle"]), ["any-order"])
+    with pytest.raises(StrategyError, match="strategy 'mine' must be .*no_idle_members'.; did you mean 'no-idle-members'"):
+        conformance.check_strategy(Strategy("mine", right, without=["no_idle_members"]), ["any-order"])
     report = conformance.check_strategy(Strategy("mine", right, without="any-order"), "any-order")
     assert report.found == {"any-order": "not promised"}
 

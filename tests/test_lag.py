@@ -534,7 +534,7 @@ def test_side_by_side(options):
 @pytest.mark.parametrize("options", ["scope=group,max_skew=2", "scope=group,min_gain=5,max_skew=2", "max_moves=1"])
 def test_conformance(options):
     report = check_strategy(f"lag:{options}")
-    assert report.broken == [] and report.found["nobody-idle"] == "not promised"
+    assert report.broken == [] and report.found["no-idle-members"] == "not promised"
     assert not any(words.startswith("not checked") for words in report.found.values())
 
 

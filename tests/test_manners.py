@@ -61,7 +61,7 @@ def test_a_strategy_that_answers_by_name_can_conform():
     def by_name(group):
         return assign(group, "roundrobin").to_dict()
     report = check_strategy(by_name)
-    assert set(report.broken) <= {"nobody-idle"} and report.found["owner-column"] == ""
+    assert set(report.broken) <= {"no-idle-members"} and report.found["owner-column"] == ""
     forgetful = check_strategy(lambda group: {})
     assert forgetful.broken == ["each-partition-once"]
 

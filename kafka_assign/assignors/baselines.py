@@ -154,7 +154,7 @@ def _blocks_by_racks(columns: Columns, topics: list[int],
     return subscribers[shares.owner]
 
 # %% ../../nbs/22_baselines.ipynb #1b9c60a3
-@strategy("range", kafka="RangeAssignor", many=True, without=["nobody-idle"])
+@strategy("range", kafka="RangeAssignor", many=True, without=["no-idle-members"])
 def range_assign(columns: Columns) -> np.ndarray:
     """Contiguous blocks of each topic; topics with equal size and subscribers line up.
 
@@ -191,7 +191,8 @@ def _first_stops(columns: Columns, turns: np.ndarray) -> np.ndarray:
     return np.array(first, np.int64)
 
 # %% ../../nbs/22_baselines.ipynb #9befa9eb
-@strategy("roundrobin", kafka="RoundRobinAssignor", many=True, without=["nobody-idle"])
+@strategy("roundrobin", kafka="RoundRobinAssignor", many=True,
+          without=["no-idle-members"])
 def roundrobin_assign(columns: Columns) -> np.ndarray:
     """One partition at a time over all topics: even loads if subscriptions are equal.
 

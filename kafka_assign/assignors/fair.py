@@ -66,7 +66,7 @@ def _runs_by_step(columns: Columns) -> _Runs:
                  row_offsets(np.bincount(step)))
 
 # %% ../../nbs/23_fair.ipynb #ff826616
-@strategy("fair", kafka="FairAssignor", many=True, without=["nobody-idle"])
+@strategy("fair", kafka="FairAssignor", many=True, without=["no-idle-members"])
 def fair_assign(columns: Columns) -> np.ndarray:
     """Topics with few subscribers first, each partition to the smallest load.
 

@@ -232,7 +232,7 @@ def _variant(lag: Strategy, scope="topic", max_skew=1, min_gain=0, max_moves=Non
                    many=max_moves is None and weight is None)
 
 # %% ../../nbs/24_lag.ipynb #53304008
-@strategy("lag", kafka="LagBasedAssignor", many=True, without=["nobody-idle"],
+@strategy("lag", kafka="LagBasedAssignor", many=True, without=["no-idle-members"],
           remarks=_remarks, variant=_variant)
 def lag_assign(given: Columns | Group, scope: str = "topic", max_skew: int = 1,
                min_gain: int = 0, max_moves: int | None = None,

@@ -279,7 +279,7 @@ def _variant(stream_join: Strategy, joins=None) -> Strategy:
 
 # %% ../../nbs/49_stream_join.ipynb #dddcd7d7
 @strategy("stream-join-sticky", kafka="StickyStreamJoinAssignor", many=True,
-          claims="stream-join", without=["each-partition-once", "nobody-idle"],
+          claims="stream-join", without=["each-partition-once", "no-idle-members"],
           usual=False, remarks=_remarks, variant=_variant)
 def stream_join_assign(group: Columns | Group, joins=None) -> np.ndarray:
     """Each partition number of joined topics on one member; as few as possible move.

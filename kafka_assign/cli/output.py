@@ -239,10 +239,12 @@ def _asked_for(comparison, named):
 
 def _in_short(comparison, changed):
     "What changes do under the strategy that the group runs, in a sentence; nothing if it is not known."
-    rows, now = _asked_for(comparison, ()) if changed else [], comparison.current.summary()
-    if not rows or rows[0]["moved"] is None or not comparison.group.members:
+    answer = comparison.assignments.get(comparison.running)
+    if not changed or not answer:                   # not known, or without members
         return []
-    [row] = rows
+    row, now = answer.summary(), comparison.current.summary()
+    if row["moved"] is None:
+        return []
     words = [f"{count_of(row['moved'], 'partition')} would move to another member"]
     words += [f"{count_of(row['placed'], 'partition')} without an owner would get one"] * bool(row["placed"])
     if row["paused"] is not None:

@@ -56,7 +56,7 @@ def fairness_only_assign(columns: Columns) -> np.ndarray:
     return sticky_assign(replace(columns, previous=np.full(columns.size, -1, np.int32)))
 
 # %% ../../../nbs/32_sticky_solve.ipynb #fe4fe11f
-@strategy("sticky-yet-fair", many=True, claims="sticky", without=["nobody-idle"],
+@strategy("sticky-yet-fair", many=True, claims="sticky", without=["no-idle-members"],
           usual=False)
 def sticky_yet_fair_assign(columns: Columns) -> np.ndarray:
     "All valid ownership is kept; free partitions make loads as flat as that allows."

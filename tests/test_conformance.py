@@ -133,7 +133,7 @@ def test_promises_must_be_known(promises, words):
 
 
 def test_promises_that_are_not_made_must_be_known():
-    with pytest.raises(StrategyError, match="strategy 'mine' must be .*no_idle_members'.; did you mean 'no-idle-members'"):
+    with pytest.raises(StrategyError, match="'mine' must be .*no_idle_members'.; did you mean 'no-idle-members'"):
         conformance.check_strategy(Strategy("mine", right, without=["no_idle_members"]), ["any-order"])
     report = conformance.check_strategy(Strategy("mine", right, without="any-order"), "any-order")
     assert report.found == {"any-order": "not promised"}

@@ -11,7 +11,7 @@ from concurrent.futures import Future
 from contextlib import contextmanager
 from functools import partial
 from itertools import chain
-from threading import Thread
+from threading import Thread, local
 from typing import Any
 
 import numpy as np
@@ -37,33 +37,41 @@ def read_subscription(sent: Any) -> Subscription:
                         sent.rack_id, sent.version)
 
 # %% ../../nbs/72_clients.ipynb #66c00009
+_opened = local()                      # the clients of a thread that `within` started
+
+
 @contextmanager
-def second_client(settings: Mapping[str, Any], seconds: float) -> Iterator[Any]:
-    "An admin client with the settings of a consumer, and a limit for each request."
+def second_client(settings: Mapping[str, Any], seconds: float,
+                  first: Callable[[Any], object] = lambda client: None) -> Iterator[Any]:
+    """An admin client with the settings of a consumer, and a limit for each request.
+
+    `first` is called with the client below it, before that connects.
+    """
     from kafka import KafkaAdminClient
     from kafka.net.compat import KafkaNetClient
-    opened = []
-
-    def client(**given):
-        opened.append(KafkaNetClient(**given))
-        return opened[-1]
-
-    own = {name: value for name, value in settings.items()
-           if name in KafkaAdminClient.DEFAULT_CONFIG}
+    usual = KafkaAdminClient.DEFAULT_CONFIG
+    own = usual | {name: value for name, value in settings.items() if name in usual}
     for name in ("bootstrap_timeout_ms", "request_timeout_ms"):
         own[name] = int(1000 * seconds)
+    client = KafkaNetClient(**own)
+    client._net.start()
+    getattr(_opened, "clients", []).append(client)
     try:
-        yield KafkaAdminClient(**own, kafka_client=client)
+        first(client)
+        yield KafkaAdminClient(**own | {"kafka_client": lambda **given: client})
     finally:
-        for one in opened:             # also a client that never connected
-            one.close()
+        client.close()                 # also if it never connected
 
 # %% ../../nbs/72_clients.ipynb #66c0000b
 def within(seconds: float, call: Callable, *given) -> Any:
-    "What `call` returns, in a thread of its own; `TimeoutError` if it takes longer."
-    answer = Future()
+    """What `call` returns, in a thread of its own; `TimeoutError` if it takes longer.
+
+    The thread then ends, too: what its second client waits for fails.
+    """
+    answer, clients = Future(), []
 
     def run():
+        _opened.clients = clients
         try:
             answer.set_result(call(*given))
         except BaseException as error:
@@ -72,6 +80,8 @@ def within(seconds: float, call: Callable, *given) -> Any:
     try:
         return answer.result(seconds)
     except TimeoutError:
+        for client in clients:
+            client._net.stop(timeout_ms=1000)
         raise TimeoutError(f"no answer within {seconds:g} seconds") from None
 
 # %% ../../nbs/72_clients.ipynb #66c00033

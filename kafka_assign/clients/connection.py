@@ -22,6 +22,7 @@ _MECHANISMS = "PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512"
 _LOGIN = "sasl.mechanism", "sasl.username", "sasl.password"
 _FILES = "ssl.ca.location", "ssl.certificate.location", "ssl.key.location"
 _KEYS = "security.protocol", *_LOGIN, *_FILES
+_HARMLESS = {*_KEYS} - {"sasl.password"}            # their values may be shown
 _REPLACED = {
     "sasl.jaas.config": "sasl.username and sasl.password",
     "ssl.truststore.": "ssl.ca.location, a PEM file",
@@ -30,32 +31,39 @@ _REPLACED = {
 
 
 def _check_keys(settings, where=""):
-    "Raise `SettingsError` for a key that is not known; `where` tells where it was found."
+    "Raise `SettingsError` for a key that is not known, which may be part of a password; `where` tells where it is."
     for key in settings:
         if key not in _KEYS:
-            new = [words for old, words in _REPLACED.items() if key.startswith(old)]
-            instead = f"; give {new[0]} instead" if new else did_you_mean(key, _KEYS)
-            raise SettingsError(f"{where}a setting must be one of {', '.join(_KEYS)} (got {quoted(key)}){instead}")
+            old = next((one for one in _REPLACED if key.startswith(one)), None)
+            got = (f"(got one that begins with {old}); give {_REPLACED[old]} instead" if old else
+                   f"(got another one, which may be secret){did_you_mean(key, _KEYS)}")
+            raise SettingsError(f"{where}a setting must be one of {', '.join(_KEYS)} {got}")
 
 # %% ../../nbs/74_clients_connection.ipynb #c15e0009
-def read_settings(path: str) -> dict[str, str]:
-    "The settings in a Java properties file; raises `SettingsError`, or `OSError` if the file cannot be read."
-    with needing("kafka"):
-        from javaproperties import load
-    with open(path, "rb") as file:
-        try:
-            found = load(file)
-        except ValueError:
-            raise SettingsError(f"{path}: \\u must be followed by four hexadecimal digits") from None
-    _check_keys(found, f"{path}: ")
-    return {key: value.strip() for key, value in found.items()}
-
-# %% ../../nbs/74_clients_connection.ipynb #c15e0012
 class _Secret(str):
     "Text whose representation does not show it."
 
     def __repr__(self):
         return "'***'"
+
+
+def read_settings(path: str) -> dict[str, str]:
+    "The settings in a Java properties file; raises `SettingsError`, or `OSError` if the file cannot be read."
+    with needing("kafka"):
+        from javaproperties import KeyValue, parse
+    found, line = {}, 1
+    with open(path, "rb") as file:
+        try:
+            parts = [*parse(file)]
+        except ValueError:
+            raise SettingsError(f"{path}: \\u must be followed by four hexadecimal digits") from None
+    for part in parts:
+        if isinstance(part, KeyValue):
+            _check_keys([part.key], f"{path}:{line}: ")
+            value = part.value.strip()
+            found[part.key] = value if part.key in _HARMLESS else _Secret(value)
+        line += part.source.count("\n") or 1
+    return found
 
 # %% ../../nbs/74_clients_connection.ipynb #c15e0014
 def _ssl_context(settings):

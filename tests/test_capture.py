@@ -19,6 +19,7 @@ from kafka_assign import TopicPartition, assign, compare, read_groups
 from kafka_assign.clients import assignor, cluster
 from kafka_assign.clients.cluster import CaptureError, Questions, capture, read_cluster
 from kafka_assign.clients.connection import SettingsError, client_settings, read_settings
+from kafka_assign.wire import Assigned, Subscription, encode_assignment, encode_subscription
 
 NOW = "2026-11-20T06:30:00Z"
 SECONDS = 30
@@ -28,12 +29,28 @@ class NotCoordinatorError(Exception):
     """An error that passes, by its name."""
 
 
-def member(id, topics, owned=(), **known):
-    """A member as an admin client describes it; `owned`: pairs."""
-    parts = [{"topic": topic, "partitions": [number]} for topic, number in owned]
-    return {"member_id": id, "group_instance_id": None, "client_id": f"client of {id}", "client_host": "/10.0.0.1",
-            "member_metadata": {"topics": topics, "user_data": "", **known},
-            "member_assignment": {"assigned_partitions": parts}}
+class IncompatibleBrokerVersion(Exception):
+    """What kafka-python raises for a request that the broker does not know, by its name."""
+
+
+def fails_with(error):
+    """A question that has no answer."""
+    def question(names):
+        raise error
+    return question
+
+
+def member(id, topics, owned=(), claims=(), instance_id=None, **known):
+    """A member as the coordinator describes it, with the bytes that it sent; `owned`, `claims`: pairs."""
+    sent = Subscription(topics, owned=claims, **known)
+    return SimpleNamespace(
+        member_id=id, group_instance_id=instance_id, client_id=f"client of {id}", client_host="/10.0.0.1",
+        member_metadata=encode_subscription(sent), member_assignment=encode_assignment(Assigned(owned)))
+
+
+def changed(told, **fields):
+    """What a coordinator says, with other values of some fields."""
+    return SimpleNamespace(**vars(told) | fields)
 
 
 class Cluster:
@@ -57,8 +74,15 @@ class Cluster:
 
     def describe_groups(self, names):
         self._ask("describe", len(names))
-        return {name: {"group_state": "Stable", "protocol_data": "range", "members": self.groups[name][1],
-                       "error": None} | self.groups[name][0] for name in names}
+        usual = {"group_state": "Stable", "protocol_data": "range", "error_code": 0}
+        return {name: SimpleNamespace(**usual | {"group_id": name, "members": self.groups[name][1]}
+                                      | self.groups[name][0]) for name in names}
+
+    def describe_consumer_groups(self, names):
+        self._ask("describe new", len(names))
+        usual = {"group_state": "Stable", "assignor_name": "uniform", "group_epoch": 5, "error_code": 0}
+        return {name: SimpleNamespace(**usual | {"group_id": name, "members": self.groups[name][1]}
+                                      | self.groups[name][0]) for name in names}
 
     def list_group_offsets(self, names):
         self._ask("commits", len(names))
@@ -88,9 +112,8 @@ def kinds(group):
     return [(note.kind, note.count) for note in group.notes]
 
 
-TWO = [member("b", ["t", "u"], [("t", 0), ("t", 1), ("u", 0)], owned_partitions=[{"topic": "t", "partitions": [2]}],
-              generation_id=7, rack_id="a"),
-       member("a", ["t"], [("t", 2)]) | {"group_instance_id": "static"}]
+TWO = [member("b", ["t", "u"], [("t", 0), ("t", 1), ("u", 0)], claims=[("t", 2)], generation=7, rack="a"),
+       member("a", ["t"], [("t", 2)], instance_id="static")]
 
 
 # --- what becomes of the answers -----------------------------------------------------------------------------------
@@ -133,8 +156,8 @@ def test_json_lines_are_the_same_groups():
 
 def joining():
     """Members of a group that rebalances: no metadata, assignments as before, and a new one."""
-    return [one | {"member_metadata": ""} for one in TWO] + [
-        member("c", []) | {"member_metadata": "", "member_assignment": ""}]
+    return [changed(one, member_metadata=b"") for one in TWO] + [
+        changed(member("c", []), member_metadata=b"", member_assignment=b"")]
 
 
 @pytest.mark.parametrize("state", ["PreparingRebalance", "CompletingRebalance"])
@@ -148,16 +171,20 @@ def test_what_a_rebalancing_group_does_not_show_is_unknown(state):
 
 
 def test_metadata_that_cannot_be_decoded_is_unknown():
-    found = read({"g": ({}, [TWO[0], TWO[1] | {"member_metadata": "\\x00\\x01"}], {})})
+    found = read({"g": ({}, [TWO[0], changed(TWO[1], member_metadata=b"\0\1")], {})})
     assert found["g"].details[0].topics == ("t",) and "cannot be decoded" in found.rejects[0].reason
 
 
 @pytest.mark.parametrize("type", ["consumer", "streams"])
-def test_members_of_groups_that_the_broker_assigns_are_unknown(type):
+def test_members_that_cannot_be_asked_for_are_unknown(type):
+    """Those of Streams groups, and those of KIP-848 if the broker is too old to describe them."""
     asked = Cluster({"g": ({"group_type": type}, None, {("t", 1): 99}), "h": ({"group_type": type}, None, {}),
                      "i": ({"group_type": type, "group_state": "Empty"}, None, {})})
+    asked.describe_consumer_groups = fails_with(IncompatibleBrokerVersion("no ConsumerGroupDescribe"))
     found = read_cluster(asked, Questions())
-    assert ("describe", 1) not in asked.asked and not found.rejects
+    assert not {kind for kind, *_ in asked.asked} & {"describe", "describe new"}
+    too_old = "group '{}': the broker is too old to show it (IncompatibleBrokerVersion: no ConsumerGroupDescribe)"
+    assert [one.reason for one in found.rejects] == [too_old.format(name) for name in "ghi" * (type == "consumer")]
     assert (found["g"].type, found["g"].topics, found["g"].lag.tolist()) == (type, ("t",), [0, 1, 0])
     assert kinds(found["g"]) == [("members-not-shown", None), ("lag-from-end", 2)]
     assert kinds(found["h"]) == [("topics-not-shown", None), ("members-not-shown", None)]
@@ -214,7 +241,7 @@ def test_old_brokers_tell_neither_type_nor_state():
 
 
 def test_groups_that_no_group_can_be_are_rejected():
-    twice, failed = [TWO[0], TWO[0]], {"error": "[Error 16] NotCoordinatorError"}
+    twice, failed = [TWO[0], TWO[0]], {"error_code": 16}
     found = read({"bad": ({}, twice, {}), "good": ({}, TWO, {}), "\x1b[31m": (failed, [], {})})
     assert [*found] == ["good"] and all(one_line(one.reason + "\n") for one in found.rejects)
     assert [one.reason.split(":")[0] for one in found.rejects] == ["group '\\x1b[31m'", "group 'bad'"]

@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 
 from .build import GroupError, Offsets, with_claims
+from .client_ids import ASSIGNED_BY_BROKER
 from .columns import Columns, read_only, same_content
 from .document import group_arguments, group_to_document
 from .inputs import (
@@ -185,6 +186,12 @@ class Group:
     def inferred(self) -> str:
         "The notes in words, separated by `; `."
         return note_text(self.notes)
+
+    @property
+    def hides_members(self) -> bool:
+        "Whether it has members of which nothing is known: the broker that assigns it shows none."
+        kinds = {note.kind for note in self.notes}
+        return self.type in ASSIGNED_BY_BROKER and "members-not-shown" in kinds
 
     @cached_property
     def subscribed(self) -> np.ndarray:
@@ -360,8 +367,8 @@ class Group:
 
     def __repr__(self) -> str:
         name = f" {quoted(self.name)}" if self.name else ""
-        sizes = [(len(self.members), "member"), (len(self.topics), "topic"),
-                 (self.columns.size, "partition")]
+        sizes = [(len(self.members), "member")] * (not self.hides_members)
+        sizes += [(len(self.topics), "topic"), (self.columns.size, "partition")]
         sizes += [(len(self.dropped), "dropped claim")] if self.dropped else []
         return f"<Group{name}: {', '.join(count_of(*size) for size in sizes)}>"
 

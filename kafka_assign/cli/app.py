@@ -218,18 +218,19 @@ def capture_command(
     """The consumer groups of a live cluster as JSON, one group per line.
 
     The output has the subscriptions, racks and partitions of members, and the offsets
-    and replica racks of topics. For groups whose assignment the broker computes
-    (KIP-848), only the offsets are known. Nothing is changed on the cluster. Needs the
-    extra [kafka].
+    and replica racks of topics. The partitions of a group that the broker assigns
+    (KIP-848) are those of its target assignment. Of Streams groups (KIP-1071), only the
+    offsets are known. Nothing is changed on the cluster. Needs the extra [kafka].
 
     \b
       kafka-assign capture --bootstrap-server HOST:PORT -o groups.jsonl
       kafka-assign capture --bootstrap-server HOST:PORT -g G | kafka-assign rank -
     """
-    form_to_write("json", output)
+    from kafka_assign.cli.output import show_groups
+    form_to_write(None, output, forms={"": "json", ".json": "json", ".jsonl": "json"})
     groups = groups_of(ctx.params)
     with written_to(output):
-        print(*(group.to_json() for group in groups.values()), sep="\n")
+        show_groups(groups.values())
     missing = remark_on_answer(groups, groups.values(), "latest")
     raise typer.Exit(UNUSABLE if missing else DONE)
 

@@ -251,8 +251,12 @@ _FORM_OF_FILE = {".json": "json", ".csv": "csv", ".txt": "table"}
 
 
 @usage_errors("--output")
-def form_to_write(form: str | None, output: str | None, inputs: Sequence[str] = ()) -> str:
-    "The form of an output: as asked for, else by the name of the file, else a table; or a usage error."
+def form_to_write(form: str | None, output: str | None, inputs: Sequence[str] = (),
+                  forms: Mapping[str, str] = _FORM_OF_FILE) -> str:
+    """The form of an output: as asked for, else by the name of the file, else a table; or a usage error.
+
+    `forms`: by the end of a name.
+    """
     if not output:
         return form or "table"
     path = Path(output)
@@ -260,9 +264,11 @@ def form_to_write(form: str | None, output: str | None, inputs: Sequence[str] = 
         raise ValueError(f"it must not be an input (got {quoted(output)})")
     if not path.absolute().parent.is_dir():
         raise ValueError(f"its folder must exist (got {quoted(output)})")
-    if not form and path.suffix not in _FORM_OF_FILE:
-        raise ValueError(f"a file must end in .json, .csv or .txt unless --format is given (got {quoted(output)})")
-    return form or _FORM_OF_FILE[path.suffix]
+    if not form and path.suffix not in forms:
+        *others, last = filter(None, forms)
+        unless = " unless --format is given" * (forms is _FORM_OF_FILE)
+        raise ValueError(f"a file must end in {', '.join(others)} or {last}{unless} (got {quoted(output)})")
+    return form or forms[path.suffix]
 
 # %% ../../nbs/77_cli_arguments.ipynb #3280c76c
 @contextmanager

@@ -4,7 +4,7 @@
 
 # %% auto #0
 __all__ = ['FIGURES', 'show_blocks', 'false_proofs', 'proof_block', 'proof_rows', 'show_comparisons', 'show_assignment',
-           'show_rows', 'show_ranking', 'show_run', 'Condition', 'parse_condition', 'check_judgeable',
+           'show_rows', 'show_groups', 'show_ranking', 'show_run', 'Condition', 'parse_condition', 'check_judgeable',
            'judge_conditions']
 
 # %% ../../nbs/78_cli_output.ipynb #a9a13f46
@@ -31,6 +31,7 @@ from ..comparison import Comparison
 from ..client_ids import ASSIGNED_BY_BROKER, assigner, who_assigns
 from .arguments import NAME, group_label, write_once, write_remark, write_remarks
 from .changes import Change, Restarts, change_notes, lost_topics, usage_errors
+from ..document import group_to_document
 from ..group import Group
 from ..metrics import lag_per_member, loads
 from ..names import count_of, did_you_mean, first_of, quoted, shown
@@ -116,7 +117,7 @@ def _facts(group):
             "assigned_by": assigner(group.type, [member.client_id for member in group.details]) or None,
             "protocol": runs and runs.protocol,
             "generation": None if group.generation < 0 else group.generation,
-            "members": len(group.members), "topics": len(group.topics),
+            "members": None if group.hides_members else len(group.members), "topics": len(group.topics),
             "partitions": int(group.counted.sum()) if counted_only else group.columns.size,
             "lag_known": 0 if group.lag is None else int((group.lag >= 0).sum()), "inferred": group.inferred or None}
 
@@ -434,6 +435,11 @@ def show_rows(keys: Sequence[str], rows: Sequence[Mapping], form: str) -> None:
     else:
         _send(_json_list(rows) if form == "json" else _csv_lines(keys, rows))
 
+# %% ../../nbs/78_cli_output.ipynb #7a0c0340
+def show_groups(groups: Iterable[Group]) -> None:
+    "Write groups as JSON, one per line."
+    _send(_as_json(group_to_document(group)) for group in groups)
+
 # %% ../../nbs/78_cli_output.ipynb #7a0c0322
 def show_ranking(ranking: Sequence[Mapping], form: str, groups: int) -> None:
     "Write a ranking of so many groups as `table`, `json` or `csv`."
@@ -524,7 +530,8 @@ def _why_unknown(comparison, rows, rule):
     before, only_lag = comparison.before, rule.key in ("lag_total", "lag_unknown")
     if rebalancing([before.state])[0] and not only_lag:
         return f"the group was rebalancing when it was captured ({before.state}), so its figures are transient"
-    missing = [note.text for note in before.notes if note.kind == "members-missing"]
+    missing = [note.text for note in before.notes if note.kind == "members-missing"
+               or note.kind == "members-not-shown" and before.hides_members]
     if missing and not only_lag:
         return f"{missing[0]} in the input; add the output of --members --verbose"
     if lost_topics(before, comparison.group) and not only_lag:

@@ -104,14 +104,13 @@ class _Described(NamedTuple):
     strategy: str = ""  # the assignor
     generation: int = -1
     members: Sequence[Member] = ()
-    unknown: Collection[str] = ()  # ids of the members whose subscriptions are not known
+    unknown: Collection[str] = ()  # ids of the members whose subscriptions are not known, or not all of them
     guess: str = ""  # what is assumed about subscriptions; empty = nothing
-    racks: bool = True  # whether all racks are known
 
 
 def _assigned_by_leader(questions, told):
     "A group whose members compute its assignment."
-    members, unknown, racks = [], [], True
+    members, unknown = [], []
     if not all(one.member_metadata for one in told.members):
         why = ("it is rebalancing ({}); capture again" if told.group_state.endswith("Rebalance") else
                "its coordinator does not show them ({})")
@@ -124,18 +123,18 @@ def _assigned_by_leader(questions, told):
             raise GroupError(f"what member {quoted(one.member_id)} was assigned cannot be decoded: {error}") from None
         try:
             sent = decode_subscription(one.member_metadata) if one.member_metadata else None
-            wrong = "a field after its topics" if sent and sent.version is None else None
+            wrong = sent and sent.version is None and "a field after its topics"
         except WireError as error:
             wrong = error
         if wrong:
-            questions.reject("group", told.group_id, f"what member {quoted(one.member_id)} sent cannot be decoded: {wrong}")
-        unknown += [one.member_id] * (sent is None)
-        racks &= sent is not None and not wrong
+            whose = f"what member {quoted(one.member_id)} sent"
+            questions.reject("group", told.group_id, f"{whose} cannot be decoded: {wrong}")
+        unknown += [one.member_id] * bool(wrong or not sent)
         members.append(Member(
             one.member_id, sent.topics if sent else sorted({topic for topic, _ in owned}), owned=owned,
             rack=sent and sent.rack, client_id=one.client_id, host=one.client_host, instance_id=one.group_instance_id))
     guess = "of each member, the topics of its own partitions, else all topics of the group" if unknown else ""
-    return _Described(told.group_state, told.protocol_data, -1, members, unknown, guess, racks)
+    return _Described(told.group_state, told.protocol_data, -1, members, unknown, guess)
 
 # %% ../../nbs/75_clients_cluster.ipynb #c16e0033
 def _assigned_by_broker(questions, told):
@@ -165,8 +164,10 @@ def _read_topics(questions, admin, names, brokers):
     partition, and its first and last offsets (-1 = unknown); `brokers` as in `describe_cluster`."""
     counts, racks, begin, end, led = {}, {}, {}, {}, []
     rack_of = {broker["broker_id"]: broker["rack"] for broker in brokers if broker["rack"]}
-    for topic in questions.ask(admin.describe_topics, sorted(names)) if names else ():
-        name, partitions = topic["name"], sorted(topic["partitions"], key=lambda one: one["partition_index"])
+    found = questions.ask_about("topic", sorted(names), lambda some: {
+        topic["name"]: topic for topic in admin.describe_topics(some)})
+    for name, topic in found.items():
+        partitions = sorted(topic["partitions"], key=lambda one: one["partition_index"])
         if topic["error_code"] == _NOT_AUTHORIZED:
             questions.reject("topic", name, "this client may not describe it")
         if topic["error_code"]:
@@ -205,7 +206,7 @@ def _group(listed, described, commits, topics, about):
     notes = [Note("topics-not-shown")] * (hidden and not names) + [Note("members-not-shown")] * hidden
     notes += [Note("commits-left-out", len(outside), tuple(sorted(set(outside))))] * bool(outside)
     assumed = forecast_notes(type, known.strategy, [one.client_id for one in members])
-    notes += offset_notes(group.offsets) + [one for one in assumed if one.kind != "racks-unknown" or not known.racks]
+    notes += offset_notes(group.offsets) + [one for one in assumed if one.kind != "racks-unknown" or known.unknown]
     notes += [Note("subscriptions-guessed", None, (known.guess,))] * bool(known.guess)
     return group.replace(notes=notes)
 

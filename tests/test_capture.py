@@ -1,4 +1,5 @@
 """Groups of a live cluster: from an admin client that answers as asked, and from a real broker, beside Kafka's tool."""
+import errno
 import json
 import logging
 import os
@@ -13,6 +14,7 @@ from contextlib import ExitStack, closing, suppress
 from types import SimpleNamespace
 
 import pytest
+from hypothesis import given, strategies as st
 from test_cli import one_line, program, run
 
 from kafka_assign import TopicPartition, assign, compare, read_groups
@@ -191,6 +193,116 @@ def test_members_that_cannot_be_asked_for_are_unknown(type):
     assert kinds(found["i"]) == []
 
 
+NULL, NUMBER_5 = b"\xff\xff\xff\xff", b"\0\0\0\5"
+BAD_SUBSCRIPTIONS = {                                   # what follows the version
+    "null topics": NULL, "a null topic": b"\0\0\0\1\xff\xff", "no UTF-8": b"\0\0\0\1\0\1\xff", "cut off": NUMBER_5,
+    "null partitions": b"\0\0\0\1\0\1t" + NULL + NULL, "null numbers": b"\0\0\0\1\0\1t" + NULL + b"\0\0\0\1\0\1t" + NULL}
+
+
+@pytest.mark.parametrize("sent", BAD_SUBSCRIPTIONS.values(), ids=BAD_SUBSCRIPTIONS)
+def test_what_one_member_sent_is_one_reject(sent):
+    """It names group and member; the other members are known, and the other groups are captured."""
+    bad = changed(TWO[0], member_metadata=b"\0\3" + sent)
+    found = read({"g": ({}, [bad, TWO[1]], {}), "h": ({}, TWO, {})})
+    [reason] = [one.reason for one in found.rejects]
+    assert reason.startswith("group 'g': what member 'b' sent cannot be decoded: ") and one_line(reason + "\n")
+    a, b = found["g"].details
+    assert (a.topics, b.rack) == (("t",), None) and "t" in b.topics and len(b.owned) == 3
+    assert {"subscriptions-guessed", "racks-unknown"} <= {kind for kind, _ in kinds(found["g"])}
+    assert found["h"] == read({"h": ({}, TWO, {})})["h"]
+
+
+@pytest.mark.parametrize("assigned", [NULL, b"\0\0\0\1\0\1t" + NULL, b"\0\0\0\1\xff\xff" + NULL],
+                         ids=["null partitions", "null numbers", "a null topic"])
+def test_without_what_a_member_was_assigned_no_owner_is_known(assigned):
+    found = read({"g": ({}, [changed(TWO[0], member_assignment=b"\0\1" + assigned), TWO[1]], {}), "h": ({}, TWO, {})})
+    [reason] = [one.reason for one in found.rejects]
+    assert "group 'g': " in reason and "what member 'b' was assigned cannot be decoded: " in reason
+    assert [*found] == ["h"]
+
+
+@given(st.data())
+def test_bytes_of_one_member_never_end_a_capture(data):
+    """Whatever they are; a group that is kept survives a round trip through JSON."""
+    field = data.draw(st.sampled_from(["member_metadata", "member_assignment"]))
+    right = getattr(TWO[0], field)
+    at = data.draw(st.integers(0, len(right)))
+    bad = data.draw(st.binary()) if data.draw(st.booleans()) else (
+        right[:at] + data.draw(st.binary(max_size=6)) + right[at + data.draw(st.integers(0, 6)):])
+    found = read({"g": ({}, [changed(TWO[0], **{field: bad}), TWO[1]], {}), "h": ({}, TWO, {})})
+    assert "h" in found and len(found.rejects) <= 1
+    assert all(one.reason.startswith("group 'g': ") and one_line(one.reason + "\n") for one in found.rejects)
+    assert dict(read_groups("".join(group.to_json() + "\n" for group in found.values()))) == dict(found)
+
+
+def modern(id, topics, owned, regex=None, **known):
+    """A member of a group of the new protocol as the broker describes it; `owned`: pairs of its target."""
+    parts = [SimpleNamespace(topic_name=topic, partitions=[number]) for topic, number in owned]
+    return SimpleNamespace(**{
+        "member_id": id, "instance_id": None, "rack_id": None, "client_id": f"client of {id}", "client_host": "/10.0.0.1",
+        "subscribed_topic_names": topics, "subscribed_topic_regex": regex,
+        "target_assignment": SimpleNamespace(topic_partitions=parts)} | known)
+
+
+def test_groups_of_the_new_protocol():
+    members = [modern("b", ["t"], [("t", 0), ("t", 2)], rack_id="a", instance_id="static"),
+               modern("a", [], [("t", 1)], regex="t|u"), modern("c", ["u"], [], regex="t|u")]
+    found = read({"g": ({"group_type": "consumer"}, members, {("t", 1): 40}), "h": ({}, TWO, {})})
+    group = found["g"]
+    a, b, c = group.details
+    assert (a.topics, b.topics, c.topics) == (("t",), ("t",), ("t", "u")), "only what is known of an expression"
+    assert (b.owned, b.instance_id, b.rack, b.client_id, b.host) == (
+        (("t", 0), ("t", 2)), "static", "a", "client of b", "/10.0.0.1")
+    assert (group.type, group.state, group.strategy, group.generation) == ("consumer", "Stable", "uniform", 5)
+    assert kinds(group) == [("lag-from-end", 4), ("subscriptions-guessed", None)] and "(t|u)" in group.inferred
+    assert not found.rejects and not group.hides_members and (group.lag == [0, 60, 0, 0, 0]).all()
+    empty = read({"g": ({"group_type": "consumer", "group_state": "Empty"}, [], {("t", 0): 1})})["g"]
+    assert not empty.members and not empty.hides_members and kinds(empty) == [("lag-from-end", 2)]
+
+
+def test_a_group_of_the_new_protocol_that_cannot_be_described():
+    """Its members are unknown, and nothing else of it or of others is."""
+    odd = modern("a", ["t"], [], target_assignment=None)
+    found = read({"g": ({"group_type": "consumer", "error_code": 30}, [], {("t", 0): 1}), "h": ({}, TWO, {}),
+                  "i": ({"group_type": "consumer"}, [odd], {("t", 0): 1})})
+    assert [found[name].hides_members for name in "ghi"] == [True, False, True]
+    assert [one.reason.split(" (")[0] for one in found.rejects][:1] == ["group 'g': this client may not describe it"]
+    assert "group 'i': " in found.rejects[1].reason and len(found.rejects) == 2
+
+
+@pytest.mark.parametrize("type", ["consumer", "streams"])
+def test_members_that_are_not_known_are_not_none(type, tmp_path):
+    """No partition is called unassigned; a gate on anything but the total lag cannot be judged."""
+    asked = Cluster({"g": ({"group_type": type}, None, {("t", 1): 40})})
+    asked.describe_consumer_groups = fails_with(IncompatibleBrokerVersion())
+    file = tmp_path / "groups.jsonl"
+    file.write_text(read_cluster(asked, Questions())["g"].to_json())
+    [told] = json.loads(run(f"compare {file} --format json").out)
+    known = {"strategy", "partitions", "lag_total", "lag_unknown", "inferred"}
+    assert told["members"] is None and (told["rows"][0]["partitions"], told["rows"][0]["lag_total"]) == (3, 60)
+    assert all(row[key] is None for row in told["rows"] for key in row.keys() - known)
+    shown = run(f"compare {file}")
+    assert "unassigned" not in shown.out and "0 members" not in shown.out + repr(read_groups(file)["g"])
+    assert json.loads(run(f"rank {file} --all --format json").out) == []
+    gates = {"unassigned>0": 3, "moved>0": 3, "lag_total>10": 1, "lag_total>100": 0}
+    assert {gate: run(["compare", str(file), "--fail-if", gate]).code for gate in gates} == gates
+
+
+def test_one_bad_topic_does_not_spoil_the_others():
+    """A name that the client or the broker cannot take, which any member may subscribe to."""
+    asked = Cluster({"g": ({}, [*TWO, member("c", ["bad"])], {("t", 1): 1})})
+    answer = asked.describe_topics
+
+    def question(names):
+        if "bad" in names:
+            raise UnicodeDecodeError("utf-8", b"\xff", 0, 1, "invalid start byte")
+        return answer(names)
+    asked.describe_topics = question
+    found = read_cluster(asked, Questions("k:1"))
+    assert found["g"].topic_counts == {"t": 3, "u": 2} and [one.reason.split(":")[0] for one in found.rejects] == [
+        "topic 'bad'"]
+
+
 def test_share_groups_and_those_of_other_programs_are_ignored():
     groups = {"g": ({}, TWO, {}), "s": ({"group_type": "share", "protocol_type": "share"}, None, None),
               "c": ({"protocol_type": "connect"}, None, None), "d": ({"protocol_type": "sr"}, None, None)}
@@ -336,6 +448,8 @@ LOGIN = {"security.protocol": "SASL_PLAINTEXT", "sasl.mechanism": "PLAIN", "sasl
     ({"ssl.ca.location": "ca.pem"}, "must come with a security.protocol that has SSL"),
     ({"sasl.mechanism": "OAUTHBEARER"}, "must be PLAIN, SCRAM-SHA-256 or SCRAM-SHA-512"),
     ({"sasl.password": ""}, "got no sasl.password"),
+    ({SECRET: ""}, "client.properties:5: a setting must be one of"), ({f"sasl.password{SECRET}": ""}, "may be secret"),
+    ({f"ssl.keystore.{SECRET}": ""}, "give ssl.certificate.location and ssl.key.location"),
     ({"security.protocol": "SASL_SSL", "ssl.ca.location": "no such.pem"}, "got no such.pem: No such file"),
     ({"security.protocol": "SASL_SSL", "ssl.ca.location": __file__}, "must name PEM files that can be read"),
     ({"security.protocol": "SASL_SSL", "ssl.key.location": __file__}, "ssl.key.location must name PEM files")],
@@ -357,7 +471,10 @@ def test_settings_are_read_as_java_reads_them(tmp_path):
     made = client_settings(read_settings(file))
     assert made == {"security_protocol": "SASL_PLAINTEXT", "sasl_mechanism": "PLAIN", "sasl_plain_username": "äb",
                     "sasl_plain_password": "a=b:cä"}
-    assert "a=b" not in repr(made) + str(made)
+    assert "a=b" not in repr(made) + str(made) + repr(read_settings(file))
+    file.write_bytes(b"# one\\\n! two\nsasl.password = one \\\n two\n\nthree\n")
+    with pytest.raises(SettingsError, match=r"client.properties:6: a setting must be"):
+        read_settings(file)
 
 
 def test_a_file_that_is_not_there(tmp_path):
@@ -374,7 +491,9 @@ WRONG = {
     "compare --bootstrap-server k:1 --at all": "as they are now",
     "rank --bootstrap-server k:1 --time 2026-11-20": "as they are now",
     "capture --bootstrap-server k:1 --timeout 0": "--timeout", "capture --bootstrap-server k:1 --timeout x": "number",
-    "capture --bootstrap-server k:1 -o no/such/file": "its folder must exist"}
+    "capture --bootstrap-server k:1 -o no/such/file": "its folder must exist",
+    "capture --bootstrap-server k:1 -o x.parquet": "a file must end in .json or .jsonl (got 'x.parquet')",
+    "capture --bootstrap-server k:1 -o x.csv": "a file must end in .json or .jsonl (got 'x.csv')"}
 
 
 @pytest.mark.parametrize("line", WRONG)
@@ -399,6 +518,16 @@ def test_the_commands_take_a_cluster_in_place_of_files(monkeypatch, tmp_path):
         assert live.code == kept.code == 0 and json.loads(live.out) == json.loads(kept.out) and live.err == kept.err
     assert [one[1] for one in given] == [["g"], ["g"], None]
     assert run("capture --bootstrap-server k:1").out == file.read_text()
+
+
+def test_names_neither_reach_a_terminal_nor_depend_on_the_locale(monkeypatch, tmp_path):
+    """A capture is ASCII, as all JSON of the program, so it is UTF-8 under any locale."""
+    name = "odd \x1b[2J \x9b \u202e ä 注文"
+    found = read({name: ({}, TWO, {})})
+    monkeypatch.setattr(cluster, "capture", lambda *arguments, **more: found)
+    done, file = run("capture --bootstrap-server k:1"), tmp_path / "groups"
+    assert done.out.isascii() and one_line(done.out) and [*read_groups(done.out)] == [name]
+    assert run(f"capture --bootstrap-server k:1 -o {file}").code == 0 and file.read_text() == done.out
 
 
 def test_a_part_that_is_missing_is_a_line_and_exit_code_3(monkeypatch):
@@ -435,6 +564,42 @@ def test_no_wait_beyond_the_limit(protocol, tmp_path):
         address = f"127.0.0.1:{server.getsockname()[1]}"
         fails(f"--bootstrap-server {address} --timeout 0.5", "no answer within 0.5 seconds", tmp_path, program,
               **{"security.protocol": protocol})
+
+
+@pytest.mark.parametrize("protocol", ["PLAINTEXT", "SSL"])
+def test_a_time_out_ends_its_threads(protocol, tmp_path):
+    """Of a server that never answers; kafka-python alone waits for its TLS forever."""
+    before = {*threading.enumerate()}
+    with closing(socket.create_server(("127.0.0.1", 0))) as server:
+        address = f"127.0.0.1:{server.getsockname()[1]}"
+        with pytest.raises(CaptureError, match="no answer within 0.5 seconds"):
+            capture(address, settings={"security.protocol": protocol}, timeout=0.5)
+        until(lambda: not {*threading.enumerate()} - before, SECONDS)
+
+
+@pytest.mark.parametrize(("code", "words"), [
+    ("EHOSTUNREACH", "it cannot be reached (KafkaConnectionError: 113 EHOSTUNREACH)"),
+    ("ENETUNREACH", "it cannot be reached (KafkaConnectionError: 101 ENETUNREACH)"),
+    ("ECONNREFUSED", "nothing is listening there (KafkaConnectionError: 111 ECONNREFUSED)")])
+def test_an_address_that_cannot_be_reached(code, words, monkeypatch, tmp_path):
+    """Nothing is said about a login, since nobody asked for one; each of several servers has its reason."""
+    inet = pytest.importorskip("kafka.net.inet")
+    monkeypatch.setattr(inet.KafkaNetSocket, "connect_ex", lambda *given: getattr(errno, code))
+    fails("--bootstrap-server 127.0.0.1:9,[::1]:8", f"127.0.0.1:9: {words}; [::1]:8: {words}", tmp_path)
+
+
+def test_only_who_hung_up_is_said_to_have(tmp_path):
+    def hang_up():
+        with suppress(OSError):                          # when the server is closed
+            while True:
+                server.accept()[0].close()
+    with closing(socket.create_server(("127.0.0.1", 0))) as server:
+        thread = threading.Thread(target=hang_up, daemon=True)
+        thread.start()
+        address = f"127.0.0.1:{server.getsockname()[1]}"
+        fails(f"--bootstrap-server {address}", f"{address}: the other side hung up: check the port", tmp_path)
+        server.shutdown(socket.SHUT_RDWR)
+        thread.join(SECONDS)
 
 
 @pytest.mark.parametrize("protocol", ["PLAINTEXT", "SSL"])
@@ -626,6 +791,58 @@ def test_groups_of_the_new_protocol_are_as_kafkas_own_tool_shows_them(broker, ad
     expected = compare(shown, ["range"]).current.summary()
     assert {name: row["rows"][0][name] for name in same} == {name: expected[name] for name in same}
     assert expected["unassigned"] == 0 and not [one for one in json.loads(ranked) if one["group"] == "new"]
+
+
+def join_with(admin, group, topic, sent):
+    """A member that joins with these bytes, alone, and as the leader assigns itself a partition; its id."""
+    from kafka.protocol.consumer import JoinGroupRequest, SyncGroupRequest
+
+    async def join(node, member_id):
+        protocols = [JoinGroupRequest.JoinGroupRequestProtocol(name="range", metadata=sent)]
+        return await admin._manager.send(JoinGroupRequest(
+            group_id=group, session_timeout_ms=60_000, rebalance_timeout_ms=60_000, member_id=member_id,
+            protocol_type="consumer", protocols=protocols), node_id=node)
+
+    async def ask():
+        node = await admin._find_coordinator_id(group)
+        joined = await join(node, (await join(node, "")).member_id)
+        assigned = SyncGroupRequest.SyncGroupRequestAssignment(
+            member_id=joined.member_id, assignment=encode_assignment(Assigned([(topic, 0)])))
+        await admin._manager.send(SyncGroupRequest(
+            group_id=group, generation_id=joined.generation_id, member_id=joined.member_id, protocol_type="consumer",
+            protocol_name="range", assignments=[assigned]), node_id=node)
+        return joined.member_id
+    return admin._manager.run(ask)
+
+
+@needs_broker
+def test_members_that_send_anything(broker, admin):
+    """The broker passes on what members send, if it can be cut into fields: each is one reject, and all groups are
+    captured."""
+    topic, passed_on = "c-anything", ("no UTF-8", "null partitions", "null numbers")
+    admin.create_topics({topic: {"num_partitions": 1, "replication_factor": 1}}, wait_for_metadata=True)
+    names = [f"c-anything-{i}" for i in range(len(passed_on))]
+    ids = [join_with(admin, name, topic, b"\0\3" + BAD_SUBSCRIPTIONS[one]) for name, one in zip(names, passed_on)]
+    odd = encode_subscription(Subscription(["", "a b", "x" * 300, topic]))         # names that no topic has
+    join_with(admin, "c-anything-odd", topic, odd)
+    found = capture(broker.bootstrap, [*names, "c-anything-odd"])
+    for name, id in zip(names, ids):
+        [reason] = [one.reason for one in found.rejects if f"group '{name}'" in one.reason]
+        assert f"what member '{id}' sent cannot be decoded" in reason
+        assert found[name].details[0].owned == ((topic, 0),)
+    assert "c-anything-odd" in found or "c-anything-odd" in found.rejects[-1].reason
+
+
+@needs_broker
+def test_a_broker_that_cannot_be_reached_is_not_the_server_that_was_named(broker, monkeypatch):
+    from kafka.errors import KafkaConnectionError
+
+    def unreachable(*given, **more):
+        raise KafkaConnectionError("111 ECONNREFUSED")
+    monkeypatch.setattr(cluster, "read_cluster", unreachable)
+    words = "a broker at the address that it advertises: nothing is listening there"
+    with pytest.raises(CaptureError, match=f"^{broker.bootstrap}: {words}"):
+        capture(broker.bootstrap)
 
 
 @needs_broker

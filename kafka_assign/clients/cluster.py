@@ -309,7 +309,7 @@ def _reach(client):
             except Exception as error:
                 host = f"[{server.host}]" if ":" in server.host else server.host
                 failed.append(f"{host}:{server.port}: {_in_words(error)}")
-        raise CaptureError(shown("; ".join(failed)))
+        raise CaptureError(shown("; ".join(sorted(failed))))
     client._manager.run(ask)
 
 # %% ../../nbs/75_clients_cluster.ipynb #c16e0035

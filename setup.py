@@ -21,7 +21,7 @@ setup(
     python_requires=">=" + settings["min_python"],
     packages=find_packages(include=["kafka_assign*"]),
     include_package_data=True,
-    package_data={"kafka_assign": ["py.typed"], "kafka_assign.samples": ["*.jsonl", "*.txt"]},
+    package_data={"kafka_assign": ["py.typed", "clients/*.json"], "kafka_assign.samples": ["*.jsonl", "*.txt"]},
     install_requires=settings["requirements"].split(),
     extras_require={name: settings[f"{name}_requirements"].split() for name in settings["extras"].split()},
     entry_points={"console_scripts": settings["console_scripts"].split()},

@@ -16,7 +16,6 @@ from typing import Any
 import numpy as np
 
 from .build import GroupError, Offsets, with_claims
-from .client_ids import ASSIGNED_BY_BROKER
 from .columns import Columns, read_only, same_content
 from .document import group_arguments, group_to_document
 from .inputs import (
@@ -191,7 +190,7 @@ class Group:
     def hides_members(self) -> bool:
         "Whether it has members of which nothing is known: the broker that assigns it shows none."
         kinds = {note.kind for note in self.notes}
-        return self.type in ASSIGNED_BY_BROKER and "members-not-shown" in kinds
+        return self.type not in ("", "classic") and "members-not-shown" in kinds
 
     @cached_property
     def subscribed(self) -> np.ndarray:

@@ -40,7 +40,7 @@ FIXED = {
     "build": {"MOST_PARTITIONS"},
     "certificate": {"LARGEST"},
     "certificate.words": {"_NAMED", "_LETTERS", "SHOWN_LINES", "_TEXT_WIDTH"},
-    "clients.cluster": {"_EARLIEST", "_LATEST", "_NOT_AUTHORIZED", "_PAUSE", "_TRIES"},
+    "clients.cluster": {"_EARLIEST", "_LATEST", "_NOT_AUTHORIZED", "_PAUSE"},
     "cli.arguments": {"MOST_REMARKS", "DONE", "HOLDS", "UNUSABLE", "_INTERRUPTED", "_PIPE_CLOSED"},
     "clients.member": {"_MOST_NAMED"},
     "cli.changes": {"_MOST_JOIN", "NAMED_CANDIDATES", "_LISTED_MEMBERS"},

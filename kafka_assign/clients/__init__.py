@@ -81,7 +81,7 @@ def within(seconds: float, call: Callable, *given) -> Any:
         return answer.result(seconds)
     except TimeoutError:
         for client in clients:
-            client._net.stop(timeout_ms=1000)
+            client._net.stop(timeout_ms=1000)      # may be looking up the name of a host
         raise TimeoutError(f"no answer within {seconds:g} seconds") from None
 
 # %% ../../nbs/72_clients.ipynb #66c00033

@@ -247,7 +247,7 @@ def modern(id, topics, owned, regex=None, **known):
 
 def test_groups_of_the_new_protocol():
     members = [modern("b", ["t"], [("t", 0), ("t", 2)], rack_id="a", instance_id="static"),
-               modern("a", [], [("t", 1)], regex="t|u"), modern("c", ["u"], [], regex="t|u")]
+               modern("a", [], [("t", 1)], regex="t|u"), modern("c", ["u"], [("u", 0)], regex="t|u")]
     found = read({"g": ({"group_type": "consumer"}, members, {("t", 1): 40}), "h": ({}, TWO, {})})
     group = found["g"]
     a, b, c = group.details
@@ -285,6 +285,8 @@ def test_members_that_are_not_known_are_not_none(type, tmp_path):
     shown = run(f"compare {file}")
     assert "unassigned" not in shown.out and "0 members" not in shown.out + repr(read_groups(file)["g"])
     assert json.loads(run(f"rank {file} --all --format json").out) == []
+    refused = run(f"assign {file} -s range")
+    assert (refused.code, refused.out) == (3, "") and "id/g: its members must be known" in refused.err
     gates = {"unassigned>0": 3, "moved>0": 3, "lag_total>10": 1, "lag_total>100": 0}
     assert {gate: run(["compare", str(file), "--fail-if", gate]).code for gate in gates} == gates
 

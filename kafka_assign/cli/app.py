@@ -158,6 +158,8 @@ def assign_command(
     [chosen], changes = resolved([strategy]), typed_changes(ctx)
     form, groups = form_to_write(form, output, files), groups_of(ctx.params)
     [one] = picked_groups(groups, group and [group], one=True)
+    if one.hides_members:
+        raise ValueError(f"{group_label(one)}: its members must be known (got none shown)")
     after, made = changed(one, changes, like)
     answer = chosen.run(after)
     with written_to(output):

@@ -151,8 +151,9 @@ def _assigned_by_broker(questions, told):
         members.append(Member(
             one.member_id, sorted(topics), owned=owned[one.member_id], rack=one.rack_id, client_id=one.client_id,
             host=one.client_host, instance_id=one.instance_id))
-    guess = (f"of members that subscribe by an expression ({first_of(sorted(matched), 3)}), only the topics assigned "
-             "to members with the same one") if matched else ""
+    expressions = first_of([quoted(one) for one in sorted(matched)], 3)
+    guess = (f"of members that subscribe by an expression ({expressions}), only the topics assigned to members with "
+             "the same one") if matched else ""
     return _Described(told.group_state, told.assignor_name, told.group_epoch, members, (), guess)
 
 # %% ../../nbs/75_clients_cluster.ipynb #c16e0014

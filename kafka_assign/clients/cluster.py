@@ -54,11 +54,11 @@ class Questions:
     """Puts questions to a cluster, in a way that one bad answer does not spoil the rest.
 
     `deadline`: until when a question that fails for a transient reason is repeated (as `time.monotonic`).
-    `rejects`: what has no answer, and why.
+    `rejects`: what has no answer, and why. `undescribed`: topics that may exist, but have no answer.
     """
 
     def __init__(self, server: str = "", deadline: float = 0):
-        self.server, self.deadline, self.rejects = server, deadline, []
+        self.server, self.deadline, self.rejects, self.undescribed = server, deadline, [], set()
 
     def reject(self, kind: str, item: str | tuple, reason: str) -> None:
         "There is no answer about a group, a topic or a partition, or it lacks a part."
@@ -112,8 +112,8 @@ def _members(described, committed):
         instance_id=one.get("group_instance_id")) for one, sent in told]
 
 # %% ../../nbs/75_clients_cluster.ipynb #c16e0014
-# How requests call the end and the begin of a log; and the error code of a topic.
-_LATEST, _EARLIEST, _NOT_AUTHORIZED = -1, -2, 29
+# How requests call the end and the begin of a log; and error codes of a topic.
+_LATEST, _EARLIEST, _UNKNOWN, _NOT_AUTHORIZED = -1, -2, 3, 29
 
 
 def _read_topics(questions, admin, names, brokers):
@@ -126,6 +126,7 @@ def _read_topics(questions, admin, names, brokers):
         if topic["error_code"] == _NOT_AUTHORIZED:
             questions.reject("topic", name, "this client may not describe it")
         if topic["error_code"]:
+            questions.undescribed |= {name} if topic["error_code"] != _UNKNOWN else set()
             continue
         counts[name] = len(partitions)
         begin[name], end[name] = ([-1] * len(partitions) for _ in range(2))
@@ -158,6 +159,8 @@ def _group(questions, listed, described, commits, topics, about):
     hidden = type in ASSIGNED_BY_BROKER and state != "Empty"
     notes = [Note("topics-not-shown")] * (hidden and not names) + [Note("members-not-shown")] * hidden
     notes += [Note("commits-left-out", len(outside), tuple(sorted(set(outside))))] * bool(outside)
+    unclear = sorted({topic for one in members for topic in one.topics} & questions.undescribed)
+    notes += [Note("topics-not-described", len(unclear), tuple(unclear))] * bool(unclear)
     notes += offset_notes(group.offsets) + forecast_notes(type, strategy, [one.client_id for one in members])
     if described and any("guessed" in _sent(one) for one in described["members"]):
         why = f"it is rebalancing ({state}); capture again" if state.endswith("Rebalance") else "they cannot be decoded"

@@ -259,9 +259,8 @@ def _in_short(comparison, changed):
 
 def _comparison_blocks(comparison, moves=False, changed=(), prove=False, wide=False, restarts=(), named=()):
     "A comparison for people; `changed`: the what-ifs that led to it; `named`: labels of the strategies asked for."
-    before, notes, doubt = comparison.before, _comparison_notes(comparison, changed), []
-    if comparison.doubt:                        # above the row that it is about
-        doubt = [notes.pop(0)]
+    before, doubt = comparison.before, [comparison.doubt] * bool(comparison.doubt)
+    notes = _comparison_notes(comparison, changed)[len(doubt):]             # the doubt is above the rows
     if before.members and not before.strategy and before.type not in ASSIGNED_BY_BROKER:
         notes += ["no row is marked (runs now): the input does not show which strategy the group runs (--state does)"]
     listed = {row["strategy"] for row in _asked_for(comparison, named)} or {*comparison.assignments} if moves else ()

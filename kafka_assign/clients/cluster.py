@@ -125,8 +125,9 @@ def _read_topics(questions, admin, names, brokers):
         name, partitions = topic["name"], sorted(topic["partitions"], key=lambda one: one["partition_index"])
         if topic["error_code"] == _NOT_AUTHORIZED:
             questions.reject("topic", name, "this client may not describe it")
+        if topic["error_code"] not in (0, _UNKNOWN):
+            questions.undescribed.add(name)
         if topic["error_code"]:
-            questions.undescribed |= {name} if topic["error_code"] != _UNKNOWN else set()
             continue
         counts[name] = len(partitions)
         begin[name], end[name] = ([-1] * len(partitions) for _ in range(2))

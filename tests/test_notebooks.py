@@ -84,7 +84,8 @@ def test_what_only_quarto_reads_is_left_out():
 
 CODE = r"(?ms)^(`{3,})[^`\n]*\n.*?^\1 *$|(`+)[^`].*?\2"
 SHOWN_AS_TEXT = {  # by a code host, outside of code
-    "attributes": r"\{[.#=:][^}]*\}", "a div": r"(?m)^ *:{3,}", "a shortcode": r"\{\{[<%]", "front matter": r"\A\s*---\n",
+    "attributes": r"\{[.#=:][^}]*\}", "a div": r"(?m)^ *:{3,}", "a shortcode": r"\{\{[<%]",
+    "front matter": r"\A\s*---\n",
     "a citation": r"\[-?@\w", "a reference": r"(?<![\w`])@(sec|fig|tbl|lst|eq|thm)-", "raw text": r"<(?!!--)[a-z/]*"
     r"(title|textarea|style|xmp|iframe|noembed|noframes|script|plaintext)\b"}
 OF_CODE = {"a cell": r"(?m)^ *`{3,} *\{", "attributes of code": r"`\{[.#=][^}`]*\}(?!`)", "an option": r"(?m)^ *#\|"}
@@ -102,7 +103,8 @@ def only_for_quarto(text):
     ("![](a.png){fig-alt=1}{#fig-a}", "attributes"), ("a\n::: {.callout-note}\nb\n:::\n", "a div"), (":::", "a div"),
     ("{{< include a.md >}}", "a shortcode"), ("see [@knuth]", "a citation"), ("as @sec-head says", "a reference"),
     ("<style>p {}</style>", "raw text"), ("---\ntitle: a\n---\n", "front matter"), ("```{python}\n1\n```\n", "a cell"),
-    ("``` {.sh}\nls\n```\n", "a cell"), ("`x`{.python}", "attributes of code"), ("```python\n#| echo: false\n```\n", "an option"),
+    ("``` {.sh}\nls\n```\n", "a cell"), ("`x`{.python}", "attributes of code"),
+    ("```python\n#| echo: false\n```\n", "an option"),
 ])
 def test_what_a_code_host_shows_as_text_is_noticed(text, found):
     assert found in only_for_quarto(text)

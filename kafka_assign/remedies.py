@@ -76,7 +76,7 @@ def _too_many_members(batch, current, results, misled):
         idle_of += _idle_names(batch, current, group, count, misled)
         fewer = (f"the group can do without {count_of(count, 'member')}, unless the idle members "
                  "are spares or subscribe to topics that the input does not show")
-        if any(note.kind == "subscriptions-guessed" for note in batch.group(group).notes):
+        if batch.guessed[group]:
             fewer = ("check what the idle members subscribe to, which the input does not show (a "
                      "misspelled topic?); they may also be spares, or more than the group needs")
         yield Need(group, 7, count,

@@ -18,7 +18,7 @@ from . import metrics
 from .columns import Columns, positions_by_number, read_only
 from .build import GroupError
 from .group import SHOWN_MEMBERS, Group
-from .notes import UNCERTAIN_ANSWERS, Note, note_text, remark
+from .notes import UNCERTAIN_ANSWERS, Note, absence_notes, note_text, remark
 from .inputs import owners_by_name, take_by_topic
 from .members import TopicPartition, known_name
 from .names import (
@@ -283,7 +283,8 @@ class Assignment(Mapping[str, list[TopicPartition]]):
         counts = {"owned-dropped": len(self.group.dropped),
                   "withheld": int(self.withheld.sum())}
         found = [Note(kind, count) for kind, count in counts.items() if count]
-        return found + [remark(one) if isinstance(one, str) else one for one in more]
+        more = [remark(one) if isinstance(one, str) else one for one in more]
+        return absence_notes(self.group) + found + more
 
     @cached_property
     def certificate(self) -> Any:

@@ -20,7 +20,7 @@ from .assignment import AssignmentError
 from .columns import Columns, one_group, shifted, side_by_side
 from .group import Group
 from .names import brief, crash_place, quoted, shown
-from .notes import may_lack_partitions
+from .notes import GUESSED, may_lack_partitions
 from .ragged import row_sums, take_rows
 from .registry import ForecastError, Strategy, StrategyError
 
@@ -36,6 +36,7 @@ class GroupBatch(NamedTuple):
     group: Callable[[int], Group]  # the group at a place, alone
     read: Callable[[str | None], Columns]  # the columns with claims decoded by a rule
     may_lack: Sequence[bool]  # whether each group may lack partitions in the input
+    guessed: Sequence[bool]  # whether the subscriptions of each group are only inferred
     plain: np.ndarray  # whether all claims of each group hold, without user data and racks
     client_ids: Callable[[int], Sequence[str]]  # of the members of the group at a place
     dynamic: Sequence[int]  # how many members of each group have no instance id
@@ -57,6 +58,7 @@ def batch_of_groups(groups: Sequence[Group]) -> GroupBatch:
     return GroupBatch(
         columns, list(chain(*topics)), list(chain(*members)), types, states, strategies,
         groups.__getitem__, read, [may_lack_partitions(group.notes) for group in groups],
+        [GUESSED in {note.kind for note in group.notes} for group in groups],
         np.array([not (group.partition_racks or group.has_user_data or group.dropped)
                   for group in groups], bool),
         lambda at: [member.client_id for member in groups[at].details],

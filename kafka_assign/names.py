@@ -4,7 +4,7 @@
 
 # %% auto #0
 __all__ = ['java_key', 'java_order', 'java_sorted', 'shown', 'quoted', 'brief', 'checked_kind', 'crash_place', 'foreign_code',
-           'needing', 'first_of', 'count_of', 'runs_in_words', 'did_you_mean']
+           'needing', 'first_of', 'count_of', 'runs_in_words', 'nearest', 'did_you_mean']
 
 # %% ../nbs/00_names.ipynb #ae397a01
 from collections.abc import Iterable, Iterator, Sequence
@@ -123,8 +123,13 @@ def runs_in_words(numbers: Iterable[int], most: int) -> str:
         words.append(f"{more:,} more")
     return " and ".join(filter(None, [", ".join(words[:-1]), *words[-1:]]))
 
+# %% ../nbs/00_names.ipynb #eccdf612
+def nearest(name: str, known: Iterable[str]) -> str:
+    "The one of the `known` names that `name` is probably meant to be, or empty."
+    return next(iter(get_close_matches(name, list(known), n=1)), "")
+
 # %% ../nbs/00_names.ipynb #eccdf613
 def did_you_mean(name: str, known: Iterable[str]) -> str:
     "The end of an error message: `; did you mean 'x'?` for the nearest of `known`, or nothing."
-    near = get_close_matches(name, list(known), n=1)
-    return f"; did you mean {quoted(near[0])}?" if near else ""
+    near = nearest(name, known)
+    return f"; did you mean {quoted(near)}?" if near else ""

@@ -11,12 +11,15 @@ from typing import NamedTuple
 
 import numpy as np
 
-from .advice import CHECK, Adviser
+from .advice import Adviser
 from .attention import (
     LEAST_LAG, UNATTAINABLE, Outcome, attainable, least, shortfalls)
 from .batch import GroupBatch, cut_short
 from .columns import Columns
+from .comparison import CHECK, STATIC_EXCEPTION, impossible_owners
+from .metrics import loads
 from .names import count_of, first_of, shown
+from .notes import absence_notes, absent_topics
 from .ragged import row_lengths, row_maxima, row_sums
 
 # %% ../nbs/53_remedies.ipynb #11011341
@@ -50,40 +53,41 @@ def _hot_partition(columns, current):
 _MOST_NAMED = 3                # topics, and members, that a reason names
 
 
-def _idle_names(batch, current, group, count):
-    "The idle members of a group in words, if there are so many; else empty."
+def _idle_names(batch, current, group, count, misled=None):
+    "The idle members of a group in words, without the `misled` ones, if they are so many; else empty."
     begin, end = batch.columns.group_offsets[group:group + 2]
     members = np.arange(*batch.columns.member_offsets[group:group + 2])
+    if misled is not None:
+        members = members[~misled[members]]
     idle = np.setdiff1d(members, current.owner[begin:end]).tolist()
     names = first_of([shown(str(batch.members[at])) for at in idle], _MOST_NAMED)
     return f" ({names})" if len(idle) == count else ""
 
 
-def _too_many_members(batch, current, results):
+def _too_many_members(batch, current, results, misled):
     "The groups with more members than partitions that they could take."
     columns, possible = batch.columns, least(results, "superfluous")
     idle = np.minimum(current.figures["idle"], possible)
     idle *= (current.figures["partitions"] > 0) & (possible != UNATTAINABLE)
-    absent = (columns.partitions == 0) & (columns.subscriber_counts > 0)
-    absent = row_sums(absent, columns.topic_offsets)
+    idle -= row_sums(misled & (loads(columns, current.owner) == 0), columns.member_offsets)
     for group in np.flatnonzero(idle > 0).tolist():
         count, members = int(idle[group]), int(current.figures["members"][group])
         idle_of = f"{count:,} of {count_of(members, 'member')} idle"
-        idle_of += _idle_names(batch, current, group, count)
+        idle_of += _idle_names(batch, current, group, count, misled)
         fewer = (f"the group can do without {count_of(count, 'member')}, unless the idle members "
                  "are spares or subscribe to topics that the input does not show")
-        if topics := int(absent[group]):
-            absent_topics = count_of(topics, "subscribed topic")
-            fewer += f"; {absent_topics} without partitions (misspelled?)"
+        if batch.guessed[group]:
+            fewer = ("check what the idle members subscribe to, which the input does not show (a "
+                     "misspelled topic?); they may also be spares, or more than the group needs")
         yield Need(group, 7, count,
                    f"{idle_of}: more members than partitions they could take", "",
                    f"no strategy helps: {fewer}")
 
 
-def _incurable(batch: GroupBatch, current: Outcome,
-               results: Mapping[str, Outcome]) -> Iterator[Need]:
-    "Kind 7: what no strategy cures."
-    yield from _too_many_members(batch, current, results) if results else ()
+def _incurable(batch: GroupBatch, current: Outcome, results: Mapping[str, Outcome],
+               misled: np.ndarray) -> Iterator[Need]:
+    "Kind 7: what no strategy cures; `misled` marks members that subscribe to absent topics."
+    yield from _too_many_members(batch, current, results, misled) if results else ()
     hot = _hot_partition(batch.columns, current)
     for group in np.flatnonzero(hot > 0).tolist():
         total = _known_lag(current, group, "lag_total")
@@ -91,6 +95,21 @@ def _incurable(batch: GroupBatch, current: Outcome,
         yield Need(group, 7, 1, reason, "",
                    "no strategy helps: see whether its consumer is slow or stuck; "
                    "better keys spread only future records")
+
+# %% ../nbs/53_remedies.ipynb #f1fc33d1
+def _misled(batch: GroupBatch) -> Iterator[tuple[Need, list[int]]]:
+    "Kind 2: members that subscribe to topics that do not exist; and who they are."
+    columns = batch.columns
+    absent = (columns.partitions == 0) & (columns.subscriber_counts > 0)
+    for at in np.flatnonzero(row_sums(absent, columns.topic_offsets)).tolist():
+        group, first = batch.group(at), int(columns.member_offsets[at])
+        for note in absence_notes(group):
+            members = {first + one for topic in absent_topics(group)
+                       for one in group.columns.subscribers_of(topic)}
+            static = any(group.details[one - first].instance_id for one in members)
+            yield Need(at, 2, len(members), note.text, "", "no strategy helps: see whether "
+                       "the name is right; correct the subscription, or create the topic"
+                       + STATIC_EXCEPTION * static), sorted(members)
 
 # %% ../nbs/53_remedies.ipynb #b092a440
 REBALANCING = ("PreparingRebalance", "CompletingRebalance", "AwaitingSync",
@@ -157,17 +176,6 @@ def _failing(current: Outcome, adviser: Adviser,
         yield Need(group, 0, affected, reason, *adviser.remedy(group, able))
 
 # %% ../nbs/53_remedies.ipynb #2d112332
-def _where_they_differ(batch, group, owner, other):
-    "The topics and members of a group for which two owner columns differ, in words."
-    columns, (begin, end) = batch.columns, batch.columns.group_offsets[group:group + 2]
-    at = begin + np.flatnonzero(owner[begin:end] != other[begin:end])
-    members = np.union1d(owner[at], other[at])
-    differ = (batch.topics, np.unique(columns.topic_of[at])), (batch.members, members)
-    topics, members = ([shown(str(names[one])) for one in places.tolist() if one >= 0]
-                       for names, places in differ)
-    return f"{first_of(topics, _MOST_NAMED)} on {first_of(members, _MOST_NAMED)}"
-
-
 def _reason(batch, kind, group, current, short, cut):
     "Why a group has a need of kinds 1 to 5."
     word, words = _REASONS[kind]
@@ -191,9 +199,8 @@ def _curable(current, adviser, everything, cut):
             strategy, remedy = adviser.remedy(group, adviser.of_kind(kind, short.cured))
             running = adviser.running[group]
             if remedy.startswith(CHECK):
-                where = _where_they_differ(
-                    batch, group, current.owner, results[running].owner)
-                reason += f"; {running} cannot have produced this assignment: {where}"
+                owner = results[running].owner
+                reason += f"; {impossible_owners(running, batch, owner, group)}"
             if kind == 1 and strategy == running:
                 remedy += "; if partitions are new, wait until the leader sees them"
             if kind == 4:
@@ -216,6 +223,10 @@ def needs(batch: GroupBatch, current: Outcome, results: Mapping[str, Outcome],
     """
     columns, skip = batch.columns, rebalancing(batch.states)
     found = list(_abandoned(columns, current, batch.states))
+    misled = np.zeros(columns.member_count, bool)
+    for need, members in _misled(batch):
+        found.append(need)
+        misled[members] = True
     if results:
         if loadable is None:
             loadable = dict.fromkeys(results, ("Java",))
@@ -225,7 +236,7 @@ def needs(batch: GroupBatch, current: Outcome, results: Mapping[str, Outcome],
         adviser = Adviser(batch, results, loadable, running, fails)
         found += _curable(current, adviser, everything, cut)
         found += _failing(current, adviser, fails)
-    found += _incurable(batch, current, results)
+    found += _incurable(batch, current, results, misled)
     found = [need for need in found if not skip[need.group]]
     found += interrupted(columns, batch.states)
     return sorted(

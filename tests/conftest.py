@@ -4,6 +4,7 @@ import os
 import re
 import resource
 import shutil
+import signal
 import sys
 from pathlib import Path
 
@@ -14,7 +15,14 @@ ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT / "tools"))
 
 LONG = os.environ.get("LONG", "") not in ("", "0")
+LONGEST = 3600  # seconds that a test may take with LONG=1; pyproject.toml has the usual limit
 REQUIRED = {name.strip() for name in os.environ.get("REQUIRE", "").split(",") if name.strip()}
+
+# What a shell starts in the background ignores SIGINT, and so do all processes that it starts. Here the signals that
+# tests send must arrive.
+for number, handler in (signal.SIGINT, signal.default_int_handler), (signal.SIGTERM, signal.SIG_DFL):
+    if signal.getsignal(number) == signal.SIG_IGN:
+        signal.signal(number, handler)
 
 settings.register_profile("short", max_examples=25, deadline=None, derandomize=True)
 settings.register_profile("unshrunk", settings.get_profile("short"), phases=[Phase.explicit, Phase.generate])
@@ -64,6 +72,8 @@ def pytest_collection_modifyitems(items):
     for item in items:
         if item.get_closest_marker("long") and not LONG:
             item.add_marker(pytest.mark.skip(reason="takes minutes: LONG=1 runs it"))
+        if LONG:
+            item.add_marker(pytest.mark.timeout(LONGEST))
         for marker in item.iter_markers("needs"):
             for name in marker.args:
                 if name not in there:

@@ -21,6 +21,7 @@ from kafka_assign import TopicPartition, assign, compare, read_groups
 from kafka_assign.clients import assignor, cluster
 from kafka_assign.clients.cluster import CaptureError, Questions, capture, read_cluster
 from kafka_assign.clients.connection import SettingsError, client_settings, read_settings
+from kafka_assign.notes import absence_notes
 from kafka_assign.wire import Assigned, Subscription, encode_assignment, encode_subscription
 
 NOW = "2026-11-20T06:30:00Z"
@@ -341,6 +342,18 @@ def test_a_topic_that_may_not_be_described_is_said():
     found = read({"g": ({}, TWO, {})}, codes={"u": 29})
     assert found["g"].topic_counts == {"t": 3}
     assert [one.reason for one in found.rejects] == ["topic 'u': this client may not describe it"]
+    assert ("topics-not-described", 1) in kinds(found["g"]) and not absence_notes(found["g"])     # b owns u-0
+
+
+def test_a_subscribed_topic_that_does_not_exist():
+    """If the client may not describe it, it may exist."""
+    members = [member("a", ["t"], [("t", 0), ("t", 1), ("t", 2)]), member("b", ["tt"], [])]
+    for code, words in ((3, "tt does not exist; did they mean t?"),
+                        (29, "tt is not in the input; if it does not exist, did they mean t?")):
+        [group] = read({"g": ({}, members, {})}, codes={"tt": code}).values()
+        for one in (group, *read_groups(group.to_json() + "\n").values()):
+            [note] = absence_notes(one)
+            assert note.text == f"{words} (1 subscriber: b)"
 
 
 def test_no_rack_is_no_rack():

@@ -250,6 +250,60 @@ def test_the_strategy_that_runs_is_marked():
         "shown for comparison; for Python clients only (kafka_assign.clients): fair"]
 
 
+MEMBERS = """\
+GROUP  CONSUMER-ID  HOST  CLIENT-ID  #PARTITIONS  ASSIGNMENT
+g      a-1          /h    a          4            orders(0,1,2,3)
+g      b-1          /h    b          0            -
+
+GROUP  COORDINATOR (ID)  ASSIGNMENT-STRATEGY  STATE   #MEMBERS
+g      k:9092 (1)        range                Stable  2
+"""
+DOUBT = "range cannot have produced this assignment: orders on a-1, b-1; check the subscriptions (a misspelled topic?)"
+
+
+@pytest.mark.parametrize("changes", ["", "--leave b-1", "--join 1 --like a-1"])
+def test_owners_that_the_strategy_cannot_have_produced_are_doubted_above_its_row(changes):
+    """As when b subscribes to another topic, which the text does not show."""
+    done = run(f"compare - -s sticky {changes}", MEMBERS)
+    lines = re.sub(r"\s+", " ", done.out)
+    assert lines.count(DOUBT) == 1 and lines.index(DOUBT) < lines.index(" range (runs now)")
+    [group] = json.loads(run(f"compare - -s sticky --format json {changes}", MEMBERS).out)
+    assert group["notes"][0].startswith(DOUBT)
+    assert run(f"compare - -s sticky --format csv {changes}", MEMBERS).err.startswith(f"g: {DOUBT}")
+
+
+@pytest.mark.parametrize("old, new", [
+    ("4            orders(0,1,2,3)\ng      b-1          /h    b          0            -",
+     "2            orders(0,1)\ng      b-1          /h    b          2            orders(2,3)"),
+    (" range ", " sticky "), ("Stable  2", "PreparingRebalance  2"), ("Stable  2", "Stable  3"),
+    ("orders(0,1,2,3)", "-"),
+])
+def test_owners_that_may_be_right_are_not_doubted(old, new):
+    """Nor are those of which the text shows too little."""
+    assert old in MEMBERS and "cannot have produced" not in run("compare -", MEMBERS.replace(old, new)).out
+
+
+def test_partitions_that_are_not_in_the_input_raise_no_doubt():
+    """Under range, a would own the two first of these five partitions, of which the text shows three."""
+    rows = ("".join(f"{cell!s:{width}}" for cell, width in zip(
+        ("g", "orders", number, 1, 1, 0, f"{name}-1", "/h", name), (9, 8, 11, 16, 16, 5, 13, 11, 0)))
+        for number, name in ((0, "a"), (3, "b"), (4, "b")))
+    cut = HEADER + "\n".join(rows) + "\n\n" + MEMBERS.partition("\n\n")[2]
+    assert "partitions-missing" in run("compare - --format json", cut).out
+    assert "cannot have produced" not in run("compare -", cut).out
+
+
+def test_a_topic_that_does_not_exist_is_said_by_every_command():
+    group = Group({"orders": 2}, {"a": ["orders"], "b": ["orders"], "c": ["oders"]}, name="g", strategy="range",
+                  owned={"a": [("orders", 0)], "b": [("orders", 1)]})
+    words, text = "oders does not exist; did they mean orders? (1 subscriber: c)", group.to_json()
+    for line in ("compare -", "compare - --leave a", "assign - -s range", "rank -"):
+        assert re.sub(r"\s+", " ", run(line, text).out).count(words.partition(" (")[0]) == 1
+        assert words in run(f"{line} --format json", text).out
+    assert compare(group).notes[0] == str(compare(group)["range"].notes[0]) == words
+    assert words not in run("compare - --leave c", text).out + run("compare - --partitions oders=1", text).out
+
+
 LONG = "a-very-long-name-of-a-topic-that-somebody-thought-was-a-good-idea-"
 
 

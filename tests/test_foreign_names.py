@@ -7,6 +7,7 @@ import re
 from contextlib import redirect_stdout
 from html.parser import HTMLParser
 from pathlib import Path
+from textwrap import fill
 from types import SimpleNamespace
 from unittest.mock import patch
 
@@ -106,7 +107,8 @@ def test_displays_of_python(group):
     proof = proof_of(assign(group, "sticky"))
     for thing in (assignment, comparison, group.details, group.topics):
         assert harmless(repr(thing))
-    assert len(repr(assignment).splitlines()) == 1 + len(group.members)
+    notes = "\n".join(fill(str(note)) for note in assignment.notes).splitlines()
+    assert len(repr(assignment).splitlines()) == 1 + len(group.members) + len(notes)
     assert harmless(repr(proof))
     later = assign(group, "cooperative-sticky")
     withholding = (later, compare(group, ["cooperative-sticky"]), explain(later))

@@ -1,5 +1,6 @@
 """What `tools/notebooks.py` makes of the pages for all at once: what a reader of the site and of README.md gets."""
 import json
+import re
 
 import pytest
 import yaml
@@ -75,9 +76,44 @@ def test_readme_has_tables_in_markdown():
     assert lines == ["Group", "| name | load |", "|---|---:|", "| a\\|b | 1 |", "| &lt;c&gt; | 2,000 |", "A note."]
 
 
+def test_what_only_quarto_reads_is_left_out():
+    """Also where a line ends within it."""
+    text = "::: {.buttons}\n[Go](a.md){.btn\n.btn-primary} [a]{#b} `{.x}`\n:::\n\ntext\n"
+    assert tidy_markdown(text) == "[Go](a.md) [a] `{.x}`\n\ntext\n"
+
+
+CODE = r"(?ms)^(`{3,})[^`\n]*\n.*?^\1 *$|(`+)[^`].*?\2"
+SHOWN_AS_TEXT = {  # by a code host, outside of code
+    "attributes": r"\{[.#=:][^}]*\}", "a div": r"(?m)^ *:{3,}", "a shortcode": r"\{\{[<%]",
+    "front matter": r"\A\s*---\n",
+    "a citation": r"\[-?@\w", "a reference": r"(?<![\w`])@(sec|fig|tbl|lst|eq|thm)-", "raw text": r"<(?!!--)[a-z/]*"
+    r"(title|textarea|style|xmp|iframe|noembed|noframes|script|plaintext)\b"}
+OF_CODE = {"a cell": r"(?m)^ *`{3,} *\{", "attributes of code": r"`\{[.#=][^}`]*\}(?!`)", "an option": r"(?m)^ *#\|"}
+
+
+def only_for_quarto(text):
+    """The forms in a text that a code host would show as they are."""
+    prose = re.sub(CODE, "", text)
+    return {*(name for name, form in SHOWN_AS_TEXT.items() if re.search(form, prose)),
+            *(name for name, form in OF_CODE.items() if re.search(form, text))}
+
+
+@pytest.mark.parametrize(("text", "found"), [
+    ("[Go](a.md){.btn\n.btn-primary}", "attributes"), ("# Head {#head}", "attributes"), ("[a]{.aside}", "attributes"),
+    ("![](a.png){fig-alt=1}{#fig-a}", "attributes"), ("a\n::: {.callout-note}\nb\n:::\n", "a div"), (":::", "a div"),
+    ("{{< include a.md >}}", "a shortcode"), ("see [@knuth]", "a citation"), ("as @sec-head says", "a reference"),
+    ("<style>p {}</style>", "raw text"), ("---\ntitle: a\n---\n", "front matter"), ("```{python}\n1\n```\n", "a cell"),
+    ("``` {.sh}\nls\n```\n", "a cell"), ("`x`{.python}", "attributes of code"),
+    ("```python\n#| echo: false\n```\n", "an option"),
+])
+def test_what_a_code_host_shows_as_text_is_noticed(text, found):
+    assert found in only_for_quarto(text)
+
+
 def test_readme_has_nothing_that_only_quarto_reads():
-    text = "::: {.buttons}\n[Go](a.md){.btn .btn-primary} `{.x}`\n:::\n\ntext\n"
-    assert tidy_markdown(text) == "[Go](a.md) `{.x}`\n\ntext\n"
+    """The one that is committed."""
+    assert only_for_quarto("`{.x}` and\n\n```python\n{1: {.5}}\n```\n\n<!-- ::: -->") == set()
+    assert only_for_quarto((ROOT / "README.md").read_text(encoding="utf-8")) == set()
 
 
 def test_addresses_are_left_out_until_they_are_known(tmp_path):

@@ -21,6 +21,7 @@ from kafka_assign.attention import current_outcome, outcome
 from kafka_assign.remedies import REBALANCING, needs
 from kafka_assign.cli.app import program
 from kafka_assign.batch import batch_of_groups
+from kafka_assign.notes import Note
 from kafka_assign.ranking import SHIPPED, judge, strategies_for_joins
 from kafka_assign.registry import ForecastError, Strategy, resolve, usual_strategies
 from kafka_assign.snapshot import read_groups
@@ -66,6 +67,13 @@ class Plain:
         return list(self.load.values()).count(0)
 
     @property
+    def misled(self):
+        """Members that subscribe to a topic without partitions, of which no member claims one."""
+        claimed = {topic for member in self.group.details for topic, _ in member.owned}
+        return [member.id for member in self.group.details
+                if any(topic not in self.topics and topic not in claimed for topic in member.topics)]
+
+    @property
     def lag_max(self):
         lag = [-1] * len(self.owner) if self.group.lag is None else self.group.lag.tolist()
         if not any(number >= 0 for number in lag):
@@ -102,7 +110,8 @@ def kinds_of(group, ways):
     kinds = {kind for kind in (1, 2, 3, 4, 5) if still_needed(kind, now, best)}
     if not group.members and group.lag is not None and (group.lag > 0).any():
         kinds.add(6)
-    if group.columns.size and min(now.idle, best["idle"]):
+    best["idle"] -= sum(not now.load[name] for name in now.misled) + max(best["idle"] - now.idle, 0)
+    if group.columns.size and best["idle"] > 0:
         kinds.add(7)
     return now, best, kinds
 
@@ -126,10 +135,12 @@ def test_needs_and_remedies_follow_their_definitions(group):
     ways |= {name: Plain(group, one.target) for name, one in foretold.items()}
     now, best, kinds = kinds_of(group, ways)
     rows = rank(group, asked, joined(group), everything=True)
-    cold = [row for row in rows if "partition holds" not in row["reason"]]
+    missing = [row for row in rows if "does not exist" in row["reason"]]
+    assert [(row["kind"], row["affected"]) for row in missing] == [(2, len(now.misled))] * bool(now.misled)
+    cold = [row for row in rows if "partition holds" not in row["reason"] and row not in missing]
     assert {row["kind"] for row in cold} == kinds and len(cold) == len(kinds)
     for row in cold:
-        expected = {1: now.unowned, 2: now.could_take, 7: min(now.idle, best["idle"]),
+        expected = {1: now.unowned, 2: now.could_take, 7: best["idle"],
                     3: sum(max(load - best["max_load"], 0) for load in now.load.values()),
                     5: now.split - best["split"]}
         assert row["affected"] == expected.get(row["kind"], row["affected"]) > 0
@@ -394,9 +405,55 @@ def test_a_misspelled_topic():
     before = live.state.consuming
     assert live.change_leader().moved == () and live.state.consuming == before
     [row] = rank(live.group)
-    assert row["strategy"] is None and row["remedy"] == (
-        "no strategy helps: the group can do without 1 member, unless the idle members are spares or subscribe to "
-        "topics that the input does not show; 1 subscribed topic without partitions (misspelled?)")
+    assert (row["kind"], row["affected"], row["strategy"]) == (2, 1, None)
+    assert row["reason"] == "tt does not exist; did they mean t? (1 subscriber: b)"
+    assert row["remedy"] == ("no strategy helps: see whether the name is right; correct the subscription, or create "
+                             "the topic")
+
+
+TYPING_ERROR = Group({"orders": 2}, {"a": ["orders"], "b": ["orders"], "c": ["oders"]}, strategy="range",
+                     owned={"a": [("orders", 0)], "b": [("orders", 1)]})
+
+
+@pytest.mark.parametrize("group", [TYPING_ERROR, Group.from_json(TYPING_ERROR.to_json())], ids=["python", "json"])
+def test_a_member_that_subscribes_to_nothing_is_not_one_too_many(group):
+    [row] = rank(group)
+    assert row["kind"] == 2 and row["reason"].startswith("oders does not exist; did they mean orders?")
+    busy = group.replace(members={**dict.fromkeys("abd", ["orders"]), "c": ["oders", "orders"]})
+    [missing, crowded] = rank(busy)
+    assert missing["kind"] == 2 and crowded["kind"] == 7
+    assert crowded["reason"].startswith("1 of 4 members idle (d): ") and "without 1 member," in crowded["remedy"]
+
+
+def test_what_does_not_exist_is_said_only_if_it_is_known():
+    """A topic that the client may not describe may exist, and one of which a member owns partitions does."""
+    unclear = TYPING_ERROR.replace(notes=[Note("topics-not-described", 1, ("oders",))])
+    [row] = rank(unclear)
+    assert row["reason"] == "oders is not in the input; if it does not exist, did they mean orders? (1 subscriber: c)"
+    far = unclear.replace(members={"a": ["orders"], "b": ["orders"], "c": ["x\x1b"]})
+    assert rank(far)[0]["reason"] == r"x\x1b is not in the input, and may not exist (1 subscriber: c)"
+    owned = {"a": [("orders", 0)], "b": [("orders", 1)], "c": [("oders", 0)]}
+    assert rank(TYPING_ERROR.replace(owned=owned))[0]["kind"] == 7
+
+
+def test_many_topics_that_do_not_exist_are_one_need():
+    topics = [f"gone-{number}" for number in range(5)]
+    [row] = rank(Group({"t": 2}, {"a": ["t", *topics], "b": ["t", "gone-3"]}, owned={"a": [("t", 0)], "b": [("t", 1)]}))
+    assert row["affected"] == 2 and row["reason"] == (
+        "gone-0 does not exist (1 subscriber: a); gone-1 does not exist (1 subscriber: a); "
+        "gone-2 does not exist (1 subscriber: a) and 2 more")
+
+
+def test_a_text_does_not_show_what_idle_members_subscribe_to():
+    """Whether the group can do without them is not known."""
+    text = """GROUP CONSUMER-ID HOST CLIENT-ID #PARTITIONS ASSIGNMENT
+g consumer-g-1-aa /h consumer-g-1 1 orders(0)
+g consumer-g-2-bb /h consumer-g-2 1 orders(1)
+g consumer-g-3-cc /h consumer-g-3 0 -
+"""
+    [row] = rank(read_groups(text))
+    assert row["kind"] == 7 and "do without" not in row["remedy"]
+    assert "check what the idle members subscribe to, which the input does not show (a misspelled" in row["remedy"]
 
 
 def test_a_leader_that_never_returns():

@@ -145,7 +145,8 @@ def _owner_changes(assignment):
 # %% ../../nbs/78_cli_output.ipynb #7a0c0308
 def _comparison_notes(comparison, changed=()):
     "What a reader of the figures must know; `changed`: the what-ifs, by member id."
-    return comparison.notes + change_notes(comparison.group, changed, comparison.assignments)
+    return ([comparison.doubt] * bool(comparison.doubt) + comparison.notes
+            + change_notes(comparison.group, changed, comparison.assignments))
 
 
 def _note_blocks(group, lines):
@@ -259,13 +260,14 @@ def _in_short(comparison, changed):
 
 def _comparison_blocks(comparison, moves=False, changed=(), prove=False, wide=False, restarts=(), named=()):
     "A comparison for people; `changed`: the what-ifs that led to it; `named`: labels of the strategies asked for."
-    before, notes = comparison.before, _comparison_notes(comparison, changed)
+    before, doubt = comparison.before, [comparison.doubt] * bool(comparison.doubt)
+    notes = _comparison_notes(comparison, changed)[len(doubt):]             # the doubt is above the rows
     if before.members and not before.strategy and before.type not in ASSIGNED_BY_BROKER:
         notes += ["no row is marked (runs now): the input does not show which strategy the group runs (--state does)"]
     listed = {row["strategy"] for row in _asked_for(comparison, named)} or {*comparison.assignments} if moves else ()
     moved = [change for answer in comparison.assignments.values() if answer.strategy in listed
              for change in _owner_changes(answer)]
-    return [[_fact_table(_facts(before), changed)], [comparison.figure_table(_figures(comparison), wide)],
+    return [[_fact_table(_facts(before), changed)], doubt, [comparison.figure_table(_figures(comparison), wide)],
             _in_short(comparison, changed), *_note_blocks(before, notes),
             _restart_block(restarts), [Table(_change_keys([comparison]), moved)] * bool(moved),
             *(_proof_blocks(comparison) if prove else [])]

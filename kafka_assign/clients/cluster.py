@@ -63,11 +63,11 @@ class Questions:
     """Puts questions to a cluster, in a way that one bad answer does not spoil the rest.
 
     `deadline`: until when a question that fails for a transient reason is repeated (as `time.monotonic`).
-    `rejects`: what has no answer, and why.
+    `rejects`: what has no answer, and why. `undescribed`: topics that may exist, but have no answer.
     """
 
     def __init__(self, server: str = "", deadline: float = 0):
-        self.server, self.deadline, self.rejects = server, deadline, []
+        self.server, self.deadline, self.rejects, self.undescribed = server, deadline, [], set()
 
     def reject(self, kind: str, item: str | tuple, reason: str) -> None:
         "There is no answer about a group, a topic or a partition, or it lacks a part."
@@ -157,8 +157,8 @@ def _assigned_by_broker(questions, told):
     return _Described(told.group_state, told.assignor_name, told.group_epoch, members, (), guess)
 
 # %% ../../nbs/75_clients_cluster.ipynb #c16e0014
-# How requests call the end and the begin of a log; and the error code of a topic.
-_LATEST, _EARLIEST, _NOT_AUTHORIZED = -1, -2, 29
+# How requests call the end and the begin of a log; and error codes of a topic.
+_LATEST, _EARLIEST, _UNKNOWN, _NOT_AUTHORIZED = -1, -2, 3, 29
 
 
 def _read_topics(questions, admin, names, brokers):
@@ -172,6 +172,8 @@ def _read_topics(questions, admin, names, brokers):
         partitions = sorted(topic["partitions"], key=lambda one: one["partition_index"])
         if topic["error_code"] == _NOT_AUTHORIZED:
             questions.reject("topic", name, "this client may not describe it")
+        if topic["error_code"] not in (0, _UNKNOWN):
+            questions.undescribed.add(name)
         if topic["error_code"]:
             continue
         counts[name] = len(partitions)
@@ -187,7 +189,7 @@ def _read_topics(questions, admin, names, brokers):
     return counts, racks, begin, end
 
 # %% ../../nbs/75_clients_cluster.ipynb #c16e0016
-def _group(listed, described, commits, topics, about):
+def _group(listed, described, commits, topics, undescribed, about):
     "A group; `described` is None if its members cannot be asked for."
     (counts, *_), inside, outside = topics, {}, []
     for (topic, number), commit in commits.items():
@@ -207,6 +209,8 @@ def _group(listed, described, commits, topics, about):
     hidden = type in ASSIGNED_BY_BROKER and not described and known.state != "Empty"
     notes = [Note("topics-not-shown")] * (hidden and not names) + [Note("members-not-shown")] * hidden
     notes += [Note("commits-left-out", len(outside), tuple(sorted(set(outside))))] * bool(outside)
+    unclear = sorted({topic for one in members for topic in one.topics} & undescribed)
+    notes += [Note("topics-not-described", len(unclear), tuple(unclear))] * bool(unclear)
     assumed = forecast_notes(type, known.strategy, [one.client_id for one in members])
     notes += offset_notes(group.offsets) + [one for one in assumed if one.kind != "racks-unknown" or known.unknown]
     notes += [Note("subscriptions-guessed", None, (known.guess,))] * bool(known.guess)
@@ -284,7 +288,7 @@ def read_cluster(admin, questions: Questions, names: Collection[str] | None = No
     groups, rejects = {}, questions.rejects
     for name in [name for name in wanted if name in commits]:
         try:
-            groups[name] = _group(wanted[name], described.get(name), commits[name], topics, about)
+            groups[name] = _group(wanted[name], described.get(name), commits[name], topics, questions.undescribed, about)
         except GroupError as error:
             questions.reject("group", name, str(error))
     if not groups:

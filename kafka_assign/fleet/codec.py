@@ -29,7 +29,7 @@ from .schemas import COMPARED_SCHEMA, FIGURE_FIELDS, OWNER_FIELDS, RESULT_FIELDS
 from ..group import Group
 from ..inputs import ABOUT, TYPES, column_by_topic, instant
 from ..names import count_of, java_order, shown
-from ..notes import CUT_KINDS, note_documents
+from ..notes import CUT_KINDS, GUESSED, note_documents
 from ..ownership import NO_GENERATION, claims_by_member
 from ..ragged import row_lengths, row_of, row_offsets, row_ranges, row_sums, take_rows
 from ..wire import Subscription, TopicPartitions
@@ -305,12 +305,12 @@ def _rack_codes(flat, order, first, size):
     return Racks(flat.rack[order], offsets, flat.replica_rack[taken])
 
 # %% ../../nbs/61_fleet_codec.ipynb #6ef61662
-def _groups_cut_short(rows):
-    "Mask over the groups whose notes say that the input may lack some of their partitions."
+def _groups_noted(rows, kinds):
+    "Mask over the groups that have a note of one of these kinds."
     notes = flatten_lists(rows["notes"])
-    cut = pc.is_in(notes.field("kind"), pa.array(sorted(CUT_KINDS)))
+    noted = pc.is_in(notes.field("kind"), pa.array(sorted(kinds)))
     found = np.zeros(rows.num_rows, bool)
-    found[notes.row[cut.to_numpy(zero_copy_only=False)]] = True
+    found[notes.row[noted.to_numpy(zero_copy_only=False)]] = True
     return found
 
 # %% ../../nbs/61_fleet_codec.ipynb #934156a8
@@ -432,7 +432,8 @@ def batch_of(flat: _FlatRows) -> GroupBatch:
         coded.columns, coded.topics, coded.members, *about,
         group=_group_maker(flat, coded, need_row),
         read=lambda rule: _with_decoded_claims(flat, coded, rule) if rule else coded.columns,
-        may_lack=_groups_cut_short(rows), plain=~need_row, rows=rows,
+        may_lack=_groups_noted(rows, CUT_KINDS),
+        guessed=_groups_noted(rows, {GUESSED}), plain=~need_row, rows=rows,
         client_ids=lambda at: client_ids[slice(*offsets[at:at + 2])],
         dynamic=row_sums(flat.instance < 0, offsets).tolist())
 

@@ -302,7 +302,37 @@ VOICES = {         # how clients send claims and their generation under a rule: 
         (0, lambda owned, made_in: Subscription(["t"], sticky_data(owned, -1, version=0)))]}
 
 
-@pytest.mark.parametrize("strategy", [*COOPERATIVE, "own"])
+def led(strategy, generation, sent):
+    """What members get that sent these bytes: from the leader C0, from `lead`; partitions by member id."""
+    consumer = Consumer(assignor(strategy), ["t"])
+    consumer.client.cluster.update_metadata(metadata({"t": 6}))
+    consumer.coordinator._generation = Generation(generation, "C0", "")
+    [protocol] = consumer.coordinator._assignors
+    joins = [Joined(member_id=one, group_instance_id=None, metadata=data) for one, data in sent.items()]
+    found = [consumer.coordinator._perform_assignment("C0", protocol, joins)]
+    if strategy == "cooperative-sticky":        # `lead` trusts all others to withhold, and Java overlooks some claims
+        joined = {one: (None, data) for one, data in sent.items()}
+        found.append(kafka_assign.lead(strategy, joined, {"t": 6}, generation=generation))
+    return [{one: set(decode_assignment(data).assigned) for one, data in answer.items()} for answer in found]
+
+
+OWN = Strategy("own", careless, protocol="cooperative", claims="sticky")
+SPOKEN = [(strategy, at) for strategy in (*COOPERATIVE, OWN) for at in range(len(VOICES[resolve(strategy).claims]))]
+
+
+@pytest.mark.parametrize("strategy, voice", SPOKEN, ids=lambda one: getattr(one, "name", str(one)))
+def test_a_generation_that_nobody_has_reached_takes_nothing(strategy, voice):
+    """C0 consumes t-0 and t-1 in generation 4; C1 claims them in the 50th, wherever it says so. Neither gets them yet."""
+    voices = VOICES[resolve(strategy).claims]
+    both = [("t", 0), ("t", 1)]
+    for present, future in (voices[0], voices[voice]), (voices[voice], voices[0]):
+        sent = {"C0": encode_subscription(present[1](both, 4), version=present[0]),
+                "C1": encode_subscription(future[1](both, 50), version=future[0])}
+        for answer in led(strategy, 5, sent):
+            assert not answer["C1"] & set(both) and not answer["C0"] & set(both)
+
+
+@pytest.mark.parametrize("strategy", [*COOPERATIVE, OWN], ids=lambda one: getattr(one, "name", one))
 @given(latest=st.integers(0, 3), members=st.lists(st.tuples(
     st.integers(0, 5), st.booleans(), st.sets(st.integers(0, 5))), min_size=1, max_size=4))
 def test_no_claim_takes_what_another_member_consumes(strategy, latest, members):
@@ -310,8 +340,6 @@ def test_no_claim_takes_what_another_member_consumes(strategy, latest, members):
 
     Those that have not missed it share the partitions; all of them consume what they claim.
     """
-    if strategy == "own":
-        strategy = Strategy("own", careless, protocol="cooperative", claims="sticky")
     voices, held, sent, free = VOICES[resolve(strategy).claims], {}, {}, set(range(6))
     for at, (voice, unaware, numbers) in enumerate(members):
         numbers = numbers if unaware else numbers & free
@@ -320,20 +348,9 @@ def test_no_claim_takes_what_another_member_consumes(strategy, latest, members):
         version, say = voices[voice % len(voices)]
         said = say(sorted(held[f"C{at}"]), latest + 1 + at if unaware else latest)
         sent[f"C{at}"] = encode_subscription(said, version=version)
-    joined = [Joined(member_id=one, group_instance_id=None, metadata=data) for one, data in sent.items()]
-    found = []
-    if strategy == "cooperative-sticky":        # `lead` trusts the others, and Java's hands out what its rule overlooks
-        found = [kafka_assign.lead(strategy, {one: (None, data) for one, data in sent.items()}, {"t": 6},
-                                   generation=latest + 1)]
-    leader = Consumer(assignor(strategy), ["t"])
-    leader.client.cluster.update_metadata(metadata({"t": 6}))
-    leader.coordinator._generation = Generation(latest + 1, "C0", "")
-    [protocol] = leader.coordinator._assignors
-    found.append(leader.coordinator._perform_assignment("C0", protocol, joined))
-    for answer in found:
-        for one, data in answer.items():
-            others = set().union(*(own for other, own in held.items() if other != one))
-            assert not others & set(decode_assignment(data).assigned)
+    for answer in led(strategy, latest + 1, sent):
+        for one, given_ in answer.items():
+            assert not given_ & set().union(*(own for other, own in held.items() if other != one))
 
 
 # --- bytes of others --------------------------------------------------------------------------------------------

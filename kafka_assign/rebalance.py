@@ -160,10 +160,10 @@ def lead(strategy: StrategyLike,
 
     `strategy`: as in `assign`. `members`: member id to its instance id (or None) and its encoded
     subscription. `topics`: topic name to number of partitions. `partition_racks`, `lag`: as in
-    `Group`. `generation`: the one that begins, -1 = unknown; if it is known, cooperative claims
-    that are not older do not count more than others. Raises `WireError` if the topics of a subscription cannot be decoded, `StrategyError`
-    if the strategy is unknown, is one that clients cannot run, or fails, and `AssignmentError` if
-    its answer does not fit the group.
+    `Group`. `generation`: the one that begins, -1 = unknown; cooperative claims from it or a later
+    one count as claims without a generation. Raises `WireError` if the topics of a subscription
+    cannot be decoded, `StrategyError` if the strategy is unknown, is one that clients cannot run,
+    or fails, and `AssignmentError` if its answer does not fit the group.
     """
     chosen = client_strategy(strategy)
     known = {"partition_racks": partition_racks, "lag": lag}

@@ -288,7 +288,7 @@ def sticky_data(owned, made_in, version=1):
     return encode_sticky(Claims(owned, made_in), version=version)
 
 
-VOICES = {         # how clients send claims and their generation under a rule: version of the subscription, and all of it
+VOICES = {         # how clients send claims and a generation under a rule: version of the subscription, and all of it
     "cooperative": [
         (3, lambda owned, made_in: Subscription(["t"], encode_cooperative(made_in), owned, made_in)),
         (1, lambda owned, made_in: Subscription(["t"], encode_cooperative(made_in), owned)),
@@ -322,7 +322,7 @@ SPOKEN = [(strategy, at) for strategy in (*COOPERATIVE, OWN) for at in range(len
 
 @pytest.mark.parametrize("strategy, voice", SPOKEN, ids=lambda one: getattr(one, "name", str(one)))
 def test_a_generation_that_nobody_has_reached_takes_nothing(strategy, voice):
-    """C0 consumes t-0 and t-1 in generation 4; C1 claims them in the 50th, wherever it says so. Neither gets them yet."""
+    """C0 consumes t-0 and t-1 in generation 4; C1 claims them in the 50th, wherever it says so. Neither gets them."""
     voices = VOICES[resolve(strategy).claims]
     both = [("t", 0), ("t", 1)]
     for present, future in (voices[0], voices[voice]), (voices[voice], voices[0]):
@@ -608,7 +608,8 @@ def test_members_that_claim_the_same_are_named(caplog):
     """Two consumers of aiokafka share an assignor; a third one has its own."""
     async def story():
         shared = aio_assignor("sticky")
-        group = {name: AioConsumer(shared, {"t": 6}) for name in "AB"} | {"C": AioConsumer(aio_assignor("sticky"), {"t": 6})}
+        group = {name: AioConsumer(shared, {"t": 6}) for name in "AB"}
+        group["C"] = AioConsumer(aio_assignor("sticky"), {"t": 6})
         await aio_round(group, 1)
         assert not caplog.messages
         await aio_round(group, 2)
@@ -757,14 +758,14 @@ def test_a_callback_that_raises_changes_nothing_else():
 
 @pytest.mark.parametrize("protocol", ["", "EAGER", "sticky", None, ["eager"]], ids=str)
 def test_a_listener_is_told_the_protocol(protocol):
-    with pytest.raises(ValueError, match="protocol of a listener must be eager or cooperative, as its consumer's assig"):
+    with pytest.raises(ValueError, match="protocol of a listener must be eager or cooperative, as its consumer"):
         StickyRebalanceListener(protocol=protocol)
     with pytest.raises(TypeError, match="protocol"):
         StickyRebalanceListener()
 
 
 def test_coroutines_are_awaited_by_kafka_python():
-    """Its coordinator awaits them if the method of the listener is a coroutine function; B gets two of A's partitions."""
+    """Its coordinator awaits them if the listener's method is a coroutine function; B gets two of A's partitions."""
     calls = []
 
     async def commit(partitions):

@@ -1,8 +1,8 @@
 """The listener in consumers of kafka-python and aiokafka, with the guide's callbacks, on a real broker.
 
-Each partition has a state: the sum of its records, and the offset of the next one. A consumer loads it from a store when
-it gets the partition, and saves it when it commits. Committed offsets belong to what is saved: a record that is lost or
-consumed twice, or a state that is kept too long, contradicts the state at the next record.
+Each partition has a state: the sum of its records, and the offset of the next one. A consumer loads it from a store
+when it gets the partition, and saves it when it commits. Committed offsets belong to what is saved: a record that is
+lost or consumed twice, or a state that is kept too long, contradicts the state at the next record.
 """
 import asyncio
 import json

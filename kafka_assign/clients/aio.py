@@ -42,7 +42,7 @@ def assignor(
         strategy: StrategyLike,  # as in `assign`; its protocol must be eager
         *,
         rack: str | None = None,  # rack of the consumer, which only a Java leader uses
-        offsets_from: Mapping[str, Any] | None = None,  # settings to read lag with, if the strategy needs it
+        offsets_from: Mapping[str, Any] | None = None,  # settings to read lag with; None = not needed
         offsets_timeout: float = 5.0,  # seconds that reading offsets may take
         **options: object,  # options of the strategy, by name
 ) -> AioAssignor:
@@ -54,9 +54,8 @@ def assignor(
 
     Raises `StrategyError` if the strategy or an option is unknown, if the strategy is not eager
     (consumers of aiokafka revoke all partitions), if it needs lag and `offsets_from` is missing,
-    or if `offsets_from` has no `group_id`. Raises
-    `WireError` if the rack cannot be encoded. Raises `ImportError` if offsets are to be read and
-    kafka-python is not installed.
+    or if `offsets_from` has no `group_id`. Raises `WireError` if the rack cannot be encoded. Raises
+    `ImportError` if offsets are to be read and kafka-python is not installed.
     """
     made = AioAssignor(strategy, rack, offsets_reader(offsets_from, offsets_timeout), options)
     if made.strategy.protocol == "cooperative":

@@ -60,7 +60,7 @@ class StickyRebalanceListener:
 
     `protocol`: the rebalance protocol of the consumer's assignor, `eager` or
     `cooperative`. `commit`: commits the offsets of revoked partitions; in aiokafka, also
-    of lost ones, for which the broker refuses the commit. `clean_up`: discards the state
+    of lost ones, for which the broker may refuse the commit. `clean_up`: discards the state
     (caches, open files) of partitions that the consumer no longer has. `initialize`:
     builds the state of partitions that the consumer did not have before. `seek`: sets
     the positions of assigned partitions: of all in an eager group, of those that are

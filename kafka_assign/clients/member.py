@@ -78,8 +78,10 @@ def known_or_nothing(what: str, read: Callable[..., dict], *given) -> dict:
 # %% ../../nbs/58_clients_member.ipynb #58c00011
 def coordinator_of(cluster: Any) -> Any:
     "The coordinator of the consumer whose metadata `cluster` is; None if there is none."
-    for listener in getattr(cluster, "_listeners", ()):     # its methods, or weak references to them
-        owner = getattr(listener, "__self__", None) or getattr(listener, "target", lambda: None)()
+    for listener in list(getattr(cluster, "_listeners", ())):
+        if type(listener).__name__ == "WeakMethod":             # of kafka-python
+            listener = listener.target()
+        owner = getattr(listener, "__self__", listener)
         if hasattr(owner, "_assignors"):
             return owner
     return None
@@ -111,13 +113,13 @@ def warn_of_claims(assignment: Assignment) -> None:
             for one in group.dropped if one.claim.topic is None]
     if lost:
         _log.warning("%s", first_of(lost, _MOST_NAMED, "; "))
+    contested = {one.claim.member for one in group.dropped}
     for member in group.details:
-        if len(member.owned):
+        if member.id in contested and len(member.owned):
             senders.setdefault((member.generation, *member.owned), []).append(quoted(member.id))
-    for names in senders.values():
-        if len(names) > 1:
-            _log.warning("members %s claim the same partitions, as consumers do that share an "
-                         "assignor: create one for each consumer", first_of(names, _MOST_NAMED))
+    if names := next((names for names in senders.values() if len(names) > 1), None):
+        _log.warning("members %s claim the same partitions, as consumers do that share an "
+                     "assignor: create one for each consumer", first_of(names, _MOST_NAMED))
 
 # %% ../../nbs/58_clients_member.ipynb #58c0001d
 def assignment_in_words(assignment: Assignment, generation: int = -1) -> str:

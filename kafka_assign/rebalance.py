@@ -17,7 +17,7 @@ from .assignment import Assignment
 from .build import GroupError
 from .columns import positions_by_number
 from .group import SHOWN_MEMBERS, Group
-from .members import Member, TopicPartition
+from .members import Member, TopicPartition, decoded_members
 from .names import count_of, quoted
 from .registry import Strategy, StrategyError, StrategyLike, resolve
 from .tables import Table
@@ -114,18 +114,28 @@ def decoded_joins(members: Mapping[str, tuple[str | None, bytes]]) -> list[Membe
     return joined
 
 # %% ../nbs/47_rebalance.ipynb #b66fce64
-def without_future(strategy: Strategy, joined: Iterable[Member], latest: int) -> list[Member]:
-    "The members; a cooperative claim from a generation after the `latest` has no generation."
-    def dated(member):
-        future = member.generation > latest and strategy.protocol == "cooperative"
-        return replace(member, user_data=None, generation=-1, version=None) if future else member
-    return list(map(dated, joined))
+def without_future(strategy: Strategy, joined: Iterable[Member], generation: int) -> list[Member]:
+    """The members; a cooperative claim that is not older than `generation` has no generation.
+
+    `generation` is the one that begins, -1 if unknown.
+    """
+    joined = list(joined)
+    if strategy.protocol != "cooperative" or generation < 0:
+        return joined
+    decoded = decoded_members(joined, strategy.claims)[0] if strategy.claims else joined
+    return [replace(found, user_data=None, generation=-1, version=None)
+            if max(member.generation, found.generation) >= generation else member
+            for member, found in zip(joined, decoded)]
 
 # %% ../nbs/47_rebalance.ipynb #b66fce61
 def encoded_answers(strategy: Strategy, assignment: Assignment,
-                    joined: Sequence[Member]) -> dict[str, bytes]:
-    "The bytes that the leader sends to each member, by member id."
-    user_data = None
+                    joined: Sequence[Member], generation: int = -1) -> dict[str, bytes]:
+    """The bytes that the leader sends to each member, by member id.
+
+    Members that send the generation in their user data learn it here, if it is known: some
+    clients do not tell it to their assignors.
+    """
+    user_data = encode_epoch(generation) if strategy.claims == "sticky" and generation >= 0 else None
     if strategy.claims == "stream-join":
         user_data = encode_epoch(next_epoch(member.user_data for member in joined))
     group, columns = assignment.group, assignment.group.columns
@@ -145,18 +155,20 @@ def lead_round(strategy: Strategy, joined: Sequence[Member], topics: Mapping[str
 def lead(strategy: StrategyLike,
          members: Mapping[str, tuple[str | None, bytes]], topics: Mapping[str, int], *,
          partition_racks: Mapping[str, Any] | None = None,
-         lag: Mapping[Any, Any] | None = None) -> dict[str, bytes]:
+         lag: Mapping[Any, Any] | None = None, generation: int = -1) -> dict[str, bytes]:
     """What the leader of a group sends: member id to the encoded assignment of the member.
 
     `strategy`: as in `assign`. `members`: member id to its instance id (or None) and its encoded
     subscription. `topics`: topic name to number of partitions. `partition_racks`, `lag`: as in
-    `Group`. Raises `WireError` if the topics of a subscription cannot be decoded, `StrategyError`
-    if the strategy is unknown, is one that clients cannot run, or fails, and `AssignmentError` if
-    its answer does not fit the group.
+    `Group`. `generation`: the one that begins, -1 = unknown; cooperative claims from it or a later
+    one count as claims without a generation. Raises `WireError` if the topics of a subscription
+    cannot be decoded, `StrategyError` if the strategy is unknown, is one that clients cannot run,
+    or fails, and `AssignmentError` if its answer does not fit the group.
     """
     chosen = client_strategy(strategy)
     known = {"partition_racks": partition_racks, "lag": lag}
-    return lead_round(chosen, decoded_joins(members), topics, **known)[1]
+    joined = without_future(chosen, decoded_joins(members), generation)
+    return lead_round(chosen, joined, topics, **known)[1]
 
 # %% ../nbs/47_rebalance.ipynb #dc3bad08
 @dataclass(frozen=True)
@@ -244,7 +256,7 @@ def run_rounds(state: LiveState) -> tuple[list[Phase], list[Assignment], LiveSta
         phases.append(Phase(f"round {len(phases) + 1}", {one.id: one.consuming for one in joining}))
         leader_first = sorted(joining, key=lambda one: one.id != state.leader)
         sent = {one.id: (one.instance_id, one.subscription(strategy)) for one in leader_first}
-        members = without_future(strategy, decoded_joins(sent), generation)
+        members = without_future(strategy, decoded_joins(sent), generation + 1)
         assignment, received = lead_round(strategy, members, dict(state.topics))
         answers.append(assignment)
         generation += 1

@@ -67,6 +67,7 @@ class Strategy:
     prove: Callable[..., object] | None = field(default=None, repr=False)  # `Columns`, target column -> certificate
     without: Collection[str] = ()  # ids of promises of the conformance suite that it does not make
     usual: bool = True  # whether it is compared if no strategies are named
+    needs_lag: bool = False  # whether it uses lag, which the leader of a live group has to read
     remarks: Callable[..., list[Any]] | None = field(default=None, repr=False)  # `Assignment`, options -> notes
     variant: Callable[..., "Strategy"] | None = field(default=None, repr=False)  # itself, options -> which one to use
     options: Mapping[str, object] = field(default_factory=dict)  # option name to bound value

@@ -113,6 +113,7 @@ class AioConsumer:
         coordinator._get_metadata_snapshot = dict
         coordinator._stop_commit_offsets_refresh_task = nothing
         coordinator.start_commit_offsets_refresh_task = lambda assignment: None
+        coordinator._cluster.add_listener(coordinator._handle_metadata_update)
 
 
 async def aio_round(consumers, generation):

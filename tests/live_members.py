@@ -8,7 +8,7 @@
 
 A server that has loaded kafka-python forks the processes, so that a member costs some milliseconds. A member polls all
 the time, and reports what happens to it; it ends with the process that started it. Our assignors see to it that no join
-is lost: kafka-python's own ones lose members if a poll ends before a join.
+of a leader is lost: kafka-python's own ones lose members if a poll ends before a join.
 """
 import logging
 import multiprocessing
@@ -125,6 +125,8 @@ def _consume(pipe, topics, assignors, config):
             while not consumer._closed and pipe.poll():
                 name, arguments = pipe.recv()
                 answer = attrgetter(name)(consumer)(*arguments, **{"listener": listener} if name == "subscribe" else {})
+                if name == "subscribe":         # a member that does not lead must wait: see `kafka_assign.clients`
+                    consumer._coordinator.poll(1000 * SECONDS)
                 send()
                 pipe.send(("answer", answer))
     except EOFError:                # the test is gone

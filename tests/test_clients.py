@@ -14,10 +14,12 @@ from broken import BROKEN
 from clients import AioConsumer, Consumer, Group, Joined, aio_round, metadata, run_aio
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from kafka import KafkaAdminClient, TopicPartition
+from kafka import AsyncConsumerRebalanceListener as AsyncKafkaListener
 from kafka import ConsumerRebalanceListener as KafkaListener
+from kafka import KafkaAdminClient, TopicPartition
 from kafka.cluster import ClusterMetadata
-from kafka.coordinator.assignors.abstract import AbstractPartitionAssignor
+from kafka.coordinator.base import Generation
+from kafka.future import Future as KafkaFuture
 from kafka.protocol.consumer.metadata import ConsumerProtocolAssignment, ConsumerProtocolSubscription
 
 import kafka_assign
@@ -33,6 +35,7 @@ COOPERATIVE = ["cooperative-sticky", "kafka-cooperative-sticky"]
 STICKY = ["sticky", "sticky-yet-fair", "kip54", "kafka-sticky", "stream-join-sticky", *COOPERATIVE]
 COUNTS = {"t": 5, "u": 2, "v": 3}
 JOINED = {"t": 4, "u": 4, "v": 4}  # topics that are joined have the same numbers of partitions
+NOWHERE = {"bootstrap_servers": "127.0.0.1:1", "group_id": "g"}
 REFERENCE = Path(__file__).parent / "reference"
 
 
@@ -45,6 +48,11 @@ def quiet():
     yield
     for logger in loggers:
         logger.setLevel("NOTSET")
+
+
+def made(name, **options):
+    """An assignor of kafka-python by name; one that needs lag has settings to read it with."""
+    return assignor(name, **{"offsets_from": NOWHERE} if resolve(name).needs_lag else {}, **options)
 
 
 def cluster_of(counts, **more):
@@ -64,7 +72,7 @@ def answers(leader, counts, sent, **more):
 
 def named(strategy, members="ABC", topics=("t", "u", "v")):
     group = Group(JOINED if strategy == "stream-join-sticky" else COUNTS)
-    group.consumers = {name: Consumer(assignor(strategy), topics) for name in members}
+    group.consumers = {name: Consumer(made(strategy), topics) for name in members}
     return group
 
 
@@ -81,21 +89,20 @@ def handed_out(settled):
 def test_names_and_protocols():
     own = {"kafka-sticky": "sticky", "kafka-cooperative-sticky": "cooperative-sticky"}
     for name in BUILT_IN:
-        made = assignor(name)
-        assert isinstance(made, AbstractPartitionAssignor)
-        assert made.name == own.get(name, name)
-        assert [one.name for one in made.supported_protocols()] == ["COOPERATIVE" if name in COOPERATIVE else "EAGER"]
+        one = made(name)
+        assert one.name == own.get(name, name)
+        assert [each.name for each in one.supported_protocols()] == ["COOPERATIVE" if name in COOPERATIVE else "EAGER"]
     assert assignor("org.apache.kafka.clients.consumer.StickyAssignor").name == "sticky"
-    assert assignor("lag:scope=group").name == "lag"
+    assert made("lag:scope=group").name == "lag"
 
 
 @pytest.mark.parametrize("name", BUILT_IN)
 def test_bytes_of_a_member(name):
     """The table of the page: who sends claims where, always with the generation beside them, and the rack."""
-    made = assignor(name, rack="r")
+    one = made(name, rack="r")
     given = ConsumerProtocolAssignment(0, [("t", [4, 1])], b"\0\0\0\x09" if name == "stream-join-sticky" else None)
-    made.on_assignment(given, 7)
-    sent = decode_subscription(made.metadata({"t"}).encode())
+    one.on_assignment(given, 7)
+    sent = decode_subscription(one.metadata({"t"}).encode())
     owned = [("t", 1), ("t", 4)]
     assert (sent.topics, sent.generation, sent.rack, sent.version) == (("t",), 7, "r", 3)
     assert sent.owned == (owned if name in COOPERATIVE else [])
@@ -121,15 +128,16 @@ def test_every_subscription_of_java_is_read():
 # --- a group's life ---------------------------------------------------------------------------------------------
 
 @pytest.mark.parametrize("name", BUILT_IN)
-def test_form_join_leave_and_settle(name):
+def test_form_join_leave_and_settle(name, monkeypatch):
     """Each settled state is what `assign` gives, and another rebalance with another leader changes nothing."""
+    monkeypatch.setattr("kafka_assign.clients.read_offsets", lambda *given: {})
     group = named(name, members="B")
     for change in ("B", "AB", "ABC", "BC", "C"):
         old = group.consumers
-        group.consumers = {one: old.get(one) or Consumer(assignor(name), ["t", "u", "v"]) for one in change}
+        group.consumers = {one: old.get(one) or Consumer(made(name), ["t", "u", "v"]) for one in change}
         settled = group.settle()
         assert handed_out(settled) == everything(JOINED if name == "stream-join-sticky" else COUNTS)
-    group.consumers = {one: Consumer(assignor(name), ["t", "u", "v"]) for one in "ABC"}
+    group.consumers = {one: Consumer(made(name), ["t", "u", "v"]) for one in "ABC"}
     settled = group.settle()
     group.consumers = dict(reversed(group.consumers.items()))
     assert group.settle() == settled
@@ -213,24 +221,55 @@ def test_no_partition_of_a_cooperative_group_has_two_consumers(strategy, events)
     assert handed_out(settled) == everything({topic: count for topic, count in counts.items() if topic in wanted})
 
 
-def test_a_member_that_lost_everything_claims_nothing():
-    """Nobody would revoke what it claims, so a partition withheld for its sake would have no consumer for ever."""
+@pytest.mark.parametrize("leader", "AB")
+def test_nothing_stays_withheld_for_a_member_that_lost_everything(leader):
+    """A claims what it was assigned, and does not hold it any more: it revokes nothing, so it does not join again."""
     group = named("cooperative-sticky", members="A")
     group.settle()
     group.consumers["A"].lose()
     group.consumers["B"] = Consumer(assignor("cooperative-sticky"), ["t", "u", "v"])
+    group.consumers = {leader: group.consumers.pop(leader), **group.consumers}
     assert sum(map(len, group.settle().values())) == sum(COUNTS.values())
 
 
-def test_a_join_is_not_forgotten():
+def test_a_leader_does_not_rebalance_for_ever():
+    """B claims all partitions whatever it was assigned, as no client should: the leader asks for one more rebalance."""
+    group = named("cooperative-sticky", members="A")
+    stubborn = group.consumers["B"] = Consumer(assignor("cooperative-sticky"), ["t", "u", "v"])
+    owned = {name: list(range(count)) for name, count in COUNTS.items()}
+    sent = Subscription(["t", "u", "v"], owned=[(name, number) for name in owned for number in owned[name]])
+    [claiming] = stubborn.coordinator._assignors.values()
+    claiming.metadata = lambda topics: ConsumerProtocolSubscription.decode(encode_subscription(sent, version=1))
+    rounds = 0
+    while group.consumers["A"].coordinator.rejoin_needed:
+        group.round()
+        rounds += 1
+        assert rounds < 5
+    assert rounds == 2
+
+
+def test_a_leader_does_not_forget_its_join():
     """kafka-python 3.0.12 does not know any more that it joins, once its metadata or its topics are those it sent."""
-    consumer = Consumer(assignor("sticky"), ["t"])
-    coordinator = consumer.coordinator
-    coordinator.rejoin_needed = False
+    group = named("sticky", members="A")
+    group.settle()
+    coordinator = group.consumers["A"].coordinator
     coordinator._subscription.change_subscription(["t", "u"])
+    [(protocol, sent)] = coordinator.group_protocols()
+    assert not coordinator.need_rejoin()
+    join = Joined(member_id="A", group_instance_id=None, metadata=sent.encode())
+    coordinator._perform_assignment("A", protocol, [join])
     assert coordinator.need_rejoin()
-    coordinator.group_protocols()
-    assert coordinator.need_rejoin()
+
+
+@pytest.mark.parametrize("name", ["sticky", "cooperative-sticky"])
+def test_consumers_that_are_given_one_assignor_get_copies(name):
+    """Four members of 24 partitions, then five: with one state for all, each claims what the last one was assigned."""
+    group, shared = Group({"t": 24}), assignor(name)
+    group.consumers = {one: Consumer(shared, ["t"]) for one in "ABCD"}
+    before = group.settle()
+    group.consumers["E"] = Consumer(shared, ["t"])
+    after = group.settle()
+    assert sum(len(before[one] & after[one]) for one in before) == 20
 
 
 def test_a_group_that_begins_again_at_generation_one():
@@ -243,6 +282,75 @@ def test_a_group_that_begins_again_at_generation_one():
     group.settle()
     group.consumers["C"] = unaware
     assert handed_out(group.settle()) == everything(COUNTS)
+
+
+def sticky_data(owned, made_in, version=1):
+    return encode_sticky(Claims(owned, made_in), version=version)
+
+
+VOICES = {         # how clients send claims and a generation under a rule: version of the subscription, and all of it
+    "cooperative": [
+        (3, lambda owned, made_in: Subscription(["t"], encode_cooperative(made_in), owned, made_in)),
+        (1, lambda owned, made_in: Subscription(["t"], encode_cooperative(made_in), owned)),
+        (0, lambda owned, made_in: Subscription(["t"], sticky_data(owned, made_in))),
+        (1, lambda owned, made_in: Subscription(["t"], sticky_data(owned, made_in), owned)),
+        (1, lambda owned, made_in: Subscription(["t"], sticky_data(owned, -1, version=0), owned)),
+        (1, lambda owned, made_in: Subscription(["t"], None, owned))],
+    "sticky": [
+        (3, lambda owned, made_in: Subscription(["t"], sticky_data(owned, made_in), owned, made_in)),
+        (0, lambda owned, made_in: Subscription(["t"], sticky_data(owned, made_in))),
+        (0, lambda owned, made_in: Subscription(["t"], sticky_data(owned, -1, version=0)))]}
+
+
+def led(strategy, generation, sent):
+    """What members get that sent these bytes: from the leader C0, from `lead`; partitions by member id."""
+    consumer = Consumer(assignor(strategy), ["t"])
+    consumer.client.cluster.update_metadata(metadata({"t": 6}))
+    consumer.coordinator._generation = Generation(generation, "C0", "")
+    [protocol] = consumer.coordinator._assignors
+    joins = [Joined(member_id=one, group_instance_id=None, metadata=data) for one, data in sent.items()]
+    found = [consumer.coordinator._perform_assignment("C0", protocol, joins)]
+    if strategy == "cooperative-sticky":        # `lead` trusts all others to withhold, and Java overlooks some claims
+        joined = {one: (None, data) for one, data in sent.items()}
+        found.append(kafka_assign.lead(strategy, joined, {"t": 6}, generation=generation))
+    return [{one: set(decode_assignment(data).assigned) for one, data in answer.items()} for answer in found]
+
+
+OWN = Strategy("own", careless, protocol="cooperative", claims="sticky")
+SPOKEN = [(strategy, at) for strategy in (*COOPERATIVE, OWN) for at in range(len(VOICES[resolve(strategy).claims]))]
+
+
+@pytest.mark.parametrize("strategy, voice", SPOKEN, ids=lambda one: getattr(one, "name", str(one)))
+def test_a_generation_that_nobody_has_reached_takes_nothing(strategy, voice):
+    """C0 consumes t-0 and t-1 in generation 4; C1 claims them in the 50th, wherever it says so. Neither gets them."""
+    voices = VOICES[resolve(strategy).claims]
+    both = [("t", 0), ("t", 1)]
+    for present, future in (voices[0], voices[voice]), (voices[voice], voices[0]):
+        sent = {"C0": encode_subscription(present[1](both, 4), version=present[0]),
+                "C1": encode_subscription(future[1](both, 50), version=future[0])}
+        for answer in led(strategy, 5, sent):
+            assert not answer["C1"] & set(both) and not answer["C0"] & set(both)
+
+
+@pytest.mark.parametrize("strategy", [*COOPERATIVE, OWN], ids=lambda one: getattr(one, "name", one))
+@given(latest=st.integers(0, 3), members=st.lists(st.tuples(
+    st.integers(0, 5), st.booleans(), st.sets(st.integers(0, 5))), min_size=1, max_size=4))
+def test_no_claim_takes_what_another_member_consumes(strategy, latest, members):
+    """Some members have missed that the coordinator lost the group, and go on; their generation has not come yet.
+
+    Those that have not missed it share the partitions; all of them consume what they claim.
+    """
+    voices, held, sent, free = VOICES[resolve(strategy).claims], {}, {}, set(range(6))
+    for at, (voice, unaware, numbers) in enumerate(members):
+        numbers = numbers if unaware else numbers & free
+        free -= set() if unaware else numbers
+        held[f"C{at}"] = {("t", number) for number in numbers}
+        version, say = voices[voice % len(voices)]
+        said = say(sorted(held[f"C{at}"]), latest + 1 + at if unaware else latest)
+        sent[f"C{at}"] = encode_subscription(said, version=version)
+    for answer in led(strategy, latest + 1, sent):
+        for one, given_ in answer.items():
+            assert not given_ & set().union(*(own for other, own in held.items() if other != one))
 
 
 # --- bytes of others --------------------------------------------------------------------------------------------
@@ -259,7 +367,7 @@ def test_no_bytes_keep_the_leader_from_answering_all(name, sent):
     """And the answer is that of `lead`, which decodes the same bytes itself."""
     data = {f"C{i}": encode_subscription(Subscription(*one[:4]), version=one[4]) for i, one in enumerate(sent)}
     counts = {"t": 3, "u": 1}
-    found = answers(assignor(name), counts, data)
+    found = answers(made(name, offsets_timeout=0), counts, data)
     pairs = [pair for own in found.values() for pair in own]
     assert len(pairs) == len(set(pairs))
     for (topics, *_), own in zip(sent, found.values()):
@@ -434,14 +542,14 @@ def test_lag_reads_offsets(monkeypatch):
     monkeypatch.setattr("kafka.KafkaAdminClient", Admin)
     for reset, lags in {"latest": [100, 5, 0], "earliest": [100, 5, 90]}.items():
         settings_ = {"bootstrap_servers": "b", "group_id": "g", "auto_offset_reset": reset}
-        sent = {one: assignor("lag").metadata({"t"}).encode() for one in "AB"}
+        sent = {one: made("lag").metadata({"t"}).encode() for one in "AB"}
         found = answers(assignor("lag", offsets_from=settings_), {"t": 3}, sent)
         assert found == assign(kafka_assign.Group({"t": 3}, {"A": ["t"], "B": ["t"]}, lag={"t": lags}), "lag")
 
 
 def test_lag_without_an_answer_counts(caplog, monkeypatch):
     counted = assign(kafka_assign.Group({"t": 3}, {"A": ["t"], "B": ["t"]}), "lag")
-    sent = {one: assignor("lag").metadata({"t"}).encode() for one in "AB"}
+    sent = {one: made("lag").metadata({"t"}).encode() for one in "AB"}
     nowhere = {"bootstrap_servers": "127.0.0.1:1", "group_id": "g", "sasl_plain_password": "secret"}
     for broken in nowhere, nowhere | {"bootstrap_servers": 7}:
         caplog.clear()
@@ -455,6 +563,16 @@ def test_lag_without_an_answer_counts(caplog, monkeypatch):
     assert "TimeoutError: no answer within 0.01 seconds" in caplog.text
     with pytest.raises(StrategyError, match=r"with its group_id \(got none\)"):
         assignor("lag", offsets_from={})
+
+
+@pytest.mark.parametrize("make", [assignor, aio_assignor], ids=["kafka-python", "aiokafka"])
+def test_a_strategy_that_needs_lag_has_it_read(make):
+    """Any strategy that says so, unless an option takes the place of lag."""
+    needy = Strategy("needy", careless, needs_lag=True)
+    for strategy in "lag", "lag:scope=group", "LagBasedAssignor", needy:
+        with pytest.raises(StrategyError, match=r"offsets_from must be .* for strategy '(lag|needy).*which needs lag"):
+            make(strategy)
+    assert make("lag", weight={"t": [1]}).offsets is None
 
 
 def test_a_client_that_cannot_connect_leaves_no_thread():
@@ -486,6 +604,20 @@ def test_two_aiokafka_consumers_keep_separate_state():
     run_aio(story)
 
 
+def test_members_that_claim_the_same_are_named(caplog):
+    """Two consumers of aiokafka share an assignor; a third one has its own."""
+    async def story():
+        shared = aio_assignor("sticky")
+        group = {name: AioConsumer(shared, {"t": 6}) for name in "AB"}
+        group["C"] = AioConsumer(aio_assignor("sticky"), {"t": 6})
+        await aio_round(group, 1)
+        assert not caplog.messages
+        await aio_round(group, 2)
+    run_aio(story)
+    assert caplog.messages == ["members 'A', 'B' claim the same partitions, as consumers do that share an assignor: "
+                               "create one for each consumer"]
+
+
 def test_the_epoch_travels_in_aiokafka():
     async def story():
         group = {name: AioConsumer(aio_assignor("stream-join-sticky"), {"t": 4}) for name in "AB"}
@@ -498,10 +630,13 @@ def test_the_epoch_travels_in_aiokafka():
 
 # --- the listener -----------------------------------------------------------------------------------------------
 
-def recording(calls):
+CALLBACKS = "commit", "clean_up", "initialize", "seek"
+
+
+def recording(calls, protocol="eager"):
     def record(name):
         return lambda partitions: calls.append((name, partitions))
-    return StickyRebalanceListener(**{name: record(name) for name in ("commit", "clean_up", "initialize", "seek")})
+    return StickyRebalanceListener(protocol=protocol, **{name: record(name) for name in CALLBACKS})
 
 
 def count(calls, name):
@@ -516,32 +651,81 @@ def test_the_example_of_the_kip_saves_all_clean_ups():
     group.settle()
     del calls[:], group.consumers["C0"]
     group.settle()
-    assert {name: count(calls, name) for name in ("commit", "clean_up", "initialize", "seek")} == {
-        "commit": 5, "clean_up": 0, "initialize": 1, "seek": 6}
+    assert {name: count(calls, name) for name in CALLBACKS} == {"commit": 5, "clean_up": 0, "initialize": 1, "seek": 6}
 
 
-def test_a_cooperative_group_cleans_up_what_moves():
+def test_a_cooperative_group_cleans_up_what_moves_and_builds_it_again():
+    """B comes and goes: what A gives up is cleaned up at once, and is new when it is back."""
     calls, group = {one: [] for one in "AB"}, Group({"t": 4, "u": 1})
-    listener = recording(calls["A"])
-    group.consumers["A"] = Consumer(assignor("cooperative-sticky"), ["t"], listener)
+    group.consumers["A"] = Consumer(assignor("cooperative-sticky"), ["t"], recording(calls["A"], "cooperative"))
     before = group.settle()["A"]
     calls["A"].clear()
-    group.consumers["B"] = Consumer(assignor("cooperative-sticky"), ["t"], recording(calls["B"]))
+    group.consumers["B"] = Consumer(assignor("cooperative-sticky"), ["t"], recording(calls["B"], "cooperative"))
     moved = sorted(before - group.settle()["A"])
-    assert calls["A"] == [("commit", moved)] and len(moved) == 2
+    assert calls["A"] == [("commit", moved), ("clean_up", moved)] and len(moved) == 2
     assert calls["B"] == [("initialize", moved), ("seek", moved)]
-    listener.on_partitions_assigned([])
-    assert calls["A"][1:] == [("clean_up", moved)]
+    del group.consumers["B"], calls["A"][:]
+    group.settle()
+    assert calls["A"] == [("initialize", moved), ("seek", moved)]
 
 
-def test_lost_partitions_are_cleaned_up_and_not_committed():
-    calls, group = [], Group({"t": 2})
-    group.consumers["A"] = Consumer(assignor("sticky"), ["t"], recording(calls))
+@pytest.mark.parametrize("protocol", ["eager", "cooperative"])
+def test_lost_partitions_are_cleaned_up_and_not_committed(protocol):
+    calls, group, strategy = [], Group({"t": 2}), {"eager": "sticky", "cooperative": "cooperative-sticky"}[protocol]
+    group.consumers["A"] = Consumer(assignor(strategy), ["t"], recording(calls, protocol))
     both = sorted(group.settle()["A"])
     calls.clear()
     group.consumers["A"].lose()
     group.settle()
     assert calls == [("clean_up", both), ("initialize", both), ("seek", both)]
+
+
+@pytest.mark.parametrize("protocol", ["eager", "cooperative"])
+@given(events=st.lists(st.tuples(st.sampled_from(["rebalance", "lost", "silent", "fail"]), st.sets(st.integers(0, 3))),
+                       max_size=8), ends=st.booleans())
+def test_the_state_is_that_of_what_is_owned(protocol, events, ends):
+    """Whatever the client reports, and whatever is lost without a word: a partition has state if and only if it is
+    owned, built since it was last away; clean-up and initialization alternate, and close leaves nothing."""
+    state, owned, fails = {}, set(), []
+
+    def initialize(partitions):
+        assert not state.keys() & set(partitions)
+        state.update(dict.fromkeys(partitions, "fresh"))
+
+    def clean_up(partitions):
+        for one in partitions:
+            del state[one]
+
+    def commit(partitions):
+        if fails:
+            raise LookupError(fails.pop())
+    listener = StickyRebalanceListener(protocol=protocol, commit=commit, clean_up=clean_up, initialize=initialize)
+    for event, now in events:
+        if event == "lost":
+            listener.on_partitions_lost(owned)
+            owned = set()
+        elif event == "silent":                         # as after `unsubscribe` in kafka-python
+            state.update(dict.fromkeys(state, "stale"))
+            owned = set()
+            continue
+        fails += ["no"] if event == "fail" else []
+        revoked, added = (owned, now) if protocol == "eager" else (owned - now, now - owned)
+        if revoked or protocol == "eager":
+            try:
+                listener.on_partitions_revoked(revoked)
+            except LookupError:
+                assert event == "fail"
+        fails.clear()
+        if added or protocol == "eager":
+            listener.on_partitions_assigned(added)
+        owned = now
+        assert owned <= state.keys() and all(state[one] == "fresh" for one in owned)
+        if protocol == "eager" or "silent" not in [one for one, _ in events]:
+            assert state.keys() == owned
+    if ends and owned:
+        listener.on_partitions_revoked(owned)           # all that `close` of kafka-python's consumer does
+    listener.close()
+    assert not state
 
 
 def test_a_listener_remembers_all_that_was_revoked():
@@ -565,15 +749,40 @@ def test_what_is_lost_after_it_was_revoked_is_cleaned_up_once():
 
 def test_a_callback_that_raises_changes_nothing_else():
     calls = []
-    listener = recording(calls)
+    listener = recording(calls, "cooperative")
     listener.commit = raises
     with pytest.raises(LookupError):
         listener.on_partitions_revoked([("t", 1), ("t", 0)])
-    listener.on_partitions_assigned([("t", 0)])
-    assert calls == [("clean_up", [("t", 1)]), ("seek", [("t", 0)])]
+    assert calls == [("clean_up", [("t", 0), ("t", 1)])]
 
 
-def test_listeners_of_both_clients():
+@pytest.mark.parametrize("protocol", ["", "EAGER", "sticky", None, ["eager"]], ids=str)
+def test_a_listener_is_told_the_protocol(protocol):
+    with pytest.raises(ValueError, match="protocol of a listener must be eager or cooperative, as its consumer"):
+        StickyRebalanceListener(protocol=protocol)
+    with pytest.raises(TypeError, match="protocol"):
+        StickyRebalanceListener()
+
+
+def test_coroutines_are_awaited_by_kafka_python():
+    """Its coordinator awaits them if the listener's method is a coroutine function; B gets two of A's partitions."""
+    calls = []
+
+    async def commit(partitions):
+        await KafkaFuture().success(None)
+        calls.append(("commit", partitions))
+    group = Group({"t": 4})
+    for name in "AB":
+        listener = StickyRebalanceListener(
+            protocol="cooperative", commit=commit, clean_up=lambda some: calls.append(("clean_up", some)))
+        assert isinstance(listener, AsyncKafkaListener)
+        group.consumers[name] = Consumer(assignor("cooperative-sticky"), ["t"], listener)
+        settled = group.settle()
+    moved = sorted(settled["B"])
+    assert calls == [("commit", moved), ("clean_up", moved)] and len(moved) == 2
+
+
+def test_coroutines_are_awaited_by_aiokafka():
     from aiokafka import ConsumerRebalanceListener as AioListener
     calls = []
 
@@ -582,15 +791,29 @@ def test_listeners_of_both_clients():
         calls.append(partitions)
 
     async def story():
-        listener = StickyRebalanceListener(clean_up=clean_up, commit=calls.append)
+        listener = StickyRebalanceListener(protocol="eager", clean_up=clean_up, commit=calls.append)
         assert isinstance(listener, KafkaListener) and isinstance(listener, AioListener)
-        result = listener.on_partitions_revoked({TopicPartition("t", 1), TopicPartition("t", 0)})
-        assert asyncio.iscoroutine(result)  # which aiokafka awaits
-        await result
-        await listener.on_partitions_assigned([])
+        async with listener:
+            result = listener.on_partitions_revoked({TopicPartition("t", 1), TopicPartition("t", 0)})
+            assert asyncio.iscoroutine(result)  # which aiokafka awaits
+            await result
+            await listener.on_partitions_assigned([TopicPartition("t", 2)])
     run_aio(story)
-    assert calls == [[("t", 0), ("t", 1)]] * 2
+    assert calls == [[("t", 0), ("t", 1)]] * 2 + [[("t", 2)]]
     assert recording([]).on_partitions_revoked([]) is None
+
+
+def test_a_coroutine_that_nothing_awaits_is_an_error():
+    async def commit(partitions):
+        raise AssertionError("it must not run")
+    listener = StickyRebalanceListener(protocol="eager", commit=lambda partitions: commit(partitions))
+    with pytest.raises(ValueError, match=r"must be defined with async def, .* \(got '<lambda>'\)"):
+        listener.on_partitions_revoked([("t", 0)])
+    with pytest.raises(ValueError, match=r"must be used with async with \(got with\)"):
+        with StickyRebalanceListener(protocol="eager", clean_up=commit):
+            pass
+    with StickyRebalanceListener(protocol="eager", commit=commit) as listener:
+        assert listener.close() is None
 
 
 # --- the size that counts ---------------------------------------------------------------------------------------

@@ -130,17 +130,10 @@ class Returning(ConsumerAssignor):
         self.returning = frozenset(TopicPartition(*one) for one in claims)
         super().__init__(strategy)
 
-    def subscription(self, topics, held=None):
+    def subscription(self, topics):
         if self.consumer.generation <= 1:
             self.consumer = replace(self.consumer, claims=self.returning, generation=1)
-            held = None
-        return super().subscription(topics, held)
-
-
-def returning(strategy, claims):
-    """An assignor of kafka-python for a member that comes back with these claims."""
-    assignor(strategy)                  # makes the class known to kafka-python
-    return Returning(strategy, claims)
+        return super().subscription(topics)
 
 
 def test_conflicting_claims_go_to_the_newer_generation(broker, java):
@@ -173,7 +166,7 @@ def test_conflicting_claims_go_to_the_newer_generation(broker, java):
             owned = dict(settled())
             for group in groups:
                 owner = names[group] if trial % 3 == 2 else "python"
-                group.join("old", assignors=[partial(returning, group.strategy, owned[group][owner])])
+                group.join("old", assignors=[partial(Returning, group.strategy, owned[group][owner])])
             for group, present in settled():
                 for name in ("python", names[group]):
                     assert present[name] < owned[group][name]

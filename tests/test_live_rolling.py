@@ -38,11 +38,12 @@ def test_two_rolling_restarts_change_the_strategy_of_a_running_group(broker):
                 settled(last if member == "b" else before)
         for group in groups.values():
             group.join(*"ab")
-        before = "range"
+        before, settings = "range", {"bootstrap_servers": broker.bootstrap, "group_id": "rolling-lag"}
+        made = {"sticky": partial(assignor, "sticky"), "lag": partial(assignor, "lag", offsets_from=settings)}
         settled(before)
-        restarted(lambda name: [partial(assignor, name), RANGE], "new")
+        restarted(lambda name: [made[name], RANGE], "new")
         before = "new"
-        restarted(lambda name: [partial(assignor, name)], "new")
+        restarted(lambda name: [made[name]], "new")
         for group in groups.values():
             group.join("stray")
         for group in groups.values():

@@ -229,11 +229,11 @@ def _variant(lag: Strategy, scope="topic", max_skew=1, min_gain=0, max_moves=Non
             raise StrategyError(what.format(name, must, brief(value)))
     sticky = min_gain > 0 or max_moves is not None
     return replace(lag, claims="sticky" if sticky else None,
-                   many=max_moves is None and weight is None)
+                   many=max_moves is None and weight is None, needs_lag=weight is None)
 
 # %% ../../nbs/24_lag.ipynb #53304008
 @strategy("lag", kafka="LagBasedAssignor", many=True, without=["no-idle-members"],
-          remarks=_remarks, variant=_variant)
+          remarks=_remarks, variant=_variant, needs_lag=True)
 def lag_assign(given: Columns | Group, scope: str = "topic", max_skew: int = 1,
                min_gain: int = 0, max_moves: int | None = None,
                weight: Mapping | None = None) -> np.ndarray:

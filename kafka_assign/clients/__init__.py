@@ -9,6 +9,7 @@ __all__ = ['assignor', 'StickyRebalanceListener']
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from concurrent.futures import Future
 from contextlib import contextmanager
+from copy import copy
 from functools import partial
 from itertools import chain
 from threading import Thread, local
@@ -18,7 +19,7 @@ import numpy as np
 
 from .listener import StickyRebalanceListener
 from .member import (
-    ClientMember, calling, known_or_nothing, readable_joins)
+    ClientMember, coordinator_of, known_or_nothing, readable_joins)
 from ..names import first_of, needing, shown
 from ..registry import StrategyError, StrategyLike
 from ..wire import Subscription, TopicPartitions
@@ -143,7 +144,13 @@ def offsets_reader(offsets_from: Mapping[str, Any] | None,
 
 # %% ../../nbs/72_clients.ipynb #66c00011
 class ConsumerAssignor(ClientMember):
-    "An assignor of kafka-python, made by `assignor`; each consumer needs its own."
+    "An assignor of kafka-python, made by `assignor`; each consumer gets a copy."
+
+    unfinished: Any = None  # the coordinator, if the group has to rebalance once more
+
+    def __call__(self) -> "ConsumerAssignor":
+        "A copy, for the consumer that calls it when it is created."
+        return copy(self)
 
     def supported_protocols(self) -> list:
         "Eager or cooperative, whichever the strategy is."
@@ -153,54 +160,54 @@ class ConsumerAssignor(ClientMember):
     def metadata(self, topics: Iterable[str]) -> Any:
         "The subscription to send when the consumer joins."
         from kafka.protocol.consumer.metadata import ConsumerProtocolSubscription
-        coordinator, held = calling("ConsumerCoordinator"), None
-        if coordinator:
-            coordinator.request_rejoin()       # until it has joined; it may forget
-            if self.strategy.protocol == "cooperative":
-                held = coordinator._subscription.assigned_partitions()
-        data = self.subscription(topics, held)
-        return ConsumerProtocolSubscription.decode(data)
+        self.unfinished = None
+        return ConsumerProtocolSubscription.decode(self.subscription(topics))
 
     def assign(self, cluster: Any, members: Iterable) -> dict[str, bytes]:
         "The encoded assignment of each member; it never raises an error."
-        coordinator = calling("ConsumerCoordinator")
+        coordinator, before = coordinator_of(cluster), self.withheld
         generation = coordinator._generation.generation_id if coordinator else -1
         joined = readable_joins([(one.member_id, one.group_instance_id, one.metadata)
                                  for one in members], read_subscription)
         if coordinator:
+            coordinator.request_rejoin()       # until it has joined; it may forget
             topics = {topic for member in joined for topic in member.topics}
             known_or_nothing("topics of others", learn_topics, coordinator, topics)
         racks = {broker.node_id: broker.rack for broker in cluster.brokers()}
 
         def replicas(topic, number):
             return cluster._partitions[topic][number].replica_nodes
-        return self.lead_with(cluster, joined, generation, racks, replicas)
+        answers = self.lead_with(cluster, joined, generation, racks, replicas)
+        self.unfinished = coordinator if self.withheld - before else None
+        return answers
 
     def on_assignment(self, assignment: Any, generation: int) -> None:
-        "Remember what the consumer was assigned."
+        "Remember what the consumer was assigned; after a leader withheld partitions, rejoin."
         self.receive(assignment.encode(), generation)
+        if self.unfinished:
+            self.unfinished.request_rejoin()
 
 # %% ../../nbs/72_clients.ipynb #66c00012
 def assignor(
         strategy: StrategyLike,  # as in `assign`
         *,
         rack: str | None = None,  # rack of the consumer, which the client does not pass on
-        offsets_from: Mapping[str, Any] | None = None,  # settings to read lag with; None = no lag
+        offsets_from: Mapping[str, Any] | None = None,  # settings to read lag with; None = not needed
         offsets_timeout: float = 5.0,  # seconds that reading offsets may take
         **options: object,  # options of the strategy, by name
 ) -> ConsumerAssignor:
     """A strategy as an assignor of kafka-python 3, for `partition_assignment_strategy`.
 
-    Each consumer needs its own assignor, because it remembers what the consumer owns.
+    Each consumer gets a copy, because an assignor remembers what its consumer owns.
     `offsets_from` are the settings of the consumer (`bootstrap_servers`, `group_id` and
-    so on); only strategies that use lag, such as `lag`, need them.
+    so on); strategies that use lag, such as `lag`, need them.
 
     Raises `StrategyError` if the strategy or an option is unknown, if clients cannot
-    run the strategy, or if `offsets_from` has no `group_id`. Raises `WireError` if the
-    rack cannot be encoded. Raises `ImportError` if kafka-python is not installed.
+    run the strategy, if it needs lag and `offsets_from` is missing, or if `offsets_from`
+    has no `group_id`. Raises `WireError` if the rack cannot be encoded. Raises
+    `ImportError` if kafka-python is not installed.
     """
     with needing("kafka"):
-        from kafka.coordinator.assignors.abstract import AbstractPartitionAssignor
-    AbstractPartitionAssignor.register(ConsumerAssignor)
+        import kafka.coordinator.assignors.abstract                 # noqa: F401
     read = offsets_reader(offsets_from, offsets_timeout)
     return ConsumerAssignor(strategy, rack, read, options)

@@ -10,10 +10,10 @@ from collections.abc import Mapping
 from typing import Any
 
 from . import offsets_reader
-from .member import ClientMember, calling, readable_joins
+from .member import ClientMember, coordinator_of, readable_joins
 from ..names import quoted
 from ..registry import StrategyError, StrategyLike
-from ..wire import Subscription
+from ..wire import Subscription, decode_assignment, decode_epoch
 
 # %% ../../nbs/73_clients_aio.ipynb #67c00006
 class AioAssignor(ClientMember):
@@ -25,23 +25,24 @@ class AioAssignor(ClientMember):
 
     def assign(self, cluster: Any, members: Mapping[str, Any]) -> dict[str, bytes]:
         "The encoded assignment of each member; it never raises an error."
-        generation = getattr(calling("GroupCoordinator"), "generation", -1)
+        generation = getattr(coordinator_of(cluster), "generation", -1)
         joined = readable_joins(
             [(name, None, sent) for name, sent in members.items()],
             lambda sent: Subscription(tuple(sent.subscription), sent.user_data))
         return self.lead_with(cluster, joined, generation, {}, lambda *partition: ())
 
     def on_assignment(self, assignment: Any) -> None:
-        "Remember what the consumer was assigned, and in which generation."
-        generation = getattr(calling("GroupCoordinator"), "generation", -1)
-        self.receive(assignment.encode(), generation)
+        "Remember what the consumer was assigned, and the generation if the leader sent it."
+        data = assignment.encode()
+        generation = decode_epoch(decode_assignment(data).user_data)
+        self.receive(data, generation if self.strategy.claims == "sticky" else -1)
 
 # %% ../../nbs/73_clients_aio.ipynb #67c00007
 def assignor(
         strategy: StrategyLike,  # as in `assign`; its protocol must be eager
         *,
         rack: str | None = None,  # rack of the consumer, which only a Java leader uses
-        offsets_from: Mapping[str, Any] | None = None,  # settings to read lag with; None = no lag
+        offsets_from: Mapping[str, Any] | None = None,  # settings to read lag with; None = not needed
         offsets_timeout: float = 5.0,  # seconds that reading offsets may take
         **options: object,  # options of the strategy, by name
 ) -> AioAssignor:
@@ -52,9 +53,9 @@ def assignor(
     `group_id` and so on.
 
     Raises `StrategyError` if the strategy or an option is unknown, if the strategy is not eager
-    (consumers of aiokafka revoke all partitions), or if `offsets_from` has no `group_id`. Raises
-    `WireError` if the rack cannot be encoded. Raises `ImportError` if offsets are to be read and
-    kafka-python is not installed.
+    (consumers of aiokafka revoke all partitions), if it needs lag and `offsets_from` is missing,
+    or if `offsets_from` has no `group_id`. Raises `WireError` if the rack cannot be encoded. Raises
+    `ImportError` if offsets are to be read and kafka-python is not installed.
     """
     made = AioAssignor(strategy, rack, offsets_reader(offsets_from, offsets_timeout), options)
     if made.strategy.protocol == "cooperative":

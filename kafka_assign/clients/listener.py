@@ -6,90 +6,156 @@
 __all__ = ['StickyRebalanceListener']
 
 # %% ../../nbs/59_clients_listener.ipynb #59c00003
-from asyncio import get_running_loop
 from collections.abc import Awaitable, Callable, Iterable
-from contextlib import suppress
+from contextlib import AsyncExitStack, ExitStack, suppress
+from functools import partial
 from importlib import import_module
-from inspect import isawaitable, iscoroutinefunction
+from inspect import isawaitable, iscoroutine, iscoroutinefunction
 from typing import Any
+
+from ..names import brief, quoted
 
 # %% ../../nbs/59_clients_listener.ipynb #59c00006
 def _nothing(partitions):
     "What a listener does if it has no callback."
 
 
-async def _awaited(steps):
-    for callback, partitions in steps:
-        result = callback(sorted(partitions)) if partitions else None
-        if isawaitable(result):
-            await result
+def _called(callback, partitions):
+    if iscoroutine(result := callback(partitions)):
+        result.close()
+        name = quoted(getattr(callback, "__name__", "?"))
+        raise ValueError("a callback that returns a coroutine must be defined with "
+                         f"async def, so that it is awaited (got {name})")
+
+
+async def _awaited(call, partitions):
+    if isawaitable(result := call(partitions)):
+        await result
+
+
+async def _all_awaited(steps):
+    async with AsyncExitStack() as last_to_first:
+        for step in steps:
+            last_to_first.push_async_callback(_awaited, *step)
+
+
+_LISTENERS = {"kafka": ("ConsumerRebalanceListener", "AsyncConsumerRebalanceListener"),
+              "aiokafka": ("ConsumerRebalanceListener",)}
 
 
 class StickyRebalanceListener:
-    """KIP-54's rebalance listener, which keeps the state of partitions that come back.
+    """KIP-54's rebalance listener, which keeps the state of partitions that stay.
 
     Each callback takes a sorted list of the client's `TopicPartition`s, and is not
-    called for an empty one; a callback that is not given does nothing. With aiokafka,
-    callbacks may be coroutine functions. aiokafka does not call `on_partitions_lost`:
-    it reports lost partitions as revoked. After an eviction, the state of a partition
-    may therefore be stale, if another member has consumed it meanwhile. In `seek`,
-    compare the committed offset with the offset up to which the state was built, and
-    rebuild the state if they differ.
+    called for an empty one; a callback that is not given does nothing. Callbacks may
+    be coroutine functions, in kafka-python 3 and in aiokafka. Close the listener after
+    the consumer, or use it in a `with` block: when a consumer is closed, kafka-python
+    only revokes its partitions, and aiokafka does not call the listener.
 
-    `commit`: commits the offsets of revoked partitions. `clean_up`: discards the state
+    aiokafka reports partitions that it has lost as revoked, as kafka-python does if the
+    consumer is evicted while it joins. The state of an eager consumer may then be
+    stale, if another member has consumed the partition meanwhile. In `seek`, compare
+    the committed offset with the offset up to which the state was built, and rebuild
+    the state if they differ.
+
+    `protocol`: the rebalance protocol of the consumer's assignor, `eager` or
+    `cooperative`. `commit`: commits the offsets of revoked partitions; in aiokafka, also
+    of lost ones, for which the broker may refuse the commit. `clean_up`: discards the state
     (caches, open files) of partitions that the consumer no longer has. `initialize`:
     builds the state of partitions that the consumer did not have before. `seek`: sets
-    the positions of all assigned partitions.
+    the positions of assigned partitions: of all in an eager group, of those that are
+    added in a cooperative one. Raises `ValueError` for another protocol.
     """
 
-    def __init__(self, *, commit: Callable[[list[Any]], Any] = _nothing,
+    def __init__(self, *, protocol: str,
+                 commit: Callable[[list[Any]], Any] = _nothing,
                  clean_up: Callable[[list[Any]], Any] = _nothing,
                  initialize: Callable[[list[Any]], Any] = _nothing,
                  seek: Callable[[list[Any]], Any] = _nothing):
-        self.commit, self.clean_up = commit, clean_up
+        if protocol not in ("eager", "cooperative"):
+            raise ValueError("protocol of a listener must be eager or cooperative, as "
+                             f"its consumer's assignor is (got {brief(protocol)})")
+        self.protocol, self.commit, self.clean_up = protocol, commit, clean_up
         self.initialize, self.seek = initialize, seek
+        self.owned: frozenset = frozenset()        # assigned, and not revoked since
         self.pending: frozenset = frozenset()      # revoked, but not cleaned up yet
-        for client in ("kafka", "aiokafka"):
-            with suppress(ImportError):
-                import_module(client).ConsumerRebalanceListener.register(type(self))
+        if any(map(iscoroutinefunction, (commit, clean_up, initialize, seek))):
+            for event in ("revoked", "assigned", "lost"):
+                name = f"on_partitions_{event}"
+                setattr(self, name, partial(_awaited, getattr(self, name)))
+        for client, names in _LISTENERS.items():
+            for name in names:
+                with suppress(ImportError):
+                    getattr(import_module(client), name).register(type(self))
 
     def on_partitions_revoked(self, revoked: Iterable[Any]) -> Awaitable[None] | None:
-        """Commit; the state of the partitions is kept until the next assignment.
+        """Commit; a cooperative consumer also cleans up, an eager one when it knows more.
 
-        `revoked`: partitions, as the client passes them. Raises `RuntimeError` if a
-        callback is a coroutine function and no event loop runs, as in kafka-python.
+        `revoked`: partitions, as the client passes them. Raises `ValueError` if a
+        callback that is not a coroutine function returns a coroutine.
         """
         revoked = frozenset(revoked)
+        self.owned -= revoked
+        if self.protocol == "cooperative":
+            return self._run((self.commit, revoked), (self.clean_up, revoked))
         self.pending |= revoked
-        return self._call((self.commit, revoked))
+        return self._run((self.commit, revoked))
 
     def on_partitions_assigned(self, assigned: Iterable[Any]) -> Awaitable[None] | None:
         """Clean up what did not come back, initialize what is new, and seek.
 
-        `assigned`: partitions, as the client passes them. Raises `RuntimeError` if a
-        callback is a coroutine function and no event loop runs, as in kafka-python.
+        `assigned`: partitions, as the client passes them. Raises `ValueError` if a
+        callback that is not a coroutine function returns a coroutine.
         """
-        pending, self.pending = self.pending, frozenset()
-        assigned = frozenset(assigned)
-        return self._call((self.clean_up, pending - assigned),
-                          (self.initialize, assigned - pending), (self.seek, assigned))
+        assigned, eager = frozenset(assigned), self.protocol == "eager"
+        stays, back = frozenset() if eager else self.owned - assigned, self.pending & assigned
+        gone = self.owned - stays | self.pending - back     # also what was lost silently
+        self.owned, self.pending = assigned | stays, frozenset()
+        return self._run((self.clean_up, gone), (self.initialize, assigned - back),
+                         (self.seek, assigned))
 
     def on_partitions_lost(self, lost: Iterable[Any]) -> Awaitable[None] | None:
         """Clean up without a commit, because another member may own the partitions.
 
-        `lost`: partitions, as the client passes them. Raises `RuntimeError` if a
-        callback is a coroutine function and no event loop runs, as in kafka-python.
+        `lost`: partitions, as the client passes them; aiokafka reports them as revoked,
+        and never calls this. Raises `ValueError` if a callback that is not a coroutine
+        function returns a coroutine.
         """
         lost = frozenset(lost)
+        self.owned -= lost
         self.pending -= lost
-        return self._call((self.clean_up, lost))
+        return self._run((self.clean_up, lost))
 
-    def _call(self, *steps):
+    def close(self) -> Awaitable[None] | None:
+        """Clean up what is owned or pending; to be awaited if `clean_up` is a coroutine function.
+
+        Call it after the consumer is closed. Raises `ValueError` if `clean_up` is not a
+        coroutine function and returns a coroutine.
+        """
+        left, self.owned, self.pending = self.owned | self.pending, frozenset(), frozenset()
+        return self._run((self.clean_up, left))
+
+    def _run(self, *steps):
         "Call each callback with its partitions; a coroutine if any has to be awaited."
-        callbacks = self.commit, self.clean_up, self.initialize, self.seek
-        if any(map(iscoroutinefunction, callbacks)):
-            get_running_loop()         # raises in kafka-python, which awaits nothing
-            return _awaited(steps)
-        for callback, partitions in steps:
-            if partitions:
-                callback(sorted(partitions))
+        steps = [(callback, sorted(some)) for callback, some in reversed(steps) if some]
+        if any(iscoroutinefunction(callback) for callback, _ in steps):
+            return _all_awaited(steps)
+        with ExitStack() as last_to_first:
+            for step in steps:
+                last_to_first.callback(_called, *step)
+
+    def __enter__(self) -> "StickyRebalanceListener":
+        if iscoroutinefunction(self.clean_up):
+            raise ValueError("a listener whose clean_up is a coroutine function must be "
+                             "used with async with (got with)")
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self.close()
+
+    async def __aenter__(self) -> "StickyRebalanceListener":
+        return self
+
+    async def __aexit__(self, *error: object) -> None:
+        if closing := self.close():
+            await closing

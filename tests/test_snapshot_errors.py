@@ -3,6 +3,7 @@ import io
 import json
 import os
 import random
+import re
 from pathlib import Path
 
 import pytest
@@ -195,7 +196,7 @@ def test_bad_offsets(column, cell):
 
 
 def test_offsets_up_to_18_digits_and_their_lag():
-    numbers = [(10**18 - 1, 10**18 - 1, 0), (0, 10**18 - 1, "-7"), (9, "-", "-"), ("-", 9, "-"), (9, 7, "-2")]
+    numbers = [(10**18 - 1, 10**18 - 1, 0), (0, 10**18 - 1, 10**18 - 1), (9, "-", "-"), ("-", 9, "-"), (9, 7, "-2")]
     groups = read_groups(table(OFFSETS, *(["g", "t", i, *row, "-", "-", "-"] for i, row in enumerate(numbers))))
     assert groups["g"].lag.tolist() == [0, 10**18 - 1, -1, 0, 0]
     assert groups["g"].offsets.committed.tolist() == [10**18 - 1, 0, 9, -1, 9]
@@ -227,7 +228,7 @@ def test_undecodable_bytes_are_one_reject():
 
 def test_contradictions_name_each_other():
     lines = DESCRIBE.splitlines()
-    other = lines[2].replace(lines[2].split()[3], "7".ljust(len(lines[2].split()[3])), 1)
+    other = lines[2].replace("1796 ", "1800 ").replace(" 139 ", " 135 ")
     groups = read_groups("\n".join([*lines, lines[3], other]))
     assert groups.repeated == 1
     assert [reject.position for reject in groups.rejects] == [22]
@@ -358,12 +359,20 @@ def test_any_name_comes_back(group, topic, member, client):
 
 # Nothing is lost
 
+GLUED_HEADER = re.compile(r"[^A-Z ].*(?:TOPIC +PARTITION|CONSUMER-ID|COORDINATOR)")
+
+
 def account(text):
-    """Read; every line that is not blank must be found again, as used, repeated, rejected or ignored."""
+    """Read; every line that is not blank must be found again, as used, repeated, rejected or ignored.
+
+    A line that ends in another row or header is found twice.
+    """
     groups = read_groups(text)
-    lines = sum(bool(line.strip()) for line in text.split("\n"))
+    lines = [line for line in text.split("\n") if line.strip()]
     assert groups.read == groups.used + groups.rejected == groups.used + len(groups.rejects)
-    assert lines == groups.read + groups.repeated + sum(entry.lines for entry in groups.ignored)
+    found = groups.read + groups.repeated + sum(entry.lines for entry in groups.ignored)
+    rows = sum(reject.reason.startswith("a row must begin a line") for reject in groups.rejects)
+    assert rows <= found - len(lines) <= rows + sum(map(bool, map(GLUED_HEADER.search, lines)))
     for reject in groups.rejects:
         assert reject.source == "<text>" and reject.reason.isprintable()
         assert text.split("\n")[reject.position - 1].strip()
@@ -427,7 +436,7 @@ def test_members_are_listed_as_the_text_shows_them_first():
 
 def test_lags_that_would_not_fit_into_64_bits():
     """Rows whose lag is beyond their share are rejected, the others stay."""
-    rows = [["g", "t", p, 0, 10**18 - 1 if p else 7, 1, "m", "/h", "c"] for p in range(12)]
+    rows = [["g", "t", p, 0, end, end, "m", "/h", "c"] for p, end in enumerate([7] + [10**18 - 1] * 11)]
     groups = read_groups(table(OFFSETS, *rows))
     assert (groups.used, groups.rejected, groups["g"].lag[0]) == (1, 11, 7)
     assert "a group must have a lag of less than 2**63 records" in groups.rejects[0].reason

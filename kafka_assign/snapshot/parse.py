@@ -4,7 +4,8 @@
 
 # %% auto #0
 __all__ = ['TABLE_KINDS', 'LEAST_TOO_HIGH', 'FOREIGN_TEXTS', 'NAMED_BY_FILE', 'TableLayout', 'OffsetsRow', 'MemberRow',
-           'StateRow', 'group_in_remark', 'rows_in_json', 'OffsetsTable', 'TableStart', 'ParsedTables', 'TextParser']
+           'StateRow', 'group_in_remark', 'rows_in_json', 'OffsetsTable', 'TableStart', 'StateNotice', 'ParsedTables',
+           'TextParser']
 
 # %% ../../nbs/42_snapshot_parse.ipynb #03a1f0c4
 import re
@@ -70,9 +71,8 @@ def _cutters(starts):
 def _owner_cells(owner):
     "Consumer, host and client of an `OWNER`; the consumer is `-` if there is no owner."
     client, _, host = owner.rpartition("_/")
-    if owner in ("none", "-"):
-        return dict.fromkeys(("CONSUMER-ID", "HOST", "CLIENT-ID"), "-")
-    return {"CONSUMER-ID": owner, "HOST": host and f"/{host}", "CLIENT-ID": client}
+    consumer = "-" if owner in ("none", "-") else owner
+    return {"CONSUMER-ID": consumer, "HOST": host and f"/{host}", "CLIENT-ID": client}
 
 # %% ../../nbs/42_snapshot_parse.ipynb #03a1f0d5
 class TableLayout(NamedTuple):
@@ -138,7 +138,7 @@ class TableLayout(NamedTuple):
         line = checked_utf8(line.rstrip("\r\n"), "a row")
         cells = dict(zip(self.columns, self.cut(line)))
         if self.by_rpk:
-            return cells | {"CONSUMER-ID": cells["MEMBER-ID"] or "-", "HOST": cells["HOST"] or "-"}
+            return cells | {"CONSUMER-ID": cells["MEMBER-ID"] or "-"}
         return cells | _owner_cells(cells["OWNER"]) if "OWNER" in cells else cells
 
 # %% ../../nbs/42_snapshot_parse.ipynb #03a1f0d7
@@ -234,10 +234,8 @@ def _offsets_row(cells, layout):
         raise ValueError(f"PARTITION must be below {LEAST_TOO_HIGH:,} (got {partition})")
     group, topic = _group(cells, layout), None if idle else _name(cells, "TOPIC")
     owned = idle or cells["CONSUMER-ID"] != "-"
-    if (cells["HOST"] == "-") == owned:
-        raise ValueError("CONSUMER-ID and HOST must both be shown, or neither "
-                         f"(got {excerpt(cells['CONSUMER-ID'])}, {excerpt(cells['HOST'])})")
-    member = (_name(cells, "CONSUMER-ID"), cells["HOST"], cells["CLIENT-ID"]) if owned else None
+    host = _name(cells, "HOST") if owned and "OWNER" not in cells else cells["HOST"]
+    member = (_name(cells, "CONSUMER-ID"), host, cells["CLIENT-ID"]) if owned else None
     return OffsetsRow(group, topic, partition, committed, end, member, cells.get("INSTANCE-ID") if member else None)
 
 # %% ../../nbs/42_snapshot_parse.ipynb #03a1f0e4
@@ -448,7 +446,7 @@ class TableStart(NamedTuple):
     position: int  # of the header, through all sources
 
 # %% ../../nbs/42_snapshot_parse.ipynb #7c53437f
-class _StateNotice(NamedTuple):
+class StateNotice(NamedTuple):
     "A notice of the tool that says in which state a group is."
     group: str  # name
     state: str
@@ -477,7 +475,7 @@ class ParsedTables:
         self.members: list[tuple[int, MemberRow, int]] = []                # description, row, position
         self.states: list[tuple[int, StateRow, int]] = []                  # output, row, position
         self.damaged: set[int] = set()                                     # tables with a rejected row
-        self.notices: list[_StateNotice] = []
+        self.notices: list[StateNotice] = []
         self.notes: dict[str, dict[Note, None]] = defaultdict(dict)        # by group: what was inferred
         self._offsets = array("q")                                         # rows in the order of `OffsetsTable`
 
@@ -664,7 +662,7 @@ class TextParser:
             if name := group_in_remark(line):
                 self.group, self.named_by = name, _NAMED_BY_REMARK
                 if state := _state_in_notice(line):
-                    self.tables.notices.append(_StateNotice(name, state, self.place, self.account.position))
+                    self.tables.notices.append(StateNotice(name, state, self.place, self.account.position))
         elif kind in _WHY_NOT_PARSED:
             self.account.ignore(kind, _WHY_NOT_PARSED[kind])
         elif kind != "text":

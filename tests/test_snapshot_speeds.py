@@ -62,8 +62,8 @@ for text in lines:
             read_groups(before + text + "\\n")
         except SnapshotError:
             pass
-row = "g     t     0         {:<14} 9              1   m           /h   c\\n"
-days = "".join(HEADER + row.format(day) for day in range(5_000))
+row = "g     t     0         0              {:<14} {:<3} m           /h   c\\n"
+days = "".join(HEADER + row.format(day, day) for day in range(5_000))
 assert read_groups(days).moments == {"g": 5_000}
 """
 

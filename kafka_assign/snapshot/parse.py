@@ -53,6 +53,7 @@ def _table_kind(columns: Sequence[str]) -> str:
     return "truncated" if truncated else kind
 
 # %% ../../nbs/42_snapshot_parse.ipynb #03a1f0d2
+_UNKNOWN = "-", "unknown"
 _FILLER = "\udc00"      # the second UTF-16 unit of the character before it; decoded text never contains it
 _JOINED_HOST = re.compile(r"(.*[^/])(/[\w.:%]+)")
 _HOST = re.compile(r".*/[\w.:%]+|-|none")      # as Java prints it, or below `OWNER`, behind a client id
@@ -113,7 +114,10 @@ class TableLayout(NamedTuple):
         if "HOST" in columns[1:] and len(words) == len(columns) - 1:
             joined = None if _HOST.fullmatch(words[host]) else _JOINED_HOST.fullmatch(words[host - 1])
             words[host - 1:host] = joined.groups() if joined else words[host - 1:host]
-        return words if len(words) == len(columns) and _HOST.fullmatch(words[host]) else None
+        if len(words) != len(columns) or not _HOST.fullmatch(words[host]):
+            return None
+        unknown = {word in _UNKNOWN for name, word in zip(columns, words) if name in ("CURRENT-OFFSET", "LAG")}
+        return words if len(unknown) < 2 else None
 
     def cut(self, line: str) -> Sequence[str]:
         "The cells of a row in the order of the columns. Raises `ValueError` if the row cannot be cut."
@@ -165,7 +169,7 @@ def _number(text, column, missing=None):
     "The number in the text of a cell, or `missing` (if given) where it is `-`. Raises `ValueError`."
     if text.isdigit() and text.isascii() and len(text) <= 18:
         return int(text)
-    if text in ("-", "unknown") and missing is not None:
+    if text in _UNKNOWN and missing is not None:
         return missing
     raise ValueError(f"{column} must be a number (got {excerpt(text) or 'nothing'})")
 
@@ -216,12 +220,13 @@ class OffsetsRow(NamedTuple):
 
 def _check_lag(text, committed, end, layout):
     "Raise `ValueError` if the text below `LAG` is not what follows from the offsets."
-    size = _number(text.removeprefix("-") or "-", "LAG", missing=-1)
-    known, lag = min(committed, end) >= 0, end - committed
-    right = size in (abs(lag), max(lag, 0)) and (lag < 0 or text[0] != "-") if known else size < 0 or layout.by_rpk
-    if not right:
-        must = f"LOG-END-OFFSET - CURRENT-OFFSET, here {lag}" if known else "- where one of the offsets is not known"
-        raise ValueError(f"LAG must be {must} (got {text})")
+    size, lag = _number(text.removeprefix("-") or "-", "LAG", missing=-1), end - committed
+    if size < 0 or layout.by_rpk and committed < 0:
+        return
+    if min(committed, end) < 0:
+        raise ValueError(f"LAG must be - where an offset is not known (got {text})")
+    if int(text) not in (lag, max(lag, 0)):
+        raise ValueError(f"LAG must be LOG-END-OFFSET - CURRENT-OFFSET, here {lag} (got {text})")
 
 
 def _offsets_row(cells, layout):

@@ -203,11 +203,46 @@ def test_offsets_up_to_18_digits_and_their_lag():
 
 
 def test_numbers_that_would_fill_the_memory():
-    """A group has room for 16 million partitions; rows that ask for more are rejected, the others stay."""
+    """A partition far beyond those that are shown is rejected, the others stay."""
     rows = [["g", f"t{t}", p, 1, 2, 1, "m", "/h", "c"] for t in range(20) for p in (0, 999_999)]
     groups = read_groups(table(OFFSETS, *rows, G_T_0[:2] + [7] + G_T_0[3:]))
     assert (groups.used, groups.rejected, groups["g"].columns.size) == (21, 20, 20 + 8)
-    assert all("a group must have at most 16,777,216 partitions" in reject.reason for reject in groups.rejects)
+    assert groups.rejects[0].reason == ("partition t0-999999 must be below 10,020, the limit for what the input shows "
+                                        "of its topic")
+
+
+def test_topics_whose_partitions_are_not_shown_share_a_total():
+    """A million partitions that no row shows, over all groups: the topics that need the most get none."""
+    rows = [[f"g{t % 7}", f"t{t}", 9_000 if t % 2 else 500, 1, 2, 1, "m", "/h", "c"] for t in range(400)]
+    groups = read_groups(table(OFFSETS, *rows))
+    size = sum(group.columns.size for group in groups.values())
+    assert 900_000 < size < 400 * 10 + 1_000_000 and groups.used == 200 + (1_000_000 - 200 * 491) // 8_991
+    assert all("-9000 must be below 10, the limit" in reject.reason for reject in groups.rejects)
+
+
+def test_members_that_own_partitions_far_beyond_those_shown():
+    rows = [["g", "m", "", "/h", "c", 2, "t(0,999999)"], ["g", "n", "", "/h", "c", 1, "t(1)"]]
+    groups = read_groups(table(LISTED, *rows))
+    assert [reject.reason for reject in groups.rejects] == [
+        "partitions of member m must be below the limits for what the input shows of their topics"]
+    assert (groups.used, groups["g"].topic_counts) == (1, {"t": 2})
+
+
+def test_documents_whose_partitions_are_not_shown_share_a_total():
+    def line(name, **more):
+        return json.dumps({"name": name, "topics": {"t": 400_000}, "members": []} | more) + "\n"
+    groups = read_groups(line("a") + line("b") + line("c") + line("d"))
+    assert list(groups) == ["a", "b"] and groups.read == groups.used + groups.rejected == 4
+    assert groups.rejects[0].reason == ("all groups of an input must have at most 1,000,000 partitions without lag, "
+                                        "offsets and owner (got 400,000 in c)")
+
+
+def test_subscriptions_that_no_row_shows_are_not_made_up_by_the_million():
+    """3,000 members that may share 3,000 topics: 9 million pairs of which the text shows 3,000."""
+    rows = [["g", f"t{t}", 0, 1, 2, 1, f"m{t}", "/h", "c"] for t in range(3_000)]
+    every = [["g", "all", p, 1, 2, 1, f"m{p}", "/h", "c"] for p in range(3_000)]
+    group = read_groups(table(OFFSETS, *rows, *every))["g"]
+    assert len(group.columns.subscribers) == 6_000
 
 
 @pytest.mark.parametrize("nameless", ["(0,1)", "(0), (1)", "t(0), (1)", "(0), t(1)"])

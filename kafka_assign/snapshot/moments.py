@@ -20,7 +20,7 @@ import numpy as np
 from ..group import Group
 from ..inputs import instant
 from ..notes import Note
-from .parse import MemberRow, OffsetsTable, ParsedTables, StateNotice, TableStart
+from .parse import MemberRow, OffsetsTable, ParsedTables, TableStart
 from .sources import SnapshotError, end_of, excerpt
 
 # %% ../../nbs/43_snapshot_moments.ipynb #53a1f0c7
@@ -240,7 +240,7 @@ def moments_of(tables: ParsedTables, rows: OffsetsTable) -> list[Moment]:
 class _NoticedMoments:
     "Which moment of a group a notice is about; `moments`: number, time, and starts of the outputs of each."
 
-    def __init__(self, moments: Iterable[tuple[int, str, list[TableStart]]]):
+    def __init__(self, moments):
         self.in_file, self.at = defaultdict(list), defaultdict(dict)   # at: by time, folder and stem; None = any
         for number, time, starts in moments:
             for _, place, position in starts:
@@ -250,7 +250,7 @@ class _NoticedMoments:
         for found in self.in_file.values():
             found.sort()
 
-    def number(self, notice: StateNotice) -> int | None:
+    def number(self, notice):
         "The number of the moment, or None."
         place = notice.place
         if found := self.in_file.get(place.file):

@@ -4,8 +4,7 @@
 
 # %% auto #0
 __all__ = ['TABLE_KINDS', 'LEAST_TOO_HIGH', 'FOREIGN_TEXTS', 'NAMED_BY_FILE', 'TableLayout', 'OffsetsRow', 'MemberRow',
-           'StateRow', 'group_in_remark', 'rows_in_json', 'OffsetsTable', 'TableStart', 'StateNotice', 'ParsedTables',
-           'TextParser']
+           'StateRow', 'group_in_remark', 'rows_in_json', 'OffsetsTable', 'TableStart', 'ParsedTables', 'TextParser']
 
 # %% ../../nbs/42_snapshot_parse.ipynb #03a1f0c4
 import re
@@ -451,7 +450,7 @@ class TableStart(NamedTuple):
     position: int  # of the header, through all sources
 
 # %% ../../nbs/42_snapshot_parse.ipynb #7c53437f
-class StateNotice(NamedTuple):
+class _StateNotice(NamedTuple):
     "A notice of the tool that says in which state a group is."
     group: str  # name
     state: str
@@ -480,7 +479,7 @@ class ParsedTables:
         self.members: list[tuple[int, MemberRow, int]] = []                # description, row, position
         self.states: list[tuple[int, StateRow, int]] = []                  # output, row, position
         self.damaged: set[int] = set()                                     # tables with a rejected row
-        self.notices: list[StateNotice] = []
+        self.notices: list[_StateNotice] = []
         self.notes: dict[str, dict[Note, None]] = defaultdict(dict)        # by group: what was inferred
         self._offsets = array("q")                                         # rows in the order of `OffsetsTable`
 
@@ -667,7 +666,7 @@ class TextParser:
             if name := group_in_remark(line):
                 self.group, self.named_by = name, _NAMED_BY_REMARK
                 if state := _state_in_notice(line):
-                    self.tables.notices.append(StateNotice(name, state, self.place, self.account.position))
+                    self.tables.notices.append(_StateNotice(name, state, self.place, self.account.position))
         elif kind in _WHY_NOT_PARSED:
             self.account.ignore(kind, _WHY_NOT_PARSED[kind])
         elif kind != "text":

@@ -392,6 +392,139 @@ def test_any_name_comes_back(group, topic, member, client):
     assert [(m.id, m.client_id, len(m.owned)) for m in groups[group].details] == [(member, client, 2)]
 
 
+# Rows that only look right
+
+SQUEEZED = " ".join(OFFSETS) + "\nwebshop orders 0 1 2 1 m /h c\n"
+
+
+@pytest.mark.parametrize("half, words", [
+    ("team 2 12 1 100 250 150 - -", "LAG must be LOG-END-OFFSET - CURRENT-OFFSET, here 99 (got 250)"),
+    ("team 2 12 0 100 200 100 m-1 /h", "a row must line up with its header"),                # owner `m-1` below HOST
+    ("team 2 12 1 - 250 - - -", "LAG must be - where an offset is not known (got 250)"),
+    ("team 2 12 1 - - - - -", "a row must line up with its header"),                         # LAG proves nothing
+    ("team 2 12 1 100 - - - -", "a row must line up with its header"),
+    ("aa topic 0 5 5 0 x b/c-1 /h", "a row must line up with its header"),                        # a member id with a slash
+    ("aa topic 0 5 5 0 m - c", "HOST must be a name (got -)"),
+    ("aa topic 0 5 7 1 m /h c", "LAG must be LOG-END-OFFSET - CURRENT-OFFSET, here 2 (got 1)"),
+    ("aa topic 0 7 5 2 m /h c", "LAG must be LOG-END-OFFSET - CURRENT-OFFSET, here -2 (got 2)")])
+def test_a_row_with_the_right_number_of_words_may_be_wrong(half, words):
+    groups = read_groups(SQUEEZED + half + "\n")
+    assert list(groups) == ["webshop"] and groups.used == 1
+    [reject] = groups.rejects
+    assert reject.position == 3 and reject.reason.startswith(words)
+
+
+def test_half_a_row_without_a_group_is_not_glued_to_a_host():
+    """0.10.2 prints no blank between a long member id and the host; a member id with a slash looks alike."""
+    groups = read_groups(" ".join(OFFSETS[1:]) + "\nt 0 1 2 1 m /h c\nt 1 1 2 1 web/1 /10.0.0.1\n")
+    assert (groups.used, [reject.position for reject in groups.rejects]) == (1, [3])
+
+
+@pytest.mark.parametrize("column", range(3, 6))
+def test_numbers_that_contradict_each_other_are_rejects(column):
+    row = ["g", "t", 1, 10, 30, 20, "m", "/h", "c"]
+    row[column] += 1
+    groups = read_groups(table(OFFSETS, G_T_0, row))
+    assert groups.used == 1 and "LAG must be LOG-END-OFFSET - CURRENT-OFFSET" in groups.rejects[0].reason
+
+
+def test_a_lag_that_is_not_shown_contradicts_nothing():
+    groups = read_groups(table(OFFSETS, ["g", "t", 0, 10, 30, "-", "m", "/h", "c"], ["g", "t", 1, 7, 5, 0, "-", "-", "-"]))
+    assert groups.rejects == [] and groups["g"].lag.tolist() == [20, 0]
+
+
+@pytest.mark.parametrize("owner", [["web 1-5c76", "/10.0.0.1", "web 7 0 1"], ["-", "-", "-"]])
+def test_two_rows_in_a_line(owner):
+    """Of two rows without a newline between them, the first is used whole and the second is rejected."""
+    rows = [["web ui", "t", number, 10, 30, 20, *owner] for number in range(4)]
+    lines = table(OFFSETS, *rows).splitlines()
+    groups = read_groups("\n".join([*lines[:3], lines[3] + lines[4], lines[5]]))
+    group = groups["web ui"]
+    assert (groups.used, [reject.position for reject in groups.rejects]) == (3, [4])
+    assert groups.rejects[0].reason.startswith("a row must begin a line (got web ui t ")
+    assert (group.topic_counts, {member.client_id for member in group.details}) == (
+        {"t": 4}, {owner[2]} - {"-"})
+    assert [member.owned for member in group.details] == [(("t", 0), ("t", 1), ("t", 3))][:len(group.members)]
+
+
+def test_an_idle_row_behind_a_row():
+    columns = OFFSETS[1:]
+    lines = table(columns, ["t", 0, 1, 2, 1, "m-1", "/h", "c"], ["-", "-", "-", "-", "-", "m-2", "/h", "c"]).splitlines()
+    groups = read_groups("\n".join([lines[1], lines[2] + lines[3]]), group="g")
+    assert (groups.used, groups["g"].members, groups["g"].details[0].client_id) == (1, ("m-1",), "c")
+
+
+@pytest.mark.parametrize("other", [MEMBERS, DESCRIBE, STATE.replace("Stable               4", "Empty                0")])
+def test_a_header_behind_a_row_begins_a_table(other):
+    first = table(OFFSETS, ["g", "t", 0, 1, 2, 1, "m", "/h", "c"])
+    groups = read_groups(first.rstrip("\n") + other.lstrip("\n"))
+    assert groups.rejects == [] and list(groups) == ["g", "orders-billing"]
+    assert groups["g"].details[0].client_id == "c" and groups["orders-billing"] == read_groups(other)["orders-billing"]
+
+
+def test_columns_that_were_aligned_by_hand():
+    """Below a squeezed header, idle rows whose dashes begin anywhere, and numbers to the right."""
+    text = ("TOPIC  PARTITION  CURRENT-OFFSET  LOG-END-OFFSET  LAG  CONSUMER-ID  HOST     CLIENT-ID\n"
+            "-             -                          -              -     -     rdkafka-fbca /10.0.0.4     rdkafka\n"
+            "t              1          13100           20100           7000       -                -            -\n")
+    groups = read_groups(text, group="g")
+    assert groups.rejects == [] and groups["g"].members == ("rdkafka-fbca",) and groups["g"].lag.tolist() == [-1, 7000]
+    right = "GROUP TOPIC PARTITION CURRENT-OFFSET LOG-END-OFFSET LAG CONSUMER-ID HOST CLIENT-ID\n" \
+            "g     t             0              1              2   1 m           /h   c\n"
+    assert read_groups(right)["g"].lag.tolist() == [1]
+
+
+# Blanks that are no padding
+
+SPACES = "\xa0\u3000\u2003\x1f\x85\x1c\x0b\x0c\u2028\t"
+
+
+@pytest.mark.parametrize("space", SPACES, ids=ascii)
+def test_only_padding_is_removed_from_names(space):
+    """Two groups, two members and two client ids that differ in a space at one end."""
+    names = ["g", f"g{space}", f"{space}g", " g"]
+    rows = [[name, "t", i, 1, 2, 1, f"{name}-{i}", "/h", name] for name in names for i in range(2)]
+    listed = [[name, f"{name}-{i}", name, "/h", name, 1, f"t({i})"] for name in names for i in range(2)]
+    states = [[name, "b:9092 (1)", "range", "Stable", 2] for name in names]
+    columns = ["GROUP", "COORDINATOR (ID)", "ASSIGNMENT-STRATEGY", "STATE", "#MEMBERS"]
+    for text in (table(OFFSETS, *rows), table(LISTED, *listed),
+                 table(OFFSETS, *rows) + table(LISTED, *listed) + table(columns, *([*map(str, s)] for s in states))):
+        groups = read_groups(text)
+        assert list(groups) == names and groups.rejects == []
+        assert [[member.id for member in groups[name].details] for name in names] == [
+            [f"{name}-0", f"{name}-1"] for name in names]
+        assert all(member.client_id == name for name in names for member in groups[name].details)
+
+
+@pytest.mark.parametrize("space", SPACES[:6], ids=ascii)
+def test_only_padding_is_removed_from_names_in_other_lines(space):
+    name, old = f"g{space}", table(OFFSETS[1:], ["t", 0, 1, 2, 1, "m", "/h", "c"])
+    assert list(read_groups(f"Consumer group '{name}' has no active members.\n{old}")) == [name]
+    assert list(read_groups(f"$ kafka-consumer-groups.sh --describe --group {name}\n{old}")) == [name]
+    assert list(read_groups(f"GROUP    {name}\nSTATE    Empty\nBALANCER\nMEMBERS  0\n")) == [name]
+
+
+# A folder
+
+def test_a_folder_whose_name_is_not_utf8_is_one_reject(tmp_path):
+    bad = tmp_path / os.fsdecode(b"prod\xff")
+    try:
+        bad.mkdir()
+    except OSError:
+        pytest.skip("the file system takes names in UTF-8 only")
+    (tmp_path / "good").mkdir()
+    for path, text in (bad / "a.txt", DESCRIBE), (bad / "b.txt", MEMBERS), (tmp_path / "good" / "a.txt", DESCRIBE):
+        path.write_text(text, encoding="utf-8")
+    groups = read_groups(tmp_path)
+    assert [(reject.source, reject.position) for reject in groups.rejects] == [(str(bad / "a.txt"), 1)]
+    assert groups.rejects[0].reason == "the name of a folder must be UTF-8 (got prod\\udcff)"
+    assert [entry.source for entry in groups.ignored if entry.kind == "unreadable"] == [str(bad / "b.txt")]
+    assert list(groups) == ["orders-billing"] and groups.read == groups.used + 1 == 19
+    assert len(read_groups(tmp_path, cluster="prod").rejects) == 0                     # the caller names the cluster
+    with pytest.raises(SnapshotError, match="the name of a folder must be UTF-8"):
+        read_groups(bad)
+
+
 # Nothing is lost
 
 GLUED_HEADER = re.compile(r"[^A-Z ].*(?:TOPIC +PARTITION|CONSUMER-ID|COORDINATOR)")

@@ -142,10 +142,11 @@ def _lag_arguments(document):
         return {}
     columns = {name: {} for name in _OFFSETS_KEYS}
     for topic, parts in _expect(document["offsets"], dict, "offsets").items():
-        _check_keys(_expect(parts, dict, f"offsets.{topic}"), _OFFSETS_KEYS, f"offsets.{topic}")
+        what = f"offsets.{shown(topic)}"
+        _check_keys(_expect(parts, dict, what), _OFFSETS_KEYS, what)
         for name, column in columns.items():
             if name in parts:
-                column[topic] = _known(_expect(parts[name], list, f"offsets.{topic}.{name}"))
+                column[topic] = _known(_expect(parts[name], list, f"{what}.{name}"))
     return columns | {"reset": document.get("reset", "latest")}
 
 

@@ -416,7 +416,7 @@ def test_a_row_with_the_right_number_of_words_may_be_wrong(half, words):
 
 def test_half_a_row_without_a_group_is_not_glued_to_a_host():
     """0.10.2 prints no blank between a long member id and the host; a member id with a slash looks alike."""
-    groups = read_groups(" ".join(OFFSETS[1:]) + "\nt 0 1 2 1 m /h c\nt 1 1 2 1 web/1 /10.0.0.1\n")
+    groups = read_groups(" ".join(OFFSETS[1:]) + "\norders 0 1 2 1 m /h c\norders 1 1 2 1 web/1 /10.0.0.1\n")
     assert (groups.used, [reject.position for reject in groups.rejects]) == (1, [3])
 
 

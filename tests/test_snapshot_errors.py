@@ -403,7 +403,7 @@ SQUEEZED = " ".join(OFFSETS) + "\nwebshop orders 0 1 2 1 m /h c\n"
     ("team 2 12 1 - 250 - - -", "LAG must be - where an offset is not known (got 250)"),
     ("team 2 12 1 - - - - -", "a row must line up with its header"),                         # LAG proves nothing
     ("team 2 12 1 100 - - - -", "a row must line up with its header"),
-    ("aa topic 0 5 5 0 x b/c-1 /h", "a row must line up with its header"),                        # a member id with a slash
+    ("aa topic 0 5 5 0 x b/c-1 /h", "a row must line up with its header"),                    # a member id with a slash
     ("aa topic 0 5 5 0 m - c", "HOST must be a name (got -)"),
     ("aa topic 0 5 7 1 m /h c", "LAG must be LOG-END-OFFSET - CURRENT-OFFSET, here 2 (got 1)"),
     ("aa topic 0 7 5 2 m /h c", "LAG must be LOG-END-OFFSET - CURRENT-OFFSET, here -2 (got 2)")])
@@ -429,7 +429,8 @@ def test_numbers_that_contradict_each_other_are_rejects(column):
 
 
 def test_a_lag_that_is_not_shown_contradicts_nothing():
-    groups = read_groups(table(OFFSETS, ["g", "t", 0, 10, 30, "-", "m", "/h", "c"], ["g", "t", 1, 7, 5, 0, "-", "-", "-"]))
+    rows = ["g", "t", 0, 10, 30, "-", "m", "/h", "c"], ["g", "t", 1, 7, 5, 0, "-", "-", "-"]
+    groups = read_groups(table(OFFSETS, *rows))
     assert groups.rejects == [] and groups["g"].lag.tolist() == [20, 0]
 
 
@@ -449,12 +450,14 @@ def test_two_rows_in_a_line(owner):
 
 def test_an_idle_row_behind_a_row():
     columns = OFFSETS[1:]
-    lines = table(columns, ["t", 0, 1, 2, 1, "m-1", "/h", "c"], ["-", "-", "-", "-", "-", "m-2", "/h", "c"]).splitlines()
+    idle = ["-", "-", "-", "-", "-", "m-2", "/h", "c"]
+    lines = table(columns, ["t", 0, 1, 2, 1, "m-1", "/h", "c"], idle).splitlines()
     groups = read_groups("\n".join([lines[1], lines[2] + lines[3]]), group="g")
     assert (groups.used, groups["g"].members, groups["g"].details[0].client_id) == (1, ("m-1",), "c")
 
 
-@pytest.mark.parametrize("other", [MEMBERS, DESCRIBE, STATE.replace("Stable               4", "Empty                0")])
+@pytest.mark.parametrize("other", [
+    MEMBERS, DESCRIBE, STATE.replace("Stable               4", "Empty                0")], ids=["members", "offsets", "state"])
 def test_a_header_behind_a_row_begins_a_table(other):
     first = table(OFFSETS, ["g", "t", 0, 1, 2, 1, "m", "/h", "c"])
     groups = read_groups(first.rstrip("\n") + other.lstrip("\n"))

@@ -71,7 +71,7 @@ assert read_groups(days).moments == {"g": 5_000}
 STATE = "GROUP COORDINATOR (ID) ASSIGNMENT-STRATEGY STATE #MEMBERS\\ng     b:9092 (1)       {:<19} Empty 0\\n"
 assert read_groups("".join(map(STATE.format, range(6_000)))).moments == {"g": 6_000}
 place, tables, many = Place("watch.log", "", ""), ParsedTables(), range(30_000)
-for number in many:                                             # a notice above each table, as of a group without members
+for number in many:                                 # a notice above each table, as of a group without members
     tables.notices.append(_StateNotice("g", "Empty", place, 2 * number))
     tables.begin("offsets", place, 2 * number + 1)
     tables.outputs[number, "g"]

@@ -279,7 +279,6 @@ def noticed_states(tables: ParsedTables, moments: list[Moment]) -> dict[int, str
             found[number] = notice.state
     return found
 
-
 # %% ../../nbs/43_snapshot_moments.ipynb #63a1e0a4
 UNNAMED = "group"          # the name of a group whose tables do not name it
 

@@ -62,10 +62,12 @@ _HEADER_WITHIN = re.compile(r"(?:GROUP +)?(?:TOPIC +PARTITION|CONSUMER-ID|COORDI
 
 
 @cache
-def _cutters(starts):
-    "Two functions of a line: the characters before all columns but the first, and the text of all columns."
+def _cutters(starts, columns):
+    """Two functions of a line: the characters before all columns but the first, and the text of all columns; and where
+    numbers begin."""
     slices = [slice(start, end) for start, end in zip(starts, (*starts[1:], None))]
-    return itemgetter(*(start - 1 for start in starts[1:])), itemgetter(*slices)
+    numbers = [start for start, column in zip(starts, columns) if column in _NUMBER_COLUMNS]
+    return itemgetter(*(start - 1 for start in starts[1:])), itemgetter(*slices), numbers
 
 
 def _owner_cells(owner):
@@ -95,11 +97,11 @@ class TableLayout(NamedTuple):
         if not self.starts or len(line) < self.width or line[:self.starts[0]].strip(" \t"):
             return None
         line = line.ljust(self.starts[-1] + 1) if self.by_rpk else line
-        before_columns, of_columns = _cutters(self.starts)
+        before_columns, of_columns, numbers = _cutters(self.starts, self.columns)
         before = before_columns(line)
-        cells = [cell.rstrip(" ") for cell in of_columns(line)] if before.count(" ") == len(before) else ()
-        shifted = any(cell[:1] == " " for name, cell in zip(self.columns, cells) if name in _NUMBER_COLUMNS)
-        return None if shifted else cells
+        if before.count(" ") < len(before) or " " in [line[start] for start in numbers]:
+            return None
+        return [cell.rstrip(" ") for cell in of_columns(line)]
 
     def squeezed(self, line: str) -> Sequence[str] | None:
         "The cells of `line` if it can be cut at commas, or at blanks that were squeezed or shifted; else None."
@@ -128,11 +130,11 @@ class TableLayout(NamedTuple):
 
     def row_end(self, line: str) -> int:
         "Where a row ends in `line`: at a header or another row that follows without a newline, else with the line."
-        if self.kind != "offsets" or self.commas or len(line) < self.starts[-1] + self.starts[self.columns.index("LAG")]:
+        if self.kind != "offsets" or self.commas or len(line) < self.starts[-1] + self.starts[-3]:
             return len(line)
         if header := _HEADER_WITHIN.search(line, self.starts[-1]):
             return header.start()
-        first, *others = (self.starts[self.columns.index(name)] - 1 for name in _NUMBER_COLUMNS)
+        first, *others = (start - 1 for start in _cutters(self.starts, self.columns)[2])
         rows = (found.start() - first for found in _NUMBER_BEGINS.finditer(line, self.starts[-1] + first))
         return next((at for at in rows if all(_NUMBER_BEGINS.match(line, at + start) for start in others)), len(line))
 
@@ -220,11 +222,10 @@ class OffsetsRow(NamedTuple):
 def _check_lag(text, committed, end, layout):
     "Raise `ValueError` if the text below `LAG` is not what follows from the offsets."
     size, lag = _number(text.removeprefix("-") or "-", "LAG", missing=-1), end - committed
-    if size < 0 or layout.by_rpk and committed < 0:
-        return
-    if min(committed, end) < 0:
-        raise ValueError(f"LAG must be - where an offset is not known (got {text})")
-    if int(text) not in (lag, max(lag, 0)):
+    if committed < 0 or end < 0:
+        if size >= 0 and not (layout.by_rpk and committed < 0):
+            raise ValueError(f"LAG must be - where an offset is not known (got {text})")
+    elif size >= 0 and int(text) not in (lag, max(lag, 0)):
         raise ValueError(f"LAG must be LOG-END-OFFSET - CURRENT-OFFSET, here {lag} (got {text})")
 
 
@@ -367,7 +368,8 @@ def _foreign_text(line: str) -> str:
 
 # %% ../../nbs/42_snapshot_parse.ipynb #03a1f0f8
 _SUMMARY_LINE = re.compile(
-    r"(GROUP|COORDINATOR|COORDINATOR-NODE|COORDINATOR-PARTITION|STATE|BALANCER|MEMBERS|TOTAL-LAG)[ \t]{2,}+([^ \t\r]*)[ \t\r]*")
+    r"(GROUP|COORDINATOR|COORDINATOR-NODE|COORDINATOR-PARTITION|STATE|BALANCER|MEMBERS|TOTAL-LAG)"
+    r"[ \t]{2,}+([^ \t\r]*)[ \t\r]*")
 
 
 def _summary_entry(line: str) -> tuple[str, str] | None:
@@ -599,10 +601,11 @@ class TextParser:
             self.tables.add(row, self.account.position)
             if "OWNER" in self.layout.columns:
                 self.tables.note(row.group, Note("member-ids-not-shown"))
-            if layout := _layout_of(line[end:]):
+            rest = line[end:]
+            if rest and (layout := _layout_of(rest)):
                 self.header(layout)
-            elif end < len(line):
-                self._reject(f"a row must begin a line (got {excerpt(line[end:])} at the end of another one)")
+            elif rest:
+                self._reject(f"a row must begin a line (got {excerpt(rest)} at the end of another one)")
         elif line.strip():
             self._no_row(line, error)
 

@@ -457,7 +457,8 @@ def test_an_idle_row_behind_a_row():
 
 
 @pytest.mark.parametrize("other", [
-    MEMBERS, DESCRIBE, STATE.replace("Stable               4", "Empty                0")], ids=["members", "offsets", "state"])
+    MEMBERS, DESCRIBE, STATE.replace("Stable               4", "Empty                0")],
+    ids=["members", "offsets", "state"])
 def test_a_header_behind_a_row_begins_a_table(other):
     first = table(OFFSETS, ["g", "t", 0, 1, 2, 1, "m", "/h", "c"])
     groups = read_groups(first.rstrip("\n") + other.lstrip("\n"))

@@ -234,7 +234,7 @@ _MOST_MORE_IN_ALL = 10**6
 def _most_partitions(counts, shown, of_topic, groups):
     "The number of partitions that each topic may have; it would have `counts`, and rows show so many."
     most, topics_of = _SHARE * shown, np.bincount(of_topic, minlength=groups)
-    more = np.maximum(counts - most, 0)
+    more = np.clip(counts - most, 0, _MOST_MORE)
     order = np.argsort(more, kind="stable")
     most[order] += np.where(np.cumsum(more[order]) <= _MOST_MORE_IN_ALL, _MOST_MORE, 0)
     oversized = oversized_groups(np.minimum(counts, most), row_offsets(topics_of))

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 from .build import GroupError
 from .inputs import ABOUT, column_by_topic
-from .members import Member, checked_name
+from .members import Member, checked_name, known_name
 from .names import brief, shown
 from .notes import note_documents
 
@@ -100,6 +100,24 @@ def _hex(text, what):
         raise GroupError(f"{what} must be bytes in hex (got {brief(text)})") from None
 
 # %% ../nbs/12_document.ipynb #5f0fb6aa
+_MEMBER_KEYS = (*MEMBER_TEXT, "generation", "version", "counted", "owned", "user_data")
+_OFFSETS_KEYS = "begin", "end", "committed"
+_OPTIONAL_KEYS = (*ABOUT, "inferred", "owned", "partition_racks", "topic_ids")
+_GROUP_KEYS = ("format", "topics", "members", "lag", "offsets", "reset", *_OPTIONAL_KEYS)
+_VECTOR_KEYS = frozenset(
+    "id shape event order order_free lag_kind builder builder_forced previous history joined member_order ambiguous "
+    "deterministic rounds cooperative_rounds cooperative_rounds_without_racks expected withheld final error java "
+    "java_0_11 java_without_racks best best_kept_first best_rack_first uniform valid_owned subscription_generation "
+    "author_code_raises_unless_missing_topics_are_removed".split())
+
+
+def _check_keys(document, known, what):
+    "Raise `GroupError` for a key that is not `known`, unless test vectors have it."
+    for key in document:
+        if key not in _VECTOR_KEYS:
+            known_name(key, known, f"a key of {what}", f"be one of {', '.join(known)}")
+
+
 def _given(document, names):
     "The values under these names, as far as they are given."
     return {name: document[name] for name in names if document.get(name) is not None}
@@ -107,8 +125,8 @@ def _given(document, names):
 
 def _member(document, what):
     "A member; `what` is its place in the document."
-    _expect(document, dict, what)
-    known = _given(document, (*MEMBER_TEXT, "generation", "version", "counted", "owned", "user_data"))
+    _check_keys(_expect(document, dict, what), ("id", "topics", *_MEMBER_KEYS), what)
+    known = _given(document, _MEMBER_KEYS)
     if "user_data" in known:
         known["user_data"] = _hex(known["user_data"], f"{what}.user_data")
     name = checked_name(document.get("id"), f"{what}.id")
@@ -122,11 +140,13 @@ def _lag_arguments(document):
         return {"lag": {topic: _known(values) for topic, values in lag.items()}}
     if document.get("offsets") is None:
         return {}
-    columns = {"begin": {}, "end": {}, "committed": {}}
+    columns = {name: {} for name in _OFFSETS_KEYS}
     for topic, parts in _expect(document["offsets"], dict, "offsets").items():
+        what = f"offsets.{shown(topic)}"
+        _check_keys(_expect(parts, dict, what), _OFFSETS_KEYS, what)
         for name, column in columns.items():
-            if name in _expect(parts, dict, f"offsets.{topic}"):
-                column[topic] = _known(_expect(parts[name], list, f"offsets.{topic}.{name}"))
+            if name in parts:
+                column[topic] = _known(_expect(parts[name], list, f"{what}.{name}"))
     return columns | {"reset": document.get("reset", "latest")}
 
 
@@ -158,27 +178,27 @@ def _as_dict(document, what):
 def group_arguments(document: str | Mapping) -> dict:
     "The arguments of `Group` in a text or a dict; `GroupError` says what is wrong and where."
     document = _as_dict(document, "a group")
-    if document.get("format", 1) != 1:
+    _check_keys(document, _GROUP_KEYS, "a group")
+    if document.get("format", 1) != 1 or document.get("format") is True:
         raise GroupError(f"format must be 1 (got {document['format']!r})")
     topics, members = _expect(document.get("topics"), dict, "topics"), document.get("members")
     if not isinstance(members, dict):
         listed = enumerate(_expect(members, list, "members"))
         members = [_member(member, f"members[{at}]") for at, member in listed]
-    known = _given(document, (*ABOUT, "inferred", "owned", "partition_racks", "topic_ids"))
+    known = _given(document, _OPTIONAL_KEYS)
     return {"topics": topics, "members": members} | _lag_arguments(document) | known
 
 # %% ../nbs/12_document.ipynb #7ac50002
-def with_racks(group: "Group", document: str | Mapping) -> "Group":
-    """The group with the racks of a JSON object, or itself if no name in it is of this group.
+def _names_of(member):
+    "The names by which a member may be called, the last of which counts."
+    return [name for name in (member.client_id, member.instance_id, member.id) if name]
 
-    Raises `GroupError`.
-    """
-    document = _as_dict(document, "racks")
-    of_members, of_topics = (_expect(document.get(name, {}), dict, f"racks.{name}")
-                             for name in ("members", "partitions"))
+
+def _with_racks(group, of_members, of_topics):
+    "The group with these racks, or itself if no name is of this group."
     members = [group.details[at] for at in group.listed]
     racks = {member.id: of_members[name] for member in members
-             for name in (member.client_id, member.instance_id, member.id) if name in of_members}
+             for name in _names_of(member) if name in of_members}
     known = {topic: rows for topic, rows in of_topics.items() if topic in group.index}
     if not racks and not known:
         return group
@@ -186,3 +206,20 @@ def with_racks(group: "Group", document: str | Mapping) -> "Group":
     notes = [note for note in group.notes if note.kind != "racks-unknown"]
     return group.replace(members=members, notes=notes,
                          partition_racks={**group.partition_racks, **known})
+
+
+def with_racks(groups: Mapping[str, "Group"], document: str | Mapping) -> dict[str, "Group"]:
+    """The groups with the racks of a JSON object.
+
+    Raises `GroupError`, also if a name in it is of no group.
+    """
+    document = _as_dict(document, "racks")
+    _check_keys(document, ("members", "partitions"), "racks")
+    of_members, of_topics = (_expect(document.get(name, {}), dict, f"racks.{name}")
+                             for name in ("members", "partitions"))
+    names = {name for group in groups.values() for one in group.details for name in _names_of(one)}
+    topics = {topic for group in groups.values() for topic in group.topics}
+    for named, known, what in (of_members, names, "member"), (of_topics, topics, "topic"):
+        for name in named:
+            known_name(name, known, f"a {what} in racks", f"be a {what} of the input")
+    return {key: _with_racks(group, of_members, of_topics) for key, group in groups.items()}

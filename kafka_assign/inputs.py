@@ -44,6 +44,8 @@ TYPES = ("", "classic", "consumer", "share", "streams")
 def _checked_note(note):
     "A note, or its document, as a `Note`."
     if isinstance(note, Mapping):
+        for key in note:
+            known_name(key, Note.__dataclass_fields__, "a key of a note", "be kind, count or subjects")
         kind, count, subjects = (note.get(name) for name in ("kind", "count", "subjects"))
         note = Note(kind, count, tuple(subjects) if isinstance(subjects, (list, tuple)) else ())
     if not (isinstance(note, Note) and isinstance(note.kind, str)
@@ -203,6 +205,8 @@ def _whole_numbers(values, what, count=None, unknown=""):
         array = np.asarray(values)
     except ValueError:                                 # rows of different length
         array = np.array([None])
+    if isinstance(values, (list, tuple)) and bool in set(map(type, values)):
+        array = np.array([None])                       # NumPy takes `True` among numbers for 1
     too_large = array.dtype == np.uint64 and array.max(initial=0) >= 2**63
     if array.size and array.dtype.kind not in "iu" or too_large:
         raise GroupError(f"{what} must be whole numbers of 64 bits{unknown} (got {brief(values)})")

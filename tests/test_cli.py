@@ -493,7 +493,7 @@ def test_racks_of_a_file_reach_the_assignor(tmp_path):
     """Each member gets the partitions with a replica near it, as KIP-881's range does."""
     file = tmp_path / "racks.json"
     file.write_text(json.dumps({"members": {"web-1": "east", "etl-3d14": "west"}, "partitions": {
-        "orders": [["east"], ["east"], ["west"], ["west"]], "elsewhere": [["north"]]}}))
+        "orders": [["east"], ["east"], ["west"], ["west"]]}}))
     done = run(f"assign - -s range -g billing --racks {file} --format json", TWO)
     found = json.loads(done.out)
     assert found["assignment"] == {"web-1-5c76": [["orders", 0], ["orders", 1]],
@@ -507,7 +507,12 @@ def test_racks_of_a_file_reach_the_assignor(tmp_path):
 
 
 @pytest.mark.parametrize("text, words", {
-    '{"members": {"x": "east"}}': "racks must be of members or topics of the input (got none of these)",
+    '{"members": {"etl": "east", "wed-1": "east"}}':
+        "a member in racks must be a member of the input (got 'wed-1'); did you mean 'web-1'?",
+    '{"partitions": {"clicks": [["a"]], "order": []}}':
+        "a topic in racks must be a topic of the input (got 'order'); did you mean 'orders'?",
+    '{"member": {"etl": "east"}}':
+        "a key of racks must be one of members, partitions (got 'member'); did you mean 'members'?",
     '{"members": ["x"]}': 'racks.members must be an object (got ["x"])',
     '{"members": {"etl": 7}}': "rack of member etl-3d14 must be text (got 7)",
     '{"partitions": {"orders": [["a"]]}}': "must be a list of 4 entries",

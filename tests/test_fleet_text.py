@@ -199,7 +199,7 @@ def test_a_group_names_the_first_line_that_shows_it(tmp_path):
     """Tables of many groups, in several files, whose positions are shifted when they are put together."""
     expected = {}
     for day in range(3):
-        rows = [[f"g{i}", "t", 0, day, 9, 9, "c", "/h", "c"] for i in range(9) if (i + day) % 3]
+        rows = [[f"g{i}", "t", 0, day, 9, 9 - day, "c", "/h", "c"] for i in range(9) if (i + day) % 3]
         lines = table(OFFSETS, *rows)
         path = tmp_path / f"2026-11-2{day}.txt"
         path.write_text(lines)

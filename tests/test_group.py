@@ -1,6 +1,7 @@
 """Groups: who owned what, whatever the order of the input; made by name, of arrays, and read back from JSON."""
 
 import json
+import re
 
 import numpy as np
 import pytest
@@ -10,6 +11,7 @@ from hypothesis import strategies as st
 
 from kafka_assign import Assignment, Group, GroupError, Member, assign
 from kafka_assign.document import group_to_document
+from kafka_assign.names import quoted
 
 COLUMNS = [
     "topic_offsets",
@@ -269,6 +271,42 @@ def test_a_broken_document_raises_group_error_and_nothing_else(document, data):
 def test_text_that_is_no_group_is_said_to_be_none(text):
     with pytest.raises(GroupError):
         Group.from_json(text)
+
+
+@pytest.mark.parametrize("place, key, meant", [
+    ((), "lags", "lag"), ((), "partitionRacks", "partition_racks"), ((), "Reset", "reset"),
+    (("members", 0), "Owned", "owned"), (("members", 0), "instanceId", "instance_id"),
+    (("offsets", "t"), "commited", "committed"), (("notes", 0), "subject", "subjects"),
+    ((), "\x1b[2J", None), (("offsets", "t"), "lag", None)])
+def test_a_key_that_is_unknown_is_an_error_at_every_level(place, key, meant):
+    document = {"topics": {"t": 1}, "members": [{"id": "a", "topics": ["t"]}], "offsets": {"t": {"end": [7]}},
+                "notes": [{"kind": "remark", "count": None, "subjects": ["x"]}]}
+    Group.from_json(document)
+    part = document
+    for step in place:
+        part = part[step]
+    part[key] = None
+    with pytest.raises(GroupError, match=re.escape(f"(got {quoted(key)})")) as caught:
+        Group.from_json(document)
+    assert str(caught.value).isprintable() and str(caught.value).startswith("a key of ")
+    assert str(caught.value).partition("; ")[2] == ("" if meant is None else f"did you mean '{meant}'?")
+
+
+@pytest.mark.parametrize("change", [
+    {"topics": {"t": True}}, {"format": True}, {"lag": {"t": [True, 5]}}, {"lag": {"t": [None, False]}},
+    {"offsets": {"t": {"end": [5, True]}}}, {"generation": True}, {"moment": True}, {"owned": {"a": [["t", True]]}},
+    {"owned": {"a": {"t": [0, True]}}}, {"inferred": True},
+    *({"members": [{"id": "a", "topics": ["t"], name: value}]} for name, value in {
+        "generation": True, "version": True, "counted": True, "owned": [["t", True]]}.items())], ids=str)
+def test_true_is_no_number(change):
+    with pytest.raises(GroupError, match=" must be "):
+        Group.from_json({"topics": {"t": 2}, "members": {"a": ["t"]}} | change)
+
+
+def test_true_is_no_number_in_python():
+    for lag in {"t": [True, 5]}, {"t": (5, True)}, {("t", 0): True}, {"t": np.array([True, True])}:
+        with pytest.raises(GroupError, match="must be whole numbers of 64 bits"):
+            Group({"t": 2}, {}, lag=lag)
 
 
 def test_numbers_beyond_the_range_are_refused():

@@ -11,6 +11,7 @@ import pytest
 from kafka_assign import Group, assign, assign_many
 from kafka_assign.assignors import lag
 from kafka_assign.assignors.lag import partition_lag
+from kafka_assign.document import is_group_document
 
 REFERENCE = Path(__file__).parent / "reference"
 STRATEGIES = {"range": "RangeAssignor", "roundrobin": "RoundRobinAssignor",
@@ -42,6 +43,14 @@ def test_the_vectors_with_racks_are_all_there_and_racks_matter():
     differ = [answered(assignment) != case["expected"]
               for assignment, case in zip(assign_many(hidden, "range"), cases("range-rack").values())]
     assert sum(differ) > 30
+
+
+@pytest.mark.parametrize("path", sorted(REFERENCE.glob("*.jsonl")), ids=lambda path: path.stem)
+def test_every_vector_of_a_group_is_a_document(path):
+    """The keys that only vectors have are ignored."""
+    for case in map(json.loads, path.read_text(encoding="utf-8").splitlines()):
+        if is_group_document(case):
+            assert Group.from_json(case).topic_counts.keys() >= case["topics"].keys()
 
 
 @pytest.mark.parametrize("file, case", [(file, case) for file in FILES for case in cases(file)])

@@ -3,6 +3,7 @@ import io
 import json
 import os
 import random
+import re
 from pathlib import Path
 
 import pytest
@@ -195,18 +196,53 @@ def test_bad_offsets(column, cell):
 
 
 def test_offsets_up_to_18_digits_and_their_lag():
-    numbers = [(10**18 - 1, 10**18 - 1, 0), (0, 10**18 - 1, "-7"), (9, "-", "-"), ("-", 9, "-"), (9, 7, "-2")]
+    numbers = [(10**18 - 1, 10**18 - 1, 0), (0, 10**18 - 1, 10**18 - 1), (9, "-", "-"), ("-", 9, "-"), (9, 7, "-2")]
     groups = read_groups(table(OFFSETS, *(["g", "t", i, *row, "-", "-", "-"] for i, row in enumerate(numbers))))
     assert groups["g"].lag.tolist() == [0, 10**18 - 1, -1, 0, 0]
     assert groups["g"].offsets.committed.tolist() == [10**18 - 1, 0, 9, -1, 9]
 
 
 def test_numbers_that_would_fill_the_memory():
-    """A group has room for 16 million partitions; rows that ask for more are rejected, the others stay."""
+    """A partition far beyond those that are shown is rejected, the others stay."""
     rows = [["g", f"t{t}", p, 1, 2, 1, "m", "/h", "c"] for t in range(20) for p in (0, 999_999)]
     groups = read_groups(table(OFFSETS, *rows, G_T_0[:2] + [7] + G_T_0[3:]))
     assert (groups.used, groups.rejected, groups["g"].columns.size) == (21, 20, 20 + 8)
-    assert all("a group must have at most 16,777,216 partitions" in reject.reason for reject in groups.rejects)
+    assert groups.rejects[0].reason == ("partition t0-999999 must be below 10,020, the limit for what the input shows "
+                                        "of its topic")
+
+
+def test_topics_whose_partitions_are_not_shown_share_a_total():
+    """A million partitions that no row shows, over all groups: the topics that need the most get none."""
+    rows = [[f"g{t % 7}", f"t{t}", 9_000 if t % 2 else 500, 1, 2, 1, "m", "/h", "c"] for t in range(400)]
+    groups = read_groups(table(OFFSETS, *rows))
+    size = sum(group.columns.size for group in groups.values())
+    assert 900_000 < size < 400 * 10 + 1_000_000 and groups.used == 200 + (1_000_000 - 200 * 491) // 8_991
+    assert all("-9000 must be below 10, the limit" in reject.reason for reject in groups.rejects)
+
+
+def test_members_that_own_partitions_far_beyond_those_shown():
+    rows = [["g", "m", "", "/h", "c", 2, "t(0,999999)"], ["g", "n", "", "/h", "c", 1, "t(1)"]]
+    groups = read_groups(table(LISTED, *rows))
+    assert [reject.reason for reject in groups.rejects] == [
+        "partitions of member m must be below the limits for what the input shows of their topics"]
+    assert (groups.used, groups["g"].topic_counts) == (1, {"t": 2})
+
+
+def test_documents_whose_partitions_are_not_shown_share_a_total():
+    def line(name, **more):
+        return json.dumps({"name": name, "topics": {"t": 400_000}, "members": []} | more) + "\n"
+    groups = read_groups(line("a") + line("b") + line("c") + line("d"))
+    assert list(groups) == ["a", "b"] and groups.read == groups.used + groups.rejected == 4
+    assert groups.rejects[0].reason == ("all groups of an input must have at most 1,000,000 partitions without lag, "
+                                        "offsets and owner (got 400,000 in c)")
+
+
+def test_subscriptions_that_no_row_shows_are_not_made_up_by_the_million():
+    """3,000 members that may share 3,000 topics: 9 million pairs of which the text shows 3,000."""
+    rows = [["g", f"t{t}", 0, 1, 2, 1, f"m{t}", "/h", "c"] for t in range(3_000)]
+    every = [["g", "all", p, 1, 2, 1, f"m{p}", "/h", "c"] for p in range(3_000)]
+    group = read_groups(table(OFFSETS, *rows, *every))["g"]
+    assert len(group.columns.subscribers) == 6_000
 
 
 @pytest.mark.parametrize("nameless", ["(0,1)", "(0), (1)", "t(0), (1)", "(0), t(1)"])
@@ -227,7 +263,7 @@ def test_undecodable_bytes_are_one_reject():
 
 def test_contradictions_name_each_other():
     lines = DESCRIBE.splitlines()
-    other = lines[2].replace(lines[2].split()[3], "7".ljust(len(lines[2].split()[3])), 1)
+    other = lines[2].replace("1796 ", "1800 ").replace(" 139 ", " 135 ")
     groups = read_groups("\n".join([*lines, lines[3], other]))
     assert groups.repeated == 1
     assert [reject.position for reject in groups.rejects] == [22]
@@ -356,14 +392,159 @@ def test_any_name_comes_back(group, topic, member, client):
     assert [(m.id, m.client_id, len(m.owned)) for m in groups[group].details] == [(member, client, 2)]
 
 
+# Rows that only look right
+
+SQUEEZED = " ".join(OFFSETS) + "\nwebshop orders 0 1 2 1 m /h c\n"
+
+
+@pytest.mark.parametrize("half, words", [
+    ("team 2 12 1 100 250 150 - -", "LAG must be LOG-END-OFFSET - CURRENT-OFFSET, here 99 (got 250)"),
+    ("team 2 12 0 100 200 100 m-1 /h", "a row must line up with its header"),                # owner `m-1` below HOST
+    ("team 2 12 1 - 250 - - -", "LAG must be - where an offset is not known (got 250)"),
+    ("team 2 12 1 - - - - -", "a row must line up with its header"),                         # LAG proves nothing
+    ("team 2 12 1 100 - - - -", "a row must line up with its header"),
+    ("aa topic 0 5 5 0 x b/c-1 /h", "a row must line up with its header"),                    # a member id with a slash
+    ("aa topic 0 5 5 0 m - c", "HOST must be a name (got -)"),
+    ("aa topic 0 5 7 1 m /h c", "LAG must be LOG-END-OFFSET - CURRENT-OFFSET, here 2 (got 1)"),
+    ("aa topic 0 7 5 2 m /h c", "LAG must be LOG-END-OFFSET - CURRENT-OFFSET, here -2 (got 2)")])
+def test_a_row_with_the_right_number_of_words_may_be_wrong(half, words):
+    groups = read_groups(SQUEEZED + half + "\n")
+    assert list(groups) == ["webshop"] and groups.used == 1
+    [reject] = groups.rejects
+    assert reject.position == 3 and reject.reason.startswith(words)
+
+
+def test_half_a_row_without_a_group_is_not_glued_to_a_host():
+    """0.10.2 prints no blank between a long member id and the host; a member id with a slash looks alike."""
+    groups = read_groups(" ".join(OFFSETS[1:]) + "\norders 0 1 2 1 m /h c\norders 1 1 2 1 web/1 /10.0.0.1\n")
+    assert (groups.used, [reject.position for reject in groups.rejects]) == (1, [3])
+
+
+@pytest.mark.parametrize("column", range(3, 6))
+def test_numbers_that_contradict_each_other_are_rejects(column):
+    row = ["g", "t", 1, 10, 30, 20, "m", "/h", "c"]
+    row[column] += 1
+    groups = read_groups(table(OFFSETS, G_T_0, row))
+    assert groups.used == 1 and "LAG must be LOG-END-OFFSET - CURRENT-OFFSET" in groups.rejects[0].reason
+
+
+def test_a_lag_that_is_not_shown_contradicts_nothing():
+    rows = ["g", "t", 0, 10, 30, "-", "m", "/h", "c"], ["g", "t", 1, 7, 5, 0, "-", "-", "-"]
+    groups = read_groups(table(OFFSETS, *rows))
+    assert groups.rejects == [] and groups["g"].lag.tolist() == [20, 0]
+
+
+@pytest.mark.parametrize("owner", [["web 1-5c76", "/10.0.0.1", "web 7 0 1"], ["-", "-", "-"]])
+def test_two_rows_in_a_line(owner):
+    """Of two rows without a newline between them, the first is used whole and the second is rejected."""
+    rows = [["web ui", "t", number, 10, 30, 20, *owner] for number in range(4)]
+    lines = table(OFFSETS, *rows).splitlines()
+    groups = read_groups("\n".join([*lines[:3], lines[3] + lines[4], lines[5]]))
+    group = groups["web ui"]
+    assert (groups.used, [reject.position for reject in groups.rejects]) == (3, [4])
+    assert groups.rejects[0].reason.startswith("a row must begin a line (got web ui t ")
+    assert (group.topic_counts, {member.client_id for member in group.details}) == (
+        {"t": 4}, {owner[2]} - {"-"})
+    assert [member.owned for member in group.details] == [(("t", 0), ("t", 1), ("t", 3))][:len(group.members)]
+
+
+def test_an_idle_row_behind_a_row():
+    columns = OFFSETS[1:]
+    idle = ["-", "-", "-", "-", "-", "m-2", "/h", "c"]
+    lines = table(columns, ["t", 0, 1, 2, 1, "m-1", "/h", "c"], idle).splitlines()
+    groups = read_groups("\n".join([lines[1], lines[2] + lines[3]]), group="g")
+    assert (groups.used, groups["g"].members, groups["g"].details[0].client_id) == (1, ("m-1",), "c")
+
+
+@pytest.mark.parametrize("other", [
+    MEMBERS, DESCRIBE, STATE.replace("Stable               4", "Empty                0")],
+    ids=["members", "offsets", "state"])
+def test_a_header_behind_a_row_begins_a_table(other):
+    first = table(OFFSETS, ["g", "t", 0, 1, 2, 1, "m", "/h", "c"])
+    groups = read_groups(first.rstrip("\n") + other.lstrip("\n"))
+    assert groups.rejects == [] and list(groups) == ["g", "orders-billing"]
+    assert groups["g"].details[0].client_id == "c" and groups["orders-billing"] == read_groups(other)["orders-billing"]
+
+
+def test_columns_that_were_aligned_by_hand():
+    """Below a squeezed header, idle rows whose dashes begin anywhere, and numbers to the right."""
+    text = ("TOPIC  PARTITION  CURRENT-OFFSET  LOG-END-OFFSET  LAG  CONSUMER-ID  HOST     CLIENT-ID\n"
+            "-             -                          -              -     -     rdkafka-fbca /10.0.0.4     rdkafka\n"
+            "t              1          13100           20100           7000       -                -            -\n")
+    groups = read_groups(text, group="g")
+    assert groups.rejects == [] and groups["g"].members == ("rdkafka-fbca",) and groups["g"].lag.tolist() == [-1, 7000]
+    right = "GROUP TOPIC PARTITION CURRENT-OFFSET LOG-END-OFFSET LAG CONSUMER-ID HOST CLIENT-ID\n" \
+            "g     t             0              1              2   1 m           /h   c\n"
+    assert read_groups(right)["g"].lag.tolist() == [1]
+
+
+# Blanks that are no padding
+
+SPACES = "\xa0\u3000\u2003\x1f\x85\x1c\x0b\x0c\u2028\t"
+
+
+@pytest.mark.parametrize("space", SPACES, ids=ascii)
+def test_only_padding_is_removed_from_names(space):
+    """Two groups, two members and two client ids that differ in a space at one end."""
+    names = ["g", f"g{space}", f"{space}g", " g"]
+    rows = [[name, "t", i, 1, 2, 1, f"{name}-{i}", "/h", name] for name in names for i in range(2)]
+    listed = [[name, f"{name}-{i}", name, "/h", name, 1, f"t({i})"] for name in names for i in range(2)]
+    states = [[name, "b:9092 (1)", "range", "Stable", 2] for name in names]
+    columns = ["GROUP", "COORDINATOR (ID)", "ASSIGNMENT-STRATEGY", "STATE", "#MEMBERS"]
+    for text in (table(OFFSETS, *rows), table(LISTED, *listed),
+                 table(OFFSETS, *rows) + table(LISTED, *listed) + table(columns, *([*map(str, s)] for s in states))):
+        groups = read_groups(text)
+        assert list(groups) == names and groups.rejects == []
+        assert [[member.id for member in groups[name].details] for name in names] == [
+            [f"{name}-0", f"{name}-1"] for name in names]
+        assert all(member.client_id == name for name in names for member in groups[name].details)
+
+
+@pytest.mark.parametrize("space", SPACES[:6], ids=ascii)
+def test_only_padding_is_removed_from_names_in_other_lines(space):
+    name, old = f"g{space}", table(OFFSETS[1:], ["t", 0, 1, 2, 1, "m", "/h", "c"])
+    assert list(read_groups(f"Consumer group '{name}' has no active members.\n{old}")) == [name]
+    assert list(read_groups(f"$ kafka-consumer-groups.sh --describe --group {name}\n{old}")) == [name]
+    assert list(read_groups(f"GROUP    {name}\nSTATE    Empty\nBALANCER\nMEMBERS  0\n")) == [name]
+
+
+# A folder
+
+def test_a_folder_whose_name_is_not_utf8_is_one_reject(tmp_path):
+    bad = tmp_path / os.fsdecode(b"prod\xff")
+    try:
+        bad.mkdir()
+    except OSError:
+        pytest.skip("the file system takes names in UTF-8 only")
+    (tmp_path / "good").mkdir()
+    for path, text in (bad / "a.txt", DESCRIBE), (bad / "b.txt", MEMBERS), (tmp_path / "good" / "a.txt", DESCRIBE):
+        path.write_text(text, encoding="utf-8")
+    groups = read_groups(tmp_path)
+    assert [(reject.source, reject.position) for reject in groups.rejects] == [(str(bad / "a.txt"), 1)]
+    assert groups.rejects[0].reason == "the name of a folder must be UTF-8 (got prod\\udcff)"
+    assert [entry.source for entry in groups.ignored if entry.kind == "unreadable"] == [str(bad / "b.txt")]
+    assert list(groups) == ["orders-billing"] and groups.read == groups.used + 1 == 19
+    assert len(read_groups(tmp_path, cluster="prod").rejects) == 0                     # the caller names the cluster
+    with pytest.raises(SnapshotError, match="the name of a folder must be UTF-8"):
+        read_groups(bad)
+
+
 # Nothing is lost
 
+GLUED_HEADER = re.compile(r"[^A-Z ].*(?:TOPIC +PARTITION|CONSUMER-ID|COORDINATOR)")
+
+
 def account(text):
-    """Read; every line that is not blank must be found again, as used, repeated, rejected or ignored."""
+    """Read; every line that is not blank must be found again, as used, repeated, rejected or ignored.
+
+    A line that ends in another row or header is found twice.
+    """
     groups = read_groups(text)
-    lines = sum(bool(line.strip()) for line in text.split("\n"))
+    lines = [line for line in text.split("\n") if line.strip()]
     assert groups.read == groups.used + groups.rejected == groups.used + len(groups.rejects)
-    assert lines == groups.read + groups.repeated + sum(entry.lines for entry in groups.ignored)
+    found = groups.read + groups.repeated + sum(entry.lines for entry in groups.ignored)
+    rows = sum(reject.reason.startswith("a row must begin a line") for reject in groups.rejects)
+    assert rows <= found - len(lines) <= rows + sum(map(bool, map(GLUED_HEADER.search, lines)))
     for reject in groups.rejects:
         assert reject.source == "<text>" and reject.reason.isprintable()
         assert text.split("\n")[reject.position - 1].strip()
@@ -427,7 +608,7 @@ def test_members_are_listed_as_the_text_shows_them_first():
 
 def test_lags_that_would_not_fit_into_64_bits():
     """Rows whose lag is beyond their share are rejected, the others stay."""
-    rows = [["g", "t", p, 0, 10**18 - 1 if p else 7, 1, "m", "/h", "c"] for p in range(12)]
+    rows = [["g", "t", p, 0, end, end, "m", "/h", "c"] for p, end in enumerate([7] + [10**18 - 1] * 11)]
     groups = read_groups(table(OFFSETS, *rows))
     assert (groups.used, groups.rejected, groups["g"].lag[0]) == (1, 11, 7)
     assert "a group must have a lag of less than 2**63 records" in groups.rejects[0].reason

@@ -51,10 +51,13 @@ def test_a_long_table_with_commas():
 
 SLOW = """
 from kafka_assign.snapshot import SnapshotError, read_groups
-from kafka_assign.snapshot.parse import group_in_remark
+from kafka_assign.snapshot.moments import Moment, noticed_states
+from kafka_assign.snapshot.parse import ParsedTables, _StateNotice, group_in_remark
+from kafka_assign.snapshot.sources import Place
 group_in_remark("$ " + "Consumer group '" * 100_000)
 HEADER = "GROUP TOPIC PARTITION CURRENT-OFFSET LOG-END-OFFSET LAG CONSUMER-ID HOST CLIENT-ID\\n"
 lines = ("a " + "/x b " * 100_000, "1 - " * 100_000, "GROUP  " * 100_000, "{" * 100_000, "x, " * 100_000,
+         "STATE" + " " * 200_000 + "x y", "m /h c" + " 1 - -" * 100_000, "TOPIC " * 100_000 + " " * 100_000,
          ">" * 60_000 + "x TOPIC ", "a|" * 100_000, "0:" * 20_000 + HEADER, "a.txt" * 20_000 + ":", "-" * 100_000)
 for text in lines:
     for before in "", HEADER:
@@ -62,9 +65,21 @@ for text in lines:
             read_groups(before + text + "\\n")
         except SnapshotError:
             pass
-row = "g     t     0         {:<14} 9              1   m           /h   c\\n"
-days = "".join(HEADER + row.format(day) for day in range(5_000))
+row = "g     t     0         0              {:<14} {:<3} m           /h   c\\n"
+days = "".join(HEADER + row.format(day, day) for day in range(5_000))
 assert read_groups(days).moments == {"g": 5_000}
+STATE = "GROUP COORDINATOR (ID) ASSIGNMENT-STRATEGY STATE #MEMBERS\\ng     b:9092 (1)       {:<19} Empty 0\\n"
+assert read_groups("".join(map(STATE.format, range(6_000)))).moments == {"g": 6_000}
+place, tables, many = Place("watch.log", "", ""), ParsedTables(), range(30_000)
+for number in many:                                 # a notice above each table, as of a group without members
+    tables.notices.append(_StateNotice("g", "Empty", place, 2 * number))
+    tables.begin("offsets", place, 2 * number + 1)
+    tables.outputs[number, "g"]
+moments = [Moment("g", "", {}, [number], set(), ()) for number in many]
+assert noticed_states(tables, moments) == dict.fromkeys(many, "Empty")
+elsewhere = Place("watch.err", "", "", 1)
+tables.notices = [_StateNotice("g", "Empty", elsewhere._replace(file=1 + number), number) for number in many]
+assert noticed_states(tables, moments) == {}
 """
 
 

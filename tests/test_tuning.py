@@ -60,6 +60,7 @@ FIXED = {
     "pictures.timeline": {"_HEAD", "_LINE", "_BAR"},
     "pictures.words": {"MOST_NAMED", "_MOST_MEMBERS"},
     "rebalance": {"_LAST_EPOCH", "_MOST_ROUNDS"},
+    "snapshot.assemble": {"_SHARE", "_MOST_MORE", "_MOST_MORE_IN_ALL", "_MOST_PAIRS"},
     "snapshot.parse": {"LEAST_TOO_HIGH"},
     "tables": {"_GAP", "_LEAST"},
     "wire": {"LONGEST_TEXT", "NEWEST"},

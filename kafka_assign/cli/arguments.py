@@ -345,13 +345,9 @@ def _racked(groups, file):
     from kafka_assign.build import GroupError
     from kafka_assign.document import with_racks
     try:
-        text = Path(file).read_text(encoding="utf-8")
-        found = {key: with_racks(group, text) for key, group in groups.items()}
+        return with_racks(groups, Path(file).read_text(encoding="utf-8"))
     except ValueError as error:
         raise GroupError(f"{file}: {error}") from None
-    if all(found[key] is group for key, group in groups.items()):
-        raise GroupError(f"{file}: racks must be of members or topics of the input (got none of these)")
-    return found
 
 # %% ../../nbs/77_cli_arguments.ipynb #993b7d9a
 def demo_group():

@@ -24,8 +24,8 @@ from kafka_assign.snapshot.parse import (
     rows_in_json)
 from kafka_assign.snapshot.sources import (
     Account, Ignored, NoText, Origin, Reject, SnapshotError, begins_like_json,
-    clusters_of, excerpt, group_in_file_name, json_values, no_group_error, origin_place,
-    origins)
+    checked_utf8, clusters_of, excerpt, group_in_file_name, json_values, no_group_error,
+    origin_place, origins)
 
 # %% ../../nbs/46_snapshot_reading.ipynb #63a1f0c5
 _all_ = ["Ignored", "Reject", "SnapshotError"]
@@ -93,9 +93,24 @@ class SnapshotReader:
         self.account.begin(origin.name)
         self.files += 1
         rows = self.account.rows
+        try:
+            checked_utf8(cluster, "the name of a folder")
+        except ValueError as error:
+            self._reject_folder(cluster, str(error))
+            return
         self._read_text(origin, cluster)
         if origin.named and self.account.rows == rows:
             self.errors += self.account.only_error()
+
+    def _reject_folder(self, cluster, reason):
+        "Reject a folder at its first file, whose first line stands for it; ignore the other files."
+        if cluster in self.tables:
+            self.account.ignore("unreadable", reason)
+            return
+        self.tables[cluster] = ParsedTables()
+        self.account.position += 1
+        self.account.rows += 1
+        self.account.reject(self.account.position, reason)
 
     def _read_text(self, origin, cluster):
         "Read tables or JSON, as the first line that is not blank tells."

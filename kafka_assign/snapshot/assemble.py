@@ -226,29 +226,48 @@ def _partition_counts(rows, owned, topics):
     return counts
 
 
+_SHARE = 10                        # partitions for each that is shown
+_MOST_MORE = 10**4                 # in addition, for each topic; a partition takes some 100 bytes
+_MOST_MORE_IN_ALL = 10**6
+
+
+def _most_partitions(counts, shown, of_topic, groups):
+    "The number of partitions that each topic may have; it would have `counts`, and rows show so many."
+    most, topics_of = _SHARE * shown, np.bincount(of_topic, minlength=groups)
+    more = np.clip(counts - most, 0, _MOST_MORE)
+    order = np.argsort(more, kind="stable")
+    most[order] += np.where(np.cumsum(more[order]) <= _MOST_MORE_IN_ALL, _MOST_MORE, 0)
+    oversized = oversized_groups(np.minimum(counts, most), row_offsets(topics_of))
+    share = np.where(oversized, MOST_PARTITIONS // np.maximum(topics_of, 1), MOST_PARTITIONS)
+    return np.minimum(most, share[of_topic])
+
+
 def _within_limits(rows, owned, records, members, topics, groups, account):
     "The rows of offsets and the records of members without those that are beyond the limits of their group."
     of_topic, largest = np.array([group for group, _ in topics], np.int64), np.iinfo(np.int64).max
-    topics_of, rows_of = (np.bincount(group, minlength=groups) for group in (of_topic, of_topic[rows.topic]))
+    shown_by = [np.bincount(one.topic, minlength=len(topics)) for one in (rows, owned)]
+    most = _most_partitions(_partition_counts(rows, owned, topics), np.maximum(*shown_by), of_topic, groups)
+    rows_of = np.bincount(of_topic[rows.topic], minlength=groups)
     lag = partition_lag(rows.committed, -1, rows.end)
-    oversized = oversized_groups(_partition_counts(rows, owned, topics), row_offsets(topics_of))
     overflowing = overflowing_groups(lag, row_offsets(rows_of))
-    if not (oversized.any() or overflowing.any()):
-        return rows, records
-    most = np.where(oversized, MOST_PARTITIONS // np.maximum(topics_of, 1), LEAST_TOO_HIGH)      # of a topic
     largest_lag = np.where(overflowing, largest // np.maximum(rows_of, 1), largest)
-    too_high = rows.partition >= most[of_topic[rows.topic]]
+    too_high = rows.partition >= most[rows.topic]
     too_late = (lag > largest_lag[of_topic[rows.topic]]) & ~too_high
-    bad = {member for member, (record, _) in records.items()
-           for _, numbers in record.owned or () if max(numbers) >= most[members[member][0]]}
-    sizes = [*rows.position[too_high].tolist(), *(position for member in bad for position in records[member][1])]
-    for positions, limit in ((sizes, f"at most {MOST_PARTITIONS:,} partitions"),
-                             (rows.position[too_late].tolist(), "a lag of less than 2**63 records")):
-        for position in positions:
-            account.reject(position, f"a group must have {limit}, and this row asks for too many")
-        account.used -= len(positions)
-    kept = {member: record for member, record in records.items() if member not in bad}
-    return rows.take(~(too_high | too_late)), kept
+    beyond = {member for member in owned.member[owned.partition >= most[owned.topic]].tolist()
+              if member in records and records[member][0].owned is not None}
+
+    def reason(row):
+        if row.partition < most[row.topic]:
+            return "a group must have a lag of less than 2**63 records, and this row asks for too many"
+        return (f"partition {_partition_name(topics, row)} must be below {most[row.topic]:,}, the limit for what the "
+                "input shows of its topic")
+    positions = [(member, position) for member in beyond for position in records[member][1]]
+    for member, position in positions:
+        account.reject(position, f"partitions of member {shown(members[member][1])} must be below the limits for what "
+                                 "the input shows of their topics")
+    account.used -= int((too_high | too_late).sum()) + len(positions)
+    kept = {member: record for member, record in records.items() if member not in beyond}
+    return _without(rows, too_high | too_late, reason, account), kept
 
 # %% ../../nbs/45_snapshot_assemble.ipynb #33a1f0dc
 def merge_tables(tables: ParsedTables, account: Account) -> Facts:
@@ -281,6 +300,9 @@ def merge_tables(tables: ParsedTables, account: Account) -> Facts:
                  noticed_states(tables, moments), tables.notes)
 
 # %% ../../nbs/45_snapshot_assemble.ipynb #43a1f0c7
+_MOST_PAIRS = 1000                 # of a member and a topic, for each member and each topic of a group
+
+
 def _infer_subscriptions(topic_offsets: np.ndarray, member_offsets: np.ndarray, partitions: np.ndarray,
                         owner_offsets: np.ndarray, owners: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """By group whether its members share one subscription; and the subscribers of each topic, as ragged rows (offsets,
@@ -293,6 +315,8 @@ def _infer_subscriptions(topic_offsets: np.ndarray, member_offsets: np.ndarray, 
     contradicts = large & (topic_owners < group_owners[group])
     shared = row_sums(large, topic_offsets).astype(bool) & (row_sums(contradicts, topic_offsets) == 0)
     shared |= group_owners == 0
+    topics_of, members_of = row_lengths(topic_offsets), row_lengths(member_offsets)
+    shared &= topics_of * members_of <= _MOST_PAIRS * (topics_of + members_of)
     all_members = np.where((topic_owners > 0) | (group_owners[group] == 0), row_lengths(member_offsets)[group], 0)
     count, own = np.where(shared[group], all_members, topic_owners), ~shared[group]
     subscriber_offsets, subscribers = row_ranges(member_offsets[group], count)
@@ -481,6 +505,13 @@ class GroupDocument(NamedTuple):
     position: int  # of the line, through all sources
 
 # %% ../../nbs/45_snapshot_assemble.ipynb #43a1f0e2
+def _count_unshown(group, value):
+    "How many partitions a document does not show: those without lag, offsets or an owner."
+    shown = {**(value.get("lag") or {}), **(value.get("offsets") or {})}
+    counts = [count for topic, count in group.topic_counts.items() if topic not in shown]
+    return max(0, sum(counts) - int(np.count_nonzero(group.previous >= 0)))
+
+
 def _group_of(document, reset):
     "The group of a document; the caller's `reset` counts, if there is one. Raises `ValueError`."
     value = document.value | {"cluster": document.cluster, "time": document.time}
@@ -494,10 +525,15 @@ def _group_of(document, reset):
 def document_groups(documents: Iterable[GroupDocument], in_tables: set[tuple[str, str, str]], account: Account,
                     reset: str | None = None) -> list[Found]:
     "The groups of the documents that can be used; `in_tables`: cluster, name and time of the groups in tables."
-    kept, found = {}, []
+    kept, found, unshown = {}, [], 0
     for document in documents:
         try:
             group = _group_of(document, reset)
+            more = _count_unshown(group, document.value)
+            if unshown + more > _MOST_MORE_IN_ALL:
+                raise ValueError(f"all groups of an input must have at most {_MOST_MORE_IN_ALL:,} partitions without "
+                                 f"lag, offsets and owner (got {more:,} in {shown(group.name or 'a group')})")
+            unshown += more
             key = (group.cluster, group.name, group.time, group.moment, None if group.name else document.position)
             _, first = kept.setdefault(key, (group, document))
             if first.value != document.value:

@@ -8,10 +8,11 @@ __all__ = ['NOT_SHOWN', 'UNNAMED', 'fill', 'Moment', 'time_order', 'moments_of',
 
 # %% ../../nbs/43_snapshot_moments.ipynb #53a1f0c4
 import re
+from bisect import bisect
 from collections import Counter, defaultdict
 from collections.abc import Iterable
 from dataclasses import dataclass
-from itertools import chain, combinations, groupby, product
+from itertools import chain, combinations, groupby, islice, product
 from typing import NamedTuple
 
 import numpy as np
@@ -154,13 +155,17 @@ def _counted_once(moments):
 
 def _only_of_their_kind(moments):
     "The moments, with those joined whose outputs are the only ones of their kind among `moments`."
-    shown = defaultdict(set)
+    shown, several = {}, set()
     for kind, content in (pair for moment in moments for pair in moment.contents.items()):
-        shown[kind].add(content.always)
-    alone = [moment for moment in moments if all(len(shown[kind]) == 1 for kind in moment.contents)]
+        first = shown.setdefault(kind, content)
+        if first.agrees(content):
+            shown[kind] = first.completed(content)
+        else:
+            several.add(kind)
+    alone = [moment for moment in moments if not several & moment.contents.keys()]
     if len({moment.time for moment in alone} - {""}) > 1:
         return moments
-    return [moment for moment in moments if moment not in alone] + _joined(alone)
+    return [moment for moment in moments if several & moment.contents.keys()] + _joined(alone)
 
 
 def _note_apart(moments):
@@ -232,17 +237,30 @@ def moments_of(tables: ParsedTables, rows: OffsetsTable) -> list[Moment]:
     return moments
 
 # %% ../../nbs/43_snapshot_moments.ipynb #e4017e5f
-def _noticed_moment(notice, moments, starts):
-    "The number of the moment that a notice is about, or None; `starts`: by number of the moment, of its outputs."
-    in_file = sorted((start.position, number) for number, found in starts.items() for start in found
-                     if start.place.file == notice.place.file)
-    if in_file:
-        return next((number for position, number in in_file if position > notice.position), in_file[-1][1])
-    found = [number for number in starts if moments[number].time in ("", notice.place.time) or not notice.place.time]
-    for same in (lambda place: place.folder == notice.place.folder, lambda place: place.stem == notice.place.stem):
-        nearer = [number for number in found if any(same(start.place) for start in starts[number])]
-        found = nearer or found
-    return found[0] if len(found) == 1 else None
+class _NoticedMoments:
+    "Which moment of a group a notice is about; `moments`: number, time, and starts of the outputs of each."
+
+    def __init__(self, moments):
+        self.in_file, self.at = defaultdict(list), defaultdict(dict)   # at: by time, folder and stem; None = any
+        for number, time, starts in moments:
+            for _, place, position in starts:
+                self.in_file[place.file].append((position, number))
+                for key in product((time, None), (place.folder, None), (place.stem, None)):
+                    self.at[key][number] = None
+        for found in self.in_file.values():
+            found.sort()
+
+    def number(self, notice):
+        "The number of the moment, or None."
+        place = notice.place
+        if found := self.in_file.get(place.file):
+            return found[min(bisect(found, (notice.position,)), len(found) - 1)][1]
+        times = (place.time, "") if place.time else (None,)
+        for folder, stem in (place.folder, place.stem), (place.folder, None), (None, place.stem), (None, None):
+            found = [*islice((number for time in times for number in self.at.get((time, folder, stem), ())), 2)]
+            if found:
+                return found[0] if len(found) == 1 else None
+        return None
 
 
 def noticed_states(tables: ParsedTables, moments: list[Moment]) -> dict[int, str]:
@@ -250,12 +268,13 @@ def noticed_states(tables: ParsedTables, moments: list[Moment]) -> dict[int, str
     about, start_of, found = {notice.group for notice in tables.notices}, {}, {}
     if about:
         start_of = {output: tables.starts[table] for (table, group), output in tables.outputs.items() if group in about}
-    by_group = defaultdict(dict)
+    by_group = defaultdict(list)
     for number, moment in enumerate(moments):
         if moment.group in about:
-            by_group[moment.group][number] = [start_of[output] for output in moment.outputs]
+            by_group[moment.group].append((number, moment.time, [start_of[output] for output in moment.outputs]))
+    of_group = {group: _NoticedMoments(shown) for group, shown in by_group.items()}
     for notice in tables.notices:
-        number = _noticed_moment(notice, moments, by_group[notice.group])
+        number = of_group[notice.group].number(notice) if notice.group in of_group else None
         if number is not None:
             found[number] = notice.state
     return found

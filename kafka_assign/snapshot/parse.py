@@ -52,15 +52,22 @@ def _table_kind(columns: Sequence[str]) -> str:
     return "truncated" if truncated else kind
 
 # %% ../../nbs/42_snapshot_parse.ipynb #03a1f0d2
+_UNKNOWN = "-", "unknown"
 _FILLER = "\udc00"      # the second UTF-16 unit of the character before it; decoded text never contains it
 _JOINED_HOST = re.compile(r"(.*[^/])(/[\w.:%]+)")
+_HOST = re.compile(r".*/[\w.:%]+|-|none")      # as Java prints it, or below `OWNER`, behind a client id
+_NUMBER_COLUMNS = "PARTITION", "CURRENT-OFFSET", "LOG-END-OFFSET", "LAG"
+_NUMBER_BEGINS = re.compile(" [0-9-]")
+_HEADER_WITHIN = re.compile(r"(?:GROUP +)?(?:TOPIC +PARTITION|CONSUMER-ID|COORDINATOR \(ID\)) ")
 
 
 @cache
-def _cutters(starts):
-    "Two functions of a line: the characters before all columns but the first, and the text of all columns."
+def _cutters(starts, columns):
+    """Two functions of a line: the characters before all columns but the first, and the text of all columns; and where
+    numbers begin."""
     slices = [slice(start, end) for start, end in zip(starts, (*starts[1:], None))]
-    return itemgetter(*(start - 1 for start in starts[1:])), itemgetter(*slices)
+    numbers = [start for start, column in zip(starts, columns) if column in _NUMBER_COLUMNS]
+    return itemgetter(*(start - 1 for start in starts[1:])), itemgetter(*slices), numbers
 
 
 def _owner_cells(owner):
@@ -85,29 +92,33 @@ class TableLayout(NamedTuple):
         return "MEMBER-ID" in self.columns
 
     def aligned(self, line: str) -> Sequence[str] | None:
-        "The cells of `line` if each column begins where its header says, after a blank; else None."
-        if not self.starts or len(line) < self.width or line[:self.starts[0]].strip():
+        """The cells of `line` if each column begins where its header says, after a blank, and so does each number;
+        else None. Java pads with blanks, behind the text: any other space is part of a name."""
+        if not self.starts or len(line) < self.width or line[:self.starts[0]].strip(" \t"):
             return None
         line = line.ljust(self.starts[-1] + 1) if self.by_rpk else line
-        before_columns, of_columns = _cutters(self.starts)
+        before_columns, of_columns, numbers = _cutters(self.starts, self.columns)
         before = before_columns(line)
-        return [cell.strip() for cell in of_columns(line)] if before.count(" ") == len(before) else None
+        if before.count(" ") < len(before) or " " in [line[start] for start in numbers]:
+            return None
+        return [cell.rstrip(" ") for cell in of_columns(line)]
 
     def squeezed(self, line: str) -> Sequence[str] | None:
         "The cells of `line` if it can be cut at commas, or at blanks that were squeezed or shifted; else None."
         columns = self.columns
-        words = line.strip().split(", ") if self.commas else line.split(
-            maxsplit=len(columns) - 1 if columns[-1] == "ASSIGNMENT" else -1)
-        truncated = self.starts and all(line[start - 1:start] in ("", " ") for start in self.starts[1:])
+        text, most = line.strip(" \t"), len(columns) - 1 if columns[-1] == "ASSIGNMENT" else 0
+        words = text.split(", ") if self.commas else re.split("[ \t]+", text, maxsplit=most)
+        truncated = len(line) < self.width and all(line[start - 1:start] in ("", " ") for start in self.starts[1:])
         if truncated or not {"HOST", "OWNER"} & {*columns}:
             return None
         host = columns.index("HOST" if "HOST" in columns else "OWNER")
         if "HOST" in columns[1:] and len(words) == len(columns) - 1:
-            joined = _JOINED_HOST.fullmatch(words[host - 1])
+            joined = None if _HOST.fullmatch(words[host]) else _JOINED_HOST.fullmatch(words[host - 1])
             words[host - 1:host] = joined.groups() if joined else words[host - 1:host]
-        if len(words) != len(columns):
+        if len(words) != len(columns) or not _HOST.fullmatch(words[host]):
             return None
-        return words if words[host] in ("-", "none") or "/" in words[host] else None
+        unknown = {word in _UNKNOWN for name, word in zip(columns, words) if name in ("CURRENT-OFFSET", "LAG")}
+        return words if len(unknown) < 2 else None
 
     def cut(self, line: str) -> Sequence[str]:
         "The cells of a row in the order of the columns. Raises `ValueError` if the row cannot be cut."
@@ -116,6 +127,16 @@ class TableLayout(NamedTuple):
         if not cells:
             raise ValueError(f"a row must line up with its header up to {self.columns[-1]} (got {excerpt(line)})")
         return cells if filled is line else [cell.replace(_FILLER, "") for cell in cells]
+
+    def row_end(self, line: str) -> int:
+        "Where a row ends in `line`: at a header or another row that follows without a newline, else with the line."
+        if self.kind != "offsets" or self.commas or len(line) < self.starts[-1] + self.starts[-3]:
+            return len(line)
+        if header := _HEADER_WITHIN.search(line, self.starts[-1]):
+            return header.start()
+        first, *others = (start - 1 for start in _cutters(self.starts, self.columns)[2])
+        rows = (found.start() - first for found in _NUMBER_BEGINS.finditer(line, self.starts[-1] + first))
+        return next((at for at in rows if all(_NUMBER_BEGINS.match(line, at + start) for start in others)), len(line))
 
     def cells(self, line: str) -> dict[str, str]:
         "The cells of a row by column, without the blanks around them. Raises `ValueError` if the row cannot be cut."
@@ -126,7 +147,7 @@ class TableLayout(NamedTuple):
         return cells | _owner_cells(cells["OWNER"]) if "OWNER" in cells else cells
 
 # %% ../../nbs/42_snapshot_parse.ipynb #03a1f0d7
-_COLUMN_WORD = re.compile(r"COORDINATOR \(ID\)|\S+")
+_COLUMN_WORD = re.compile(r"COORDINATOR \(ID\)|[^ \t\r]+")
 _COLUMN_NAME = re.compile(r"#?[A-Z][A-Z-]*|COORDINATOR \(ID\)")
 _WITH_COMMAS = "GROUP, TOPIC, PARTITION, CURRENT OFFSET, LOG END OFFSET, LAG, OWNER"
 
@@ -135,7 +156,7 @@ def _layout_of(line: str) -> TableLayout | None:
     "The layout of the table whose header is `line`, or None if `line` is no header."
     if line.strip() == _WITH_COMMAS:
         return TableLayout("offsets", tuple(_WITH_COMMAS.replace(" ", "-").split(",-")), (), 0, commas=True)
-    words = list(_COLUMN_WORD.finditer(line)) if line.lstrip().startswith(_FIRST_COLUMNS) else []
+    words = list(_COLUMN_WORD.finditer(line)) if line.lstrip(" \t").startswith(_FIRST_COLUMNS) else []
     names = tuple(word[0].removesuffix(",") for word in words)
     if len(words) < 2 or not all(map(_COLUMN_NAME.fullmatch, names)):
         return None
@@ -149,7 +170,7 @@ def _number(text, column, missing=None):
     "The number in the text of a cell, or `missing` (if given) where it is `-`. Raises `ValueError`."
     if text.isdigit() and text.isascii() and len(text) <= 18:
         return int(text)
-    if text in ("-", "unknown") and missing is not None:
+    if text in _UNKNOWN and missing is not None:
         return missing
     raise ValueError(f"{column} must be a number (got {excerpt(text) or 'nothing'})")
 
@@ -169,8 +190,8 @@ def _group(cells, layout):
 LEAST_TOO_HIGH = 10**6
 _PARTITION_LIST = r"[0-9]{1,6}(?:,[0-9]{1,6})*"
 _ASSIGNMENT_DIALECTS = (
-    (", ", re.compile(rf"([^\s(),:;]*)\(({_PARTITION_LIST})\)")),
-    (";", re.compile(rf"([^\s;]+):({_PARTITION_LIST})")),
+    (", ", re.compile(rf"([^ (),:;]*)\(({_PARTITION_LIST})\)")),
+    (";", re.compile(rf"([^ ;]+):({_PARTITION_LIST})")),
 )
 _TopicNumbers = tuple[str, tuple[int, ...]]
 
@@ -198,17 +219,27 @@ class OffsetsRow(NamedTuple):
     instance_id: str | None = None  # of the owner; empty: it is dynamic; None: the table does not show it
 
 
+def _check_lag(text, committed, end, layout):
+    "Raise `ValueError` if the text below `LAG` is not what follows from the offsets."
+    size, lag = _number(text.removeprefix("-") or "-", "LAG", missing=-1), end - committed
+    if committed < 0 or end < 0:
+        if size >= 0 and not (layout.by_rpk and committed < 0):
+            raise ValueError(f"LAG must be - where an offset is not known (got {text})")
+    elif size >= 0 and int(text) not in (lag, max(lag, 0)):
+        raise ValueError(f"LAG must be LOG-END-OFFSET - CURRENT-OFFSET, here {lag} (got {text})")
+
+
 def _offsets_row(cells, layout):
-    _number(cells["LAG"].removeprefix("-") or "-", "LAG", missing=-1)
     committed = _number(cells["CURRENT-OFFSET"], "CURRENT-OFFSET", missing=-1)
     end = _number(cells["LOG-END-OFFSET"], "LOG-END-OFFSET", missing=-1)
+    _check_lag(cells["LAG"], committed, end, layout)
     idle = cells["TOPIC"] == cells["PARTITION"] == "-"
     partition = -1 if idle else _number(cells["PARTITION"], "PARTITION")
     if partition >= LEAST_TOO_HIGH:
         raise ValueError(f"PARTITION must be below {LEAST_TOO_HIGH:,} (got {partition})")
     group, topic = _group(cells, layout), None if idle else _name(cells, "TOPIC")
     owned = idle or cells["CONSUMER-ID"] != "-"
-    host = _name(cells, "HOST") if owned and layout.by_rpk else cells["HOST"]         # else the row was truncated
+    host = _name(cells, "HOST") if owned and "OWNER" not in cells else cells["HOST"]
     member = (_name(cells, "CONSUMER-ID"), host, cells["CLIENT-ID"]) if owned else None
     return OffsetsRow(group, topic, partition, committed, end, member, cells.get("INSTANCE-ID") if member else None)
 
@@ -300,7 +331,7 @@ def _remark_kind(line: str) -> str:
     return next((kind for kind, pattern in _REMARKS if pattern.match(line)), "")
 
 # %% ../../nbs/42_snapshot_parse.ipynb #03a1f0ef
-_NAMED_GROUP = re.compile(r"""--group[ =](?:'([^']+)'|"([^"]+)"|([^\s'"]+))"""
+_NAMED_GROUP = re.compile(r"""--group[ =](?:'([^']+)'|"([^"]+)"|([^ \t\r'"]+))"""
                          r"""|[Cc]onsumer group '((?:(?!onsumer group ').)+)' (?:has no active|is rebalancing)""")
 
 
@@ -337,7 +368,8 @@ def _foreign_text(line: str) -> str:
 
 # %% ../../nbs/42_snapshot_parse.ipynb #03a1f0f8
 _SUMMARY_LINE = re.compile(
-    r"(GROUP|COORDINATOR|COORDINATOR-NODE|COORDINATOR-PARTITION|STATE|BALANCER|MEMBERS|TOTAL-LAG)[ \t]{2,}(\S*)\s*")
+    r"(GROUP|COORDINATOR|COORDINATOR-NODE|COORDINATOR-PARTITION|STATE|BALANCER|MEMBERS|TOTAL-LAG)"
+    r"[ \t]{2,}+([^ \t\r]*)[ \t\r]*")
 
 
 def _summary_entry(line: str) -> tuple[str, str] | None:
@@ -560,7 +592,8 @@ class TextParser:
         "Parse one line, the one at which `account` is."
         parsed, error = self.layout is not None and self.layout.kind in _PARSED_KINDS, ""
         try:
-            row = _parse_row(line, self.layout) if parsed else None
+            end = self.layout.row_end(line) if parsed else 0
+            row = _parse_row(line[:end], self.layout) if parsed else None
         except ValueError as complaint:
             row, error = None, str(complaint)
         if row is not None:
@@ -568,6 +601,11 @@ class TextParser:
             self.tables.add(row, self.account.position)
             if "OWNER" in self.layout.columns:
                 self.tables.note(row.group, Note("member-ids-not-shown"))
+            rest = line[end:]
+            if rest and (layout := _layout_of(rest)):
+                self.header(layout)
+            elif rest:
+                self._reject(f"a row must begin a line (got {excerpt(rest)} at the end of another one)")
         elif line.strip():
             self._no_row(line, error)
 
@@ -603,12 +641,19 @@ class TextParser:
         "Whether a line that looks like a prompt is a row of the current table: in its group, or with its cells."
         if self.layout is None or self.layout.kind not in _PARSED_KINDS:
             return False
-        if "GROUP" in self.layout.columns and (len(self.tables.starts) - 1, line.split()[0]) in self.tables.outputs:
+        group = line.lstrip(" \t").partition(" ")[0]
+        if "GROUP" in self.layout.columns and (len(self.tables.starts) - 1, group) in self.tables.outputs:
             return True
         try:
             return bool(self.layout.cells(line))
         except ValueError:
             return False
+
+    def _reject(self, reason):
+        "A row of the current table that is in the current line is not used."
+        self.account.rows += 1
+        self.tables.damaged.add(len(self.tables.starts) - 1)
+        self.account.reject(self.account.position, reason)
 
     def _no_row(self, line, error):
         "Handle a line that is no row of the current table."
@@ -628,9 +673,6 @@ class TextParser:
         elif kind in _WHY_NOT_PARSED:
             self.account.ignore(kind, _WHY_NOT_PARSED[kind])
         elif kind != "text":
-            self.account.rows += 1
-            self.tables.damaged.add(len(self.tables.starts) - 1)
-            self.account.reject(
-                self.account.position, error or _WITHOUT_WHOLE_HEADER.format(excerpt(line)))
+            self._reject(error or _WITHOUT_WHOLE_HEADER.format(excerpt(line)))
         elif line[end:].strip():
             self.account.ignore(kind, _foreign_text(line))

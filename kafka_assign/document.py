@@ -175,9 +175,15 @@ def _as_dict(document, what):
         raise GroupError(f"{what} must be JSON (got brackets nested too deeply)") from None
 
 
+_KAFKAS_WORDS = {"group": "name", "protocol": "strategy"}      # as Kafka's own messages call them
+
+
 def group_arguments(document: str | Mapping) -> dict:
     "The arguments of `Group` in a text or a dict; `GroupError` says what is wrong and where."
-    document = _as_dict(document, "a group")
+    document = dict(_as_dict(document, "a group"))
+    for word in _KAFKAS_WORDS.keys() & document.keys():
+        if document.setdefault(_KAFKAS_WORDS[word], value := document.pop(word)) != value:
+            raise GroupError(f"{word} and {_KAFKAS_WORDS[word]} of a group must be the same")
     _check_keys(document, _GROUP_KEYS, "a group")
     if document.get("format", 1) != 1 or document.get("format") is True:
         raise GroupError(f"format must be 1 (got {document['format']!r})")

@@ -252,7 +252,7 @@ def _flushed(code: int) -> int:
             if stream is sys.stdout and isinstance(error, BrokenPipeError):
                 code = _PIPE_CLOSED
             elif stream is sys.stdout and code in (DONE, HOLDS):
-                write_remark(f"{NAME}: standard output: {line_of_error(error)}")
+                write_remark(f"{NAME}: {line_of_error(error)}")
                 code = UNUSABLE
     return code
 

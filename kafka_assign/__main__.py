@@ -66,5 +66,5 @@ def main() -> None:
 #| eval: false
 if __name__ == "__main__":
     if not sys.flags.safe_path:
-        del sys.path[0]                 # the current folder: no module of ours lies there
+        del sys.path[0]                 # the current folder
     main()

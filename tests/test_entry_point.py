@@ -78,7 +78,7 @@ def test_a_module_in_the_current_folder_is_found(tmp_path):
     assert done.returncode == 2 and "mine.py, line 3) - try" in done.stderr and done.stderr.count("\n") == 1
 
 
-UNTRUSTED = ["org", "lz4", "snappy", "crc32c", "xxhash", "sspi", "json", "numpy", "evil"]
+UNTRUSTED = ["org", "lz4", "snappy", "crc32c", "xxhash", "sspi", "json", "colorsys", "numpy", "evil"]
 STARTS = {"-m": ["-m", "kafka_assign"], "script": ["-P", "-c", "from kafka_assign.__main__ import main; main()"]}
 
 
@@ -93,7 +93,7 @@ def folder(tmp_path):
     (about / "entry_points.txt").write_text("[kafka_assign.strategies]\nevil = evil:deal\n")
     (tmp_path / "sibling.py").write_text("FIRST = 0\n")
     (tmp_path / "late.py").write_text("FIRST = 0\n")
-    (tmp_path / "mine.py").write_text("import json\nfrom sibling import FIRST\n\n\ndef deal(group):\n    import late\n"
+    (tmp_path / "mine.py").write_text("import colorsys, json\nfrom sibling import FIRST\n\n\ndef deal(group):\n    import late\n"
                                       "    return [json.loads(str(FIRST + late.FIRST))] * group.columns.size\n")
     return tmp_path
 

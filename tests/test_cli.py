@@ -816,9 +816,9 @@ def test_a_bug_of_somebodys_strategy_is_told_in_a_line(monkeypatch, line):
 
 
 @pytest.mark.parametrize("error, words", [
-    (TypeError("no\nsuch"), r"TypeError: no\\nsuch"), (MemoryError(), "MemoryError"), (AssertionError(), "AssertionError"),
-    (RecursionError("too deep"), "RecursionError: too deep"), (OverflowError("too large"), "OverflowError: too large"),
-    (EOFError(), "EOFError"), (KeyError("t"), "KeyError: 't'")], ids=lambda one: type(one).__name__)
+    (TypeError("no\nsuch"), r"TypeError: no\\nsuch"), (MemoryError(), "MemoryError"),
+    (AssertionError(), "AssertionError"), (RecursionError("too deep"), "RecursionError: too deep"), (EOFError(), "EOFError"),
+    (OverflowError("too large"), "OverflowError: too large"), (KeyError("t"), "KeyError: 't'")], ids=lambda one: type(one).__name__)
 @pytest.mark.parametrize("condition", ["", "--fail-if 'moved>=0'"])
 def test_an_error_nobody_thought_of_is_a_line(monkeypatch, error, words, condition):
     """With the innermost place in this package, however deep in another the error is."""
@@ -1044,7 +1044,7 @@ def test_cells_of_csv_are_no_formulas():
 
 @pytest.mark.parametrize("between", ";\t\n\r")
 def test_parts_of_cells_are_no_formulas(between):
-    """As a spreadsheet sees the table that splits lines at semicolons, or at tabs, and knows no quotes within a cell."""
+    """As a spreadsheet sees them that splits lines at semicolons, or at tabs, and knows no quotes within a cell."""
     names = [f"x{between}{quote}{sign}1" for sign in "=+-@＝" for quote in ("", '"')]
     group = Group({"t": 10}, dict.fromkeys(names, ["t"]), name="g")
     done = CliRunner().invoke(commands, ["assign", "-", "-s", "range", "--format", "csv"], input=group.to_json())

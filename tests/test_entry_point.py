@@ -93,7 +93,8 @@ def folder(tmp_path):
     (about / "entry_points.txt").write_text("[kafka_assign.strategies]\nevil = evil:deal\n")
     (tmp_path / "sibling.py").write_text("FIRST = 0\n")
     (tmp_path / "late.py").write_text("FIRST = 0\n")
-    (tmp_path / "mine.py").write_text("import colorsys, json\nfrom sibling import FIRST\n\n\ndef deal(group):\n    import late\n"
+    (tmp_path / "mine.py").write_text("import colorsys, json\nfrom sibling import FIRST\n\n\n"
+                                      "def deal(group):\n    import late\n"
                                       "    return [json.loads(str(FIRST + late.FIRST))] * group.columns.size\n")
     return tmp_path
 

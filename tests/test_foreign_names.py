@@ -32,7 +32,7 @@ TROUBLE = [
     "[red]x[/b]", "[/]", ":smile:",                                                 # Rich's markup
     "\x1b[2J", "\x1b]0;title\x07", "\x9b31m", "\x00", "\x7f", "\t",                # controls of terminals, old and new
     "\r", "\n", "\n\n", "\x85", "\u2028", "\u202e", "\u200b", "\ufeff",    # ends of lines, directions, nothing to see
-    ",", '"', "'", ";", "\\", "=1+1", "＝1+1", "$(reboot)", "-", " ",               # CSV, shells, words that mean something
+    ",", '"', "'", ";", "\\", "=1+1", "＝1+1", "$(reboot)", "-", " ",       # CSV, shells, words that mean something
     "注文", "\U0001f600", "e\u0301", "x" * 249]                                     # wide and long
 SIDES = {("style", "text-align: left"), ("style", "text-align: right")}           # the only attributes that tables have
 names = st.one_of(

@@ -65,7 +65,8 @@ def test_a_closed_stream_is_no_place_for_a_file(tmp_path):
 @pytest.mark.parametrize("megabytes", [24, 32, 48, 64, 96, 112, 128, 144, 160, 256])
 def test_too_little_memory(megabytes):
     limit = f"ulimit -v {megabytes * 1000}"
-    if subprocess.run(["sh", "-c", f'{limit}; "$@"', "sh", sys.executable, "-c", "pass"], capture_output=True).returncode:
+    bare = subprocess.run(["sh", "-c", f'{limit}; "$@"', "sh", sys.executable, "-c", "pass"], capture_output=True)
+    if bare.returncode:
         pytest.skip("Python itself does not start")
     done = shell(f'{limit}; "$@"', "compare", "--demo")
     assert done.returncode == 0 or done.returncode == 3 and one_line(done.stderr), done.stderr
@@ -126,8 +127,9 @@ def test_an_ignored_signal_stays_ignored():
             "show = output.show_comparisons\n"
             "output.show_comparisons = lambda *all: (os.kill(os.getpid(), signal.SIGINT), show(*all))\nmain()")
     for trap, expected in ("''", 0), ("-", 130):
-        done = subprocess.run(["sh", "-c", f'trap {trap} INT; "$@"', "sh", sys.executable, "-c", code, "compare", "--demo"],
-                              capture_output=True, preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL))
+        words = ["sh", "-c", f'trap {trap} INT; "$@"', "sh", sys.executable, "-c", code, "compare", "--demo"]
+        done = subprocess.run(words, capture_output=True,
+                              preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL))
         assert done.returncode == expected
 
 
@@ -149,7 +151,7 @@ def test_a_signal_leaves_the_output_as_it_was(tmp_path, name, code):
 @POSIX
 def test_an_interrupt_that_a_library_swallows():
     """In a callback Python only reports it; in C it may become an `ImportError`, as NumPy's do."""
-    start = ("import os, signal, sys; from kafka_assign.__main__ import main; import kafka_assign.cli.output as output\n"
+    start = ("import os, signal, sys; import kafka_assign.cli.output as output; from kafka_assign.__main__ import main\n"
              "signal.signal(signal.SIGINT, signal.default_int_handler)\n"
              "class Left:\n    def __del__(self):\n        os.kill(os.getpid(), signal.SIGINT)\n"
              "def wrong(*all):\n    try:\n        os.kill(os.getpid(), signal.SIGINT)\n"

@@ -4,7 +4,7 @@
 
 # %% auto #0
 __all__ = ['NAME', 'MOST_REMARKS', 'DONE', 'HOLDS', 'UNUSABLE', 'write_remark', 'write_remarks', 'Options', 'InOrder',
-           'typed_changes', 'typed_joins', 'typed_settings', 'line_of_error', 'open_streams', 'Commands',
+           'typed_changes', 'typed_joins', 'typed_settings', 'line_of_error', 'Commands', 'open_streams',
            'form_to_write', 'written_to', 'resolved', 'sources_of', 'groups_of', 'demo_group', 'picked_groups',
            'group_label', 'changed', 'compared_groups', 'restarts_of', 'remark_on_rows', 'write_once',
            'remark_on_missing', 'check_usable', 'remark_on_answer']
@@ -219,16 +219,6 @@ DONE, HOLDS, UNUSABLE = 0, 1, 3                 # exit codes; 2 = used wrongly: 
 _INTERRUPTED, _PIPE_CLOSED = 130, 141
 
 
-def open_streams() -> None:
-    "Put a file on which reading or writing fails in the place of each standard stream that is closed."
-    for number, name in enumerate(("stdin", "stdout", "stderr")):
-        if getattr(sys, name) is None:
-            file = os.open(os.devnull, os.O_RDONLY if number else os.O_WRONLY)
-            stream = open(file, "w" if number else "r", encoding="utf-8")
-            stream.buffer.raw.name = f"<{name}>"
-            setattr(sys, name, stream)
-
-
 def _code_after(error: BaseException) -> int:
     "Write why a command ended; return the exit code."
     if isinstance(error, SystemExit):
@@ -278,6 +268,16 @@ class Commands(TyperGroup):
         except BaseException as error:             # in the arguments, or as help is written to a full disk
             code = _code_after(error)
         sys.exit(_flushed(code or DONE))
+
+# %% ../../nbs/77_cli_arguments.ipynb #8c99287a
+def open_streams() -> None:
+    "Put a file on which reading or writing fails in the place of each standard stream that is closed."
+    for number, name in enumerate(("stdin", "stdout", "stderr")):
+        if getattr(sys, name) is None:
+            file = os.open(os.devnull, os.O_RDONLY if number else os.O_WRONLY)
+            stream = open(file, "w" if number else "r", encoding="utf-8")
+            stream.buffer.raw.name = f"<{name}>"
+            setattr(sys, name, stream)
 
 # %% ../../nbs/77_cli_arguments.ipynb #3280c76e
 _FORM_OF_FILE = {".json": "json", ".csv": "csv", ".txt": "table"}

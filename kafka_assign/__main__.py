@@ -29,7 +29,7 @@ def _make_room():
     try:
         mmap(-1, _ROOM).close()
     except OSError:
-        raise MemoryError(f"{_ROOM >> 20} MiB must be free (got less)") from None
+        raise MemoryError(f"{_ROOM >> 20} MiB of memory must be free (got less)") from None
 
 # %% ../nbs/80_main.ipynb #3a14000a
 def main() -> None:

@@ -816,9 +816,10 @@ def test_a_bug_of_somebodys_strategy_is_told_in_a_line(monkeypatch, line):
 
 
 @pytest.mark.parametrize("error, words", [
-    (TypeError("no\nsuch"), r"TypeError: no\\nsuch"), (MemoryError(), "MemoryError"),
-    (AssertionError(), "AssertionError"), (RecursionError("too deep"), "RecursionError: too deep"), (EOFError(), "EOFError"),
-    (OverflowError("too large"), "OverflowError: too large"), (KeyError("t"), "KeyError: 't'")], ids=lambda one: type(one).__name__)
+    (TypeError("no\nsuch"), r"TypeError: no\\nsuch"), (MemoryError(), "MemoryError"), (EOFError(), "EOFError"),
+    (AssertionError(), "AssertionError"), (RecursionError("too deep"), "RecursionError: too deep"),
+    (OverflowError("too large"), "OverflowError: too large"), (KeyError("t"), "KeyError: 't'")],
+    ids=lambda one: type(one).__name__ if isinstance(one, Exception) else "")
 @pytest.mark.parametrize("condition", ["", "--fail-if 'moved>=0'"])
 def test_an_error_nobody_thought_of_is_a_line(monkeypatch, error, words, condition):
     """With the innermost place in this package, however deep in another the error is."""

@@ -151,7 +151,7 @@ def test_a_signal_leaves_the_output_as_it_was(tmp_path, name, code):
 @POSIX
 def test_an_interrupt_that_a_library_swallows():
     """In a callback Python only reports it; in C it may become an `ImportError`, as NumPy's do."""
-    start = ("import os, signal, sys; import kafka_assign.cli.output as output; from kafka_assign.__main__ import main\n"
+    start = ("import os, signal; import kafka_assign.cli.output as output; from kafka_assign.__main__ import main\n"
              "signal.signal(signal.SIGINT, signal.default_int_handler)\n"
              "class Left:\n    def __del__(self):\n        os.kill(os.getpid(), signal.SIGINT)\n"
              "def wrong(*all):\n    try:\n        os.kill(os.getpid(), signal.SIGINT)\n"

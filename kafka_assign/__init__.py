@@ -2,7 +2,7 @@
 
 __version__ = "0.1.0"
 
-from typing import TYPE_CHECKING
+TYPE_CHECKING = False  # as in `typing`, which would take longer to load than all of this
 
 # Public name -> module that holds it. A module is loaded when one of its names is first asked for, so
 # `import kafka_assign` costs next to nothing, and nobody pays for Spark or pandas who does not use them.

@@ -17,6 +17,7 @@ from dataclasses import dataclass, field, replace
 from dataclasses import fields as dataclass_fields
 from functools import partial
 from importlib import import_module
+from importlib.machinery import PathFinder
 from importlib.metadata import entry_points
 from typing import TYPE_CHECKING, Any, TypeVar, overload
 
@@ -234,12 +235,22 @@ def _checked_columns(columns, answer):
 _ENTRY_POINTS = "kafka_assign.strategies"
 
 
-def _load(place):
-    "The object at `package.module:name`."
+class _CurrentFolder:
+    "A finder of Python for the modules in the current folder, but not for entry points."
+
+    @staticmethod
+    def find_spec(name, path=None, target=None):
+        return None if path else PathFinder.find_spec(name, [""])
+
+
+def _load(place, named=False):
+    "The object at `package.module:name`; `named`, by the user, it may be in the current folder."
     module, _, name = place.partition(":")
     if not all(map(str.isidentifier, [*module.split("."), name])) or module.endswith(".py"):
         raise StrategyError(f"a strategy in a module must be named package.module:function "
                             f"(got {quoted(place)})")
+    if named and _CurrentFolder not in sys.meta_path:
+        sys.meta_path.append(_CurrentFolder)
     try:
         found = import_module(module)
         if hasattr(found, name):
@@ -432,7 +443,7 @@ def resolve(name: StrategyLike, **options: object) -> Strategy:
     chosen = _find(head) or _find_by_class(head)
     if chosen is None and rest:
         function, _, rest = rest.partition(":")
-        chosen = _adopt(f"{head}:{function}", _load(f"{head}:{function}"))
+        chosen = _adopt(f"{head}:{function}", _load(f"{head}:{function}", named=True))
     if chosen is None:
         known = [*strategies(), *(one.kafka for one in _with_class())]
         plain = head.rpartition(".")[2]

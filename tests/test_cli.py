@@ -6,6 +6,7 @@ import os
 import re
 import shlex
 import signal
+import stat
 import struct
 import subprocess
 import sys
@@ -23,7 +24,7 @@ from kafka_assign.members import Member
 from kafka_assign.registry import Strategy, assign, usual_strategies
 from kafka_assign.cli.app import program as commands
 from kafka_assign.snapshot import SnapshotError, read_groups
-from kafka_assign.cli.arguments import demo_group
+from kafka_assign.cli.arguments import demo_group, written_to
 from kafka_assign.ranking import rank
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -836,6 +837,8 @@ def test_ignored_files_of_a_folder_are_one_line():
     "compare --demo --format csv --wide --format json": "--format: must be given once", "rank": "give one of",
     "assign x -s range -g a -g b": "--group: must be given once", "assign x -s range -s fair": "--strategy: must be",
     "assign x -s range -o no/such/folder/y": "--output: its folder must exist (got 'no/such/folder/y')",
+    "rank --bootstrap-server x:1 --timeout inf": "'--timeout'", "rank --bootstrap-server x:1 --timeout 1e10": "86400",
+    "rank --bootstrap-server x:1 --timeout nan": "'--timeout'", "fleet compare x -o y --time-limit inf": "86400",
     "rank x --joins a": "--joins: a join must have the form TOPIC+TOPIC (got 'a')",
     "rank x --at all --at all": "--at: must be given once",
     "fleet compare x -o y --joins a+b,c+d": "(got 'a+b,c+d')",
@@ -871,9 +874,26 @@ def test_a_bug_of_somebodys_strategy_is_told_in_a_line(monkeypatch, line):
     assert re.search(r"test_cli\.py, line \d+\)$", done.err)
 
 
-def test_a_bug_of_ours_shows_its_traceback(monkeypatch):
-    monkeypatch.setattr("kafka_assign.cli.output.show_comparisons", None)
-    assert isinstance(CliRunner().invoke(commands, ["compare", "--demo"]).exception, TypeError)
+@pytest.mark.parametrize("error, words", [
+    (TypeError("no\nsuch"), r"TypeError: no\\nsuch"), (MemoryError(), "MemoryError"), (EOFError(), "EOFError"),
+    (AssertionError(), "AssertionError"), (RecursionError("too deep"), "RecursionError: too deep"),
+    (OverflowError("too large"), "OverflowError: too large"), (KeyError("t"), "KeyError: 't'")],
+    ids=lambda one: type(one).__name__ if isinstance(one, Exception) else "")
+@pytest.mark.parametrize("condition", ["", "--fail-if 'moved>=0'"])
+def test_an_error_nobody_thought_of_is_a_line(monkeypatch, error, words, condition):
+    """With the innermost place in this package, however deep in another the error is."""
+    def fails(*_):
+        raise error
+    monkeypatch.setattr("kafka_assign.cli.output.show_comparisons", fails)
+    done = run(f"compare --demo -s fair {condition}")
+    assert done.code == 3 and one_line(done.err)
+    assert re.fullmatch(rf"kafka-assign: {words} \(kafka_assign/cli/app\.py, line \d+\)\n", done.err)
+
+
+@pytest.mark.parametrize("code, expected", [(0, 0), (1, 3), ("words", 3), (None, 0), (143, 143)])
+def test_an_exit_of_others_is_no_answer(monkeypatch, code, expected):
+    monkeypatch.setattr("kafka_assign.cli.output.show_comparisons", lambda *_: sys.exit(code))
+    assert run("compare --demo").code == expected
 
 
 def test_help_and_version():
@@ -1075,8 +1095,88 @@ def test_a_full_disk_is_one_line(words, unbuffered):
 
 
 def test_cells_of_csv_are_no_formulas():
-    members = [f"{sign}cmd" for sign in "=+-@"]
-    group = Group({"t": 4}, dict.fromkeys(members, ["t"]), name="=1+1")
+    members = [f"{sign}cmd" for sign in "=+-@＝＋－＠"]
+    group = Group({"t": 8}, dict.fromkeys(members, ["t"]), name="=1+1")
     done = run(["assign", "-", "-s", "range", "--format", "csv"], group.to_json())
     assert done.code == 0 and all(f"'{name}" in done.out for name in members)
-    assert not re.search(r"(?m)(^|,)[=+@]", done.out)
+    assert not re.search(r"(?m)(^|,)[=+@＝＋－＠]", done.out)
+
+
+@pytest.mark.parametrize("between", ";\t\n\r")
+def test_parts_of_cells_are_no_formulas(between):
+    """As a spreadsheet sees them that splits lines at semicolons, or at tabs, and knows no quotes within a cell."""
+    names = [f"x{between}{quote}{sign}1" for sign in "=+-@＝" for quote in ("", '"')]
+    group = Group({"t": 10}, dict.fromkeys(names, ["t"]), name="g")
+    done = CliRunner().invoke(commands, ["assign", "-", "-s", "range", "--format", "csv"], input=group.to_json())
+    text = done.stdout_bytes.decode()
+    assert done.exit_code == 0 and not re.search(rf'{between}"*[=+@＝-]', text)
+    rows = csv.DictReader(io.StringIO(text, newline=""))
+    assert {re.sub(r"(^|[;\t\r\n])'", r"\1", row["member"]) for row in rows} == set(names)
+
+
+# --- an output is replaced -------------------------------------------------------------------------------------------
+
+def wrote(file, folder, expected=0):
+    """Write an assignment to `file`; what is then in the folder."""
+    done = run(["assign", "-", "-s", "range", "--format", "csv", "-o", str(file)], demo_group().to_json())
+    assert done.code == expected, done.err
+    return sorted(os.listdir(folder)), done.err
+
+
+def test_an_output_beside_files_of_the_user(tmp_path):
+    """None of them is the place where an output is made."""
+    victim = tmp_path / "victim"
+    victim.write_text("mine")
+    (tmp_path / ".a.csv.part").symlink_to(victim)
+    (tmp_path / ".b.csv.part").write_text("mine, too")
+    for name in "a.csv", "b.csv":
+        wrote(tmp_path / name, tmp_path)
+    assert sorted(os.listdir(tmp_path)) == [".a.csv.part", ".b.csv.part", "a.csv", "b.csv", "victim"]
+    assert victim.read_text() == "mine" and (tmp_path / ".b.csv.part").read_text() == "mine, too"
+
+
+def test_two_outputs_at_once(tmp_path):
+    file = str(tmp_path / "a.txt")
+    with written_to(file):
+        print("first")
+        with written_to(file):
+            print("second")
+        assert Path(file).read_text() == "second\n"
+    assert Path(file).read_text() == "first\n" and os.listdir(tmp_path) == ["a.txt"]
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="modes, links and pipes are POSIX's")
+def test_an_output_keeps_its_mode_and_its_link(tmp_path):
+    target, link, broken = tmp_path / "target.csv", tmp_path / "link.csv", tmp_path / "broken.csv"
+    target.write_text("before")
+    link.symlink_to(target.name)
+    broken.symlink_to("later.csv")
+    for mode in 0o600, 0o664, 0o755:
+        target.chmod(mode)
+        wrote(link, tmp_path)
+        assert stat.S_IMODE(target.stat().st_mode) == mode and "previous" in target.read_text() and link.is_symlink()
+    wrote(broken, tmp_path)
+    assert broken.is_symlink() and "previous" in (tmp_path / "later.csv").read_text()
+    before = os.umask(0o027)
+    try:
+        wrote(tmp_path / "new.csv", tmp_path)
+    finally:
+        os.umask(before)
+    assert stat.S_IMODE((tmp_path / "new.csv").stat().st_mode) == 0o640
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="pipes are POSIX's")
+def test_an_output_that_is_a_device_or_a_pipe(tmp_path):
+    wrote(os.devnull, tmp_path)
+    os.mkfifo(tmp_path / "pipe")
+    reader = subprocess.Popen(["cat", tmp_path / "pipe"], stdout=subprocess.PIPE, text=True)
+    assert wrote(tmp_path / "pipe", tmp_path)[0] == ["pipe"]
+    assert reader.communicate()[0].startswith("cluster,group,")
+
+
+def test_an_output_that_cannot_be_written_is_named(tmp_path):
+    (tmp_path / "folder").mkdir()
+    names, error = wrote(tmp_path / "folder", tmp_path, 3)
+    assert names == ["folder"] and error == f"kafka-assign: {tmp_path / 'folder'}: Is a directory\n"
+    if Path("/dev/full").exists():
+        assert wrote("/dev/full", tmp_path, 3)[1] == "kafka-assign: /dev/full: No space left on device\n"

@@ -78,6 +78,59 @@ def test_a_module_in_the_current_folder_is_found(tmp_path):
     assert done.returncode == 2 and "mine.py, line 3) - try" in done.stderr and done.stderr.count("\n") == 1
 
 
+UNTRUSTED = ["org", "lz4", "snappy", "crc32c", "xxhash", "sspi", "json", "colorsys", "numpy", "evil"]
+STARTS = {"-m": ["-m", "kafka_assign"], "script": ["-P", "-c", "from kafka_assign.__main__ import main; main()"]}
+
+
+@pytest.fixture
+def folder(tmp_path):
+    """A folder with modules that say so when they are run, a package that announces one, and the user's strategy."""
+    for name in UNTRUSTED:
+        (tmp_path / f"{name}.py").write_text("open('ran', 'a').write(__name__)\nraise ImportError('of the folder')\n")
+    about = tmp_path / "evil-1.0.dist-info"
+    about.mkdir()
+    (about / "METADATA").write_text("Metadata-Version: 2.1\nName: evil\nVersion: 1.0\n")
+    (about / "entry_points.txt").write_text("[kafka_assign.strategies]\nevil = evil:deal\n")
+    (tmp_path / "sibling.py").write_text("FIRST = 0\n")
+    (tmp_path / "late.py").write_text("FIRST = 0\n")
+    (tmp_path / "mine.py").write_text("import colorsys, json\nfrom sibling import FIRST\n\n\n"
+                                      "def deal(group):\n    import late\n"
+                                      "    return [json.loads(str(FIRST + late.FIRST))] * group.columns.size\n")
+    return tmp_path
+
+
+def started(folder, start, *words):
+    done = subprocess.run([sys.executable, *STARTS[start], *words], cwd=folder, capture_output=True, text=True)
+    assert not (folder / "ran").exists(), (folder / "ran").read_text()
+    return done
+
+
+@pytest.mark.parametrize("start", STARTS)
+def test_what_lies_in_the_current_folder_is_not_run(folder, start):
+    assert started(folder, start, "compare", "--demo").returncode == 0
+    listed = started(folder, start, "strategies", "--format", "json")
+    assert listed.returncode == 0 and "evil" not in listed.stdout
+    captured = started(folder, start, "capture", "--bootstrap-server", "127.0.0.1:1", "--timeout", "0.1")
+    assert captured.returncode == 3 and captured.stderr.startswith("kafka-assign: 127.0.0.1:1: ")
+
+
+@pytest.mark.parametrize("start", STARTS)
+def test_a_strategy_of_the_current_folder_and_its_neighbors_are_found_last(folder, start):
+    done = started(folder, start, "compare", "--demo", "-s", "mine:deal", "--format", "csv")
+    assert done.returncode == 0 and "mine:deal,4,12" in done.stdout
+    for names in ["evil"], ["mine:deal", "-s", "evil"]:         # an entry point is not a module that was named
+        done = started(folder, start, "compare", "--demo", "-s", *names)
+        assert done.returncode == 2 and "unknown strategy 'evil'" in done.stderr
+
+
+@pytest.mark.needs("spark", "java")
+def test_workers_do_not_run_what_lies_in_the_current_folder(folder):
+    (folder / "group.jsonl").write_text(json.dumps({"name": "g", "topics": {"t": 3}, "members": [
+        {"id": "a", "topics": ["t"], "owned": [["t", 0]]}, {"id": "b", "topics": ["t"]}]}))
+    done = started(folder, "-m", "fleet", "compare", "group.jsonl", "-o", "runs", "-s", "mine:deal", "-s", "fair")
+    assert done.returncode == 0, done.stderr
+
+
 def test_other_processes_find_it_when_it_is_checked(installed):
     code = "from kafka_assign import check_strategy; print(check_strategy('theirs', ['any-hash-seed', 'no-memory']))"
     report = run(installed, code)

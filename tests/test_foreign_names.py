@@ -33,7 +33,7 @@ TROUBLE = [
     "[red]x[/b]", "[/]", ":smile:",                                                 # Rich's markup
     "\x1b[2J", "\x1b]0;title\x07", "\x9b31m", "\x00", "\x7f", "\t",                # controls of terminals, old and new
     "\r", "\n", "\n\n", "\x85", "\u2028", "\u202e", "\u200b", "\ufeff",    # ends of lines, directions, nothing to see
-    ",", '"', "'", ";", "\\", "=1+1", "$(reboot)", "-", " ",               # CSV, shells, words that mean something
+    ",", '"', "'", ";", "\\", "=1+1", "＝1+1", "$(reboot)", "-", " ",       # CSV, shells, words that mean something
     "注文", "\U0001f600", "e\u0301", "x" * 249]                                     # wide and long
 SIDES = {("style", "text-align: left"), ("style", "text-align: right")}           # the only attributes that tables have
 names = st.one_of(
@@ -90,10 +90,10 @@ def run(words, text=None, **env):
 
 
 def rows_of(text):
-    """The rows of a CSV table, without the apostrophe that keeps a spreadsheet from running a name."""
+    """The rows of a CSV table, without the apostrophes that keep a spreadsheet from running a name or a part of one."""
     rows = list(csv.DictReader(io.StringIO(text, newline="")))
-    assert not any(cell[:1] in ("=", "+", "@") for row in rows for cell in row.values())
-    return [{key: cell.removeprefix("'") for key, cell in row.items()} for row in rows]
+    assert not any(re.search(r'(^|[;\t\r\n])"*[=+@＝＋－＠]', cell) for row in rows for cell in row.values())
+    return [{key: re.sub(r"(^|[;\t\r\n])'", r"\1", cell) for key, cell in row.items()} for row in rows]
 
 
 def error_is_a_line(done):

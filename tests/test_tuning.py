@@ -41,7 +41,7 @@ FIXED = {
     "certificate": {"LARGEST"},
     "certificate.words": {"_NAMED", "_LETTERS", "SHOWN_LINES", "_TEXT_WIDTH"},
     "clients.cluster": {"_EARLIEST", "_LATEST", "_NOT_AUTHORIZED", "_PAUSE", "_UNKNOWN"},
-    "cli.arguments": {"MOST_REMARKS", "DONE", "HOLDS", "UNUSABLE", "_INTERRUPTED", "_PIPE_CLOSED"},
+    "cli.arguments": {"MOST_REMARKS", "DONE", "HOLDS", "UNUSABLE", "_INTERRUPTED", "_PIPE_CLOSED", "_LONGEST"},
     "clients.member": {"_MOST_NAMED"},
     "cli.changes": {"_MOST_JOIN", "NAMED_CANDIDATES", "_LISTED_MEMBERS"},
     "cli.output": {"_READABLE", "_SHOWN_NEEDS", "_GROUPS_WITHOUT_LIST", "_NAMED_CONDITIONS"},

@@ -17,8 +17,8 @@ import typer
 from .. import __version__
 from .arguments import (
     DONE, HOLDS, MOST_REMARKS, NAME, UNUSABLE, Commands, InOrder, Options, changed, check_usable,
-    compared_groups, form_to_write, group_label, groups_of, line_of_error, picked_groups, remark_on_answer,
-    remark_on_missing, remark_on_rows, resolved, restarts_of, sources_of, typed_changes,
+    compared_groups, form_to_write, group_label, groups_of, line_of_error, open_streams, picked_groups,
+    remark_on_answer, remark_on_missing, remark_on_rows, resolved, restarts_of, sources_of, typed_changes,
     typed_joins, typed_settings, write_remark, written_to)
 from .changes import usage_errors
 from ..names import needing
@@ -305,8 +305,8 @@ def fleet_compare_command(
 # %% ../../nbs/79_cli.ipynb #a2a5fda4
 def main() -> None:
     "Run the command that the arguments of this process name, and exit."
+    open_streams()
     for stream in (sys.stdout, sys.stderr):
         stream.reconfigure(errors="backslashreplace")
-    sys.path.append("")
     logging.disable()               # Spark's and our own modules log tracebacks
     program()

@@ -4,19 +4,21 @@
 
 # %% auto #0
 __all__ = ['NAME', 'MOST_REMARKS', 'DONE', 'HOLDS', 'UNUSABLE', 'write_remark', 'write_remarks', 'Options', 'InOrder',
-           'typed_changes', 'typed_joins', 'typed_settings', 'line_of_error', 'Commands', 'form_to_write', 'written_to',
-           'resolved', 'sources_of', 'groups_of', 'demo_group', 'picked_groups', 'group_label', 'changed',
-           'compared_groups', 'restarts_of', 'remark_on_rows', 'write_once', 'remark_on_missing', 'check_usable',
-           'remark_on_answer']
+           'typed_changes', 'typed_joins', 'typed_settings', 'line_of_error', 'Commands', 'open_streams',
+           'form_to_write', 'written_to', 'resolved', 'sources_of', 'groups_of', 'demo_group', 'picked_groups',
+           'group_label', 'changed', 'compared_groups', 'restarts_of', 'remark_on_rows', 'write_once',
+           'remark_on_missing', 'check_usable', 'remark_on_answer']
 
 # %% ../../nbs/77_cli_arguments.ipynb #2a1356b1
 import os
+import shutil
 import sys
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, redirect_stdout
+from contextlib import contextmanager, redirect_stdout, suppress
 from itertools import chain
 from pathlib import Path
+from traceback import extract_tb
 from typing import Annotated, Literal
 
 import typer
@@ -33,8 +35,9 @@ MOST_REMARKS = 20
 
 
 def write_remark(text: object) -> None:
-    "Write one line to standard error; characters that are not printable become escapes."
-    print(shown(text), file=sys.stderr)
+    "Write one line to standard error, if that can be written; what is not printable becomes escapes."
+    with suppress(OSError):
+        print(shown(text), file=sys.stderr)
 
 # %% ../../nbs/77_cli_arguments.ipynb #0478109c
 def write_remarks(texts: Sequence[str], what: str, total: int | None = None) -> None:
@@ -72,6 +75,7 @@ def _input(metavar, words="", kind=list[str]):
 
 
 _Form, _Several = Literal["table", "json", "csv"], list[str] | None
+_LONGEST = 86_400                               # seconds, a day: far less than what clocks can count
 
 
 class Options:
@@ -83,7 +87,8 @@ class Options:
     command_config = _option(str | None, "--command-config", "FILE", "Connection settings: a Java properties file with "
                              "security.protocol, sasl.mechanism, sasl.username, sasl.password, ssl.ca.location, "
                              "ssl.certificate.location, ssl.key.location.")
-    timeout = _option(float, "--timeout", "SECONDS", "Time limit for the cluster.", show_default=True, min=0.1)
+    timeout = _option(float, "--timeout", "SECONDS", "Time limit for the cluster.", show_default=True, min=0.1,
+                      max=_LONGEST)
     strategies = _option(
         _Several, "--strategy -s", "S", "A strategy: its name, Kafka's class name, or package.module:function; with "
         "options: name:option=2. Repeatable. [default: the usual strategies]", autocompletion=_complete_strategy)
@@ -123,7 +128,7 @@ class Options:
     py_files = _option(_Several, "--py-files", "FILES", "Modules and zip files for Spark's workers, separated by "
                        "commas: your strategies, and this package if the workers do not have it.")
     time_limit = _option(float | None, "--time-limit", "SECONDS", "The time that a strategy may take for a group. "
-                         "[default: none]", min=0.1)
+                         "[default: none]", min=0.1, max=_LONGEST)
     max_rejects = _option(int, "--max-rejects", "N", "Exit with 0 if at most N files, rows, groups or answers of "
                           "strategies were rejected.", show_default=True, min=0)
     leave = _option(_Several, "--leave", "M", "What if this member left? Name it by its id, instance id or client id, "
@@ -189,7 +194,7 @@ def typed_settings(texts: Sequence[str] | None) -> dict[str, str]:
     return dict(text.split("=", 1) for text in texts or [])
 
 # %% ../../nbs/77_cli_arguments.ipynb #7a0c0107
-def line_of_error(error: Exception) -> str:
+def line_of_error(error: BaseException) -> str:
     "The text of an error, in one line."
     if isinstance(error, OSError) and error.strerror:
         return ": ".join(filter(None, [error.filename, error.strerror]))
@@ -198,24 +203,47 @@ def line_of_error(error: Exception) -> str:
         command = getattr(error, "ctx", None)
         hint = f" - try '{command.command_path} --help'" if command else ""
         return text if text.endswith("?") else text + hint
-    return "; ".join([str(error), *getattr(error, "__notes__", [])])
+    words = "; ".join([str(error), *getattr(error, "__notes__", [])])
+    return words if isinstance(error, (ValueError, OSError, ImportError)) else (
+        f"{type(error).__name__}{': ' * bool(words)}{words} ({_place(error)})")
+
+
+def _place(error):
+    "The innermost line of this package that an error passed."
+    package = Path(__file__).parents[1]
+    [*_, own] = [one for one in extract_tb(error.__traceback__) if package in Path(one.filename).parents]
+    return f"{Path(own.filename).relative_to(package.parent)}, line {own.lineno}"
 
 # %% ../../nbs/77_cli_arguments.ipynb #8c992877
 DONE, HOLDS, UNUSABLE = 0, 1, 3                 # exit codes; 2 = used wrongly: Typer's own
 _INTERRUPTED, _PIPE_CLOSED = 130, 141
 
 
-def _flush(code: int) -> int:
-    "Flush standard output; return the exit code, given that of the command."
-    try:
-        sys.stdout.flush()
-    except OSError as error:             # Python will flush once more when it exits
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        if isinstance(error, BrokenPipeError):
-            return _PIPE_CLOSED
-        if not code:
-            write_remark(f"{NAME}: {line_of_error(error)}")
-            return UNUSABLE
+def _code_after(error: BaseException) -> int:
+    "Write why a command ended; return the exit code."
+    if isinstance(error, SystemExit):
+        if not isinstance(error.__context__, BrokenPipeError):         # of which Typer makes an exit with 1
+            return UNUSABLE if isinstance(error.code, str) or error.code == HOLDS else error.code
+        error = error.__context__
+    if isinstance(error, BrokenPipeError):
+        return _PIPE_CLOSED
+    interrupted = isinstance(error, KeyboardInterrupt)
+    write_remark(f"{NAME}: {'interrupted' if interrupted else line_of_error(error)}")
+    return _INTERRUPTED if interrupted else getattr(error, "exit_code", UNUSABLE)
+
+
+def _flushed(code: int) -> int:
+    "Flush the standard streams; return the exit code, given that of the command."
+    for stream in (sys.stdout, sys.stderr):
+        try:
+            stream.flush()
+        except OSError as error:         # Python will flush once more when it exits
+            os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
+            if stream is sys.stdout and isinstance(error, BrokenPipeError):
+                code = _PIPE_CLOSED
+            elif stream is sys.stdout and code in (DONE, HOLDS):
+                write_remark(f"{NAME}: {line_of_error(error)}")
+                code = UNUSABLE
     return code
 
 
@@ -226,14 +254,10 @@ class Commands(TyperGroup):
         "Run the command."
         try:
             return super().invoke(ctx)
-        except BrokenPipeError:
-            raise typer.Exit(_PIPE_CLOSED) from None
-        except KeyboardInterrupt:
-            write_remark(f"{NAME}: interrupted")
-            raise typer.Exit(_INTERRUPTED) from None
-        except (ValueError, OSError, ImportError) as error:
-            write_remark(f"{NAME}: {line_of_error(error)}")
-            raise typer.Exit(UNUSABLE) from None
+        except (typer.Exit, typer.TyperException):
+            raise
+        except BaseException as error:             # of some kinds, Typer would make exits of its own
+            raise typer.Exit(_code_after(error)) from None
 
     def main(self, args: list[str] | None = None, prog_name: str = NAME, **settings):
         "Parse the arguments, run the command, and exit."
@@ -241,10 +265,19 @@ class Commands(TyperGroup):
         settings["standalone_mode"] = False        # or Typer writes errors in its way
         try:
             code = super().main(args or ["--help"], NAME, **settings)
-        except (typer.TyperException, OSError) as error:       # such as a full disk
-            write_remark(f"{NAME}: {line_of_error(error)}")
-            code = getattr(error, "exit_code", UNUSABLE)
-        sys.exit(_flush(code or DONE))
+        except BaseException as error:             # in the arguments, or as help is written to a full disk
+            code = _code_after(error)
+        sys.exit(_flushed(code or DONE))
+
+# %% ../../nbs/77_cli_arguments.ipynb #8c99287a
+def open_streams() -> None:
+    "Put a file on which reading or writing fails in the place of each standard stream that is closed."
+    for number, name in enumerate(("stdin", "stdout", "stderr")):
+        if getattr(sys, name) is None:
+            file = os.open(os.devnull, os.O_RDONLY if number else os.O_WRONLY)
+            stream = open(file, "w" if number else "r", encoding="utf-8")
+            stream.buffer.raw.name = f"<{name}>"
+            setattr(sys, name, stream)
 
 # %% ../../nbs/77_cli_arguments.ipynb #3280c76e
 _FORM_OF_FILE = {".json": "json", ".csv": "csv", ".txt": "table"}
@@ -277,16 +310,21 @@ def written_to(output: str | None) -> Iterator[None]:
     if output is None:
         yield
         return
-    into = Path(output)
-    is_device = into.exists() and not into.is_file()                   # as /dev/null, or a pipe
-    part = into if is_device else into.with_name(f".{into.name}.part")
+    directly = os.path.exists(output) and not os.path.isfile(output)                   # as /dev/null, or a pipe
+    into = Path(output if directly else os.path.realpath(output))
+    part = into if directly else into.with_name(f".kafka-assign-{os.urandom(8).hex()}")
     try:
-        with open(part, "w", encoding="utf-8", newline="") as target, redirect_stdout(target):
+        with open(part, "w" if directly else "x", encoding="utf-8", newline="") as target, redirect_stdout(target):
+            if into.is_file():
+                shutil.copymode(into, part)
             yield
-        if not is_device:
+        if not directly:
             part.replace(into)
+    except OSError as error:
+        error.filename = output if error.filename in (None, str(part)) else error.filename
+        raise
     finally:
-        if not is_device:
+        if not directly:
             part.unlink(missing_ok=True)
 
 # %% ../../nbs/77_cli_arguments.ipynb #659ad8f2

@@ -50,12 +50,17 @@ def _json_list(objects):
     return [*("[" + ",\n".join(map(_as_json, objects))).split("\n"), "]"]
 
 # %% ../../nbs/78_cli_output.ipynb #461cdab5
+_FORMULA = re.compile(r"""(^|[;\t\r\n])(?="*[-=+@'＝＋－＠])""")          # where one begins, if a cell is split
+
+
 def _csv_cell(value):
     "A value in a CSV table. A text that a spreadsheet would run, or that begins with `'`, gets a `'` before it."
     if isinstance(value, bool):
         return str(value).lower()
-    unsafe = isinstance(value, str) and value and (value[0] in "=+-@'" or not value.isprintable())
-    return f"'{value}" if unsafe else value
+    if not isinstance(value, str):
+        return value
+    marked = _FORMULA.sub(r"\1'", value)
+    return marked if value.isprintable() or marked[0] == "'" else f"'{marked}"
 
 
 def _csv_lines(keys, rows):

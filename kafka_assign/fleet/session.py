@@ -301,6 +301,8 @@ def _start_java(conf: Mapping[str, str], small: bool) -> None:
     except OSError:
         defaults["SPARK_LOCAL_IP"] = _LOOPBACK
     given = {"JAVA_HOME": str(folder), "PYSPARK_SUBMIT_ARGS": arguments}
+    if Path.cwd() != Path(__file__).parents[2]:
+        given["PYTHONSAFEPATH"] = "1"           # workers do not import what lies in the current folder
     variables = defaults | os.environ | given
     with patch.dict(os.environ, variables), _on_signals(
             lambda number, _: received.append(number), signal.SIGINT, signal.SIGTERM):

@@ -805,6 +805,8 @@ d = { 'settings': {'branch': 'main', 'doc_baseurl': '', 'doc_host': '', 'git_url
                                          'kafka_assign.cli.output._send': ('cli_output.html#_send', 'kafka_assign/cli/output.py'),
                                          'kafka_assign.cli.output._unassigned': ( 'cli_output.html#_unassigned',
                                                                                   'kafka_assign/cli/output.py'),
+                                         'kafka_assign.cli.output._why_no_row': ( 'cli_output.html#_why_no_row',
+                                                                                  'kafka_assign/cli/output.py'),
                                          'kafka_assign.cli.output._why_unknown': ( 'cli_output.html#_why_unknown',
                                                                                    'kafka_assign/cli/output.py'),
                                          'kafka_assign.cli.output._write': ('cli_output.html#_write', 'kafka_assign/cli/output.py'),

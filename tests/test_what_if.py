@@ -2,6 +2,7 @@
 import json
 import operator
 import re
+from dataclasses import replace
 from itertools import combinations_with_replacement
 from types import SimpleNamespace
 from uuid import NAMESPACE_URL, uuid5
@@ -803,3 +804,78 @@ def test_restarts_of_a_group_that_the_broker_assigns_are_not_computed():
     assert done.code == 0 and "restarts" not in done.out
     assert "new: the broker assigns this group (group.remote.assignor" in unwrapped(done.err)
     assert "so restarts are not computed" in unwrapped(done.err)
+
+
+def lines_of(*found):
+    """Groups as lines of JSON."""
+    return "".join(f"{group.to_json()}\n" for group in found)
+
+
+def test_with_restarts_a_condition_judges_their_rows():
+    """Range moves nothing at rest, but 39 partitions in a rolling restart; sticky moves fewer."""
+    assert run("compare --demo --fail-if 'moved>20'").code == 0
+    done = run("compare --demo --rolling --fail-if 'moved>20'")
+    assert done.code == 1 and one_line(done.err) and "demo under range: moved is 39 (moved>20)" in done.err
+    done = run("compare --demo --rolling -s sticky --fail-if 'moved>30' --format json")
+    assert done.code == 0 and json.loads(done.out)[0]["restarts"][1]["moved"] == 30
+    done = run("compare --demo --rolling -s sticky -s fair --fail-if 'moved>29' --format csv")
+    assert done.code == 1 and "under sticky: moved is 30" in done.err and "under fair: moved is" in done.err
+    for key in ("restarts", "rebalances", "moved", "paused", "down"):
+        assert run(f"compare --demo --restart newsletter --fail-if '{key}>0'").code == 1, key
+
+
+def test_a_static_restart_that_pauses_nothing_passes():
+    static = TEAM.replace(members=[replace(one, instance_id=one.id) for one in TEAM.details], strategy="range")
+    assert run("compare - --fail-if 'paused>0'", static.to_json()).code == 1
+    for restarts in ("--rolling", "--restart a"):
+        assert run(f"compare - {restarts} --fail-if 'paused>0' --fail-if 'moved>0'", static.to_json()).code == 0
+        assert run(f"compare - {restarts} --fail-if 'down>0'", static.to_json()).code == 1
+
+
+@pytest.mark.parametrize("line, words", {
+    "--rolling --fail-if max_load>1": "restarts, static, rebalances, moved, paused, down (got 'max_load')",
+    "--restart newsletter --fail-if 'lag max>1'": "a condition must be on a figure of the restarts: restarts, ",
+    "--fail-if down>1": "a condition must be on a figure (got 'down')",
+    "--leave newsletter --fail-if rebalances>1": "a condition must be on a figure (got 'rebalances')"}.items())
+def test_a_figure_that_the_table_does_not_have_is_wrong_use(line, words):
+    done = run(f"compare --demo {line.replace('>', chr(92) + '>')}")
+    assert (done.code, done.out) == (2, "") and one_line(done.err) and words in done.err
+
+
+def test_a_group_whose_restarts_cannot_be_foretold_fails_the_gate():
+    new = NAMED.replace(type="consumer", name="new")
+    counted = Group({"t": 3}, [Member(name, ["t"], counted=1) for name in "abc"], name="counted", strategy="range")
+    for group, reason in [(new, "the broker assigns this group (group.remote.assignor"),
+                          (counted, "it is not known which partitions the members own, so restarts are not computed")]:
+        line = f"compare - -s range --rolling --fail-if 'moved>1000' -g {group.name}"
+        known = TEAM.replace(name="known", strategy="range")
+        done = run(line, lines_of(group, known))
+        assert done.code == 3 and f"{group.name}: --fail-if cannot be judged: {reason}" in done.err
+        assert run(line.replace(f"-g {group.name}", "-g known"), lines_of(group, known)).code == 0
+    done = run("compare - --rolling --fail-if 'moved>0'", lines_of(new, TEAM.replace(name="team", strategy="range"), (
+        TEAM.replace(name="unknown")), Group({"t": 2}, {}, name="empty", strategy="range")))
+    assert done.code == 3 and "under range: moved is" in done.err and "empty: " not in done.err
+    assert "unknown: --fail-if cannot be judged: the strategy that the group runs is unknown (--state" in done.err
+
+
+def test_restarts_of_a_group_that_was_not_seen_whole_are_not_judged():
+    for group, reason in [(TEAM.replace(state="PreparingRebalance"), "was rebalancing when it was captured"),
+                          (TEAM.replace(notes=[Note("members-missing", 1)]), "members: 1 not shown in the input")]:
+        done = run("compare - -s range --rolling --fail-if 'moved>1000'", group.replace(name="g").to_json())
+        assert done.code == 3 and "moved>1000 cannot be judged" in done.err and reason in done.err
+
+
+def never_alone(group):
+    """A strategy that fails for a single member."""
+    if len(group.members) < 2:
+        raise ValueError("two members must be there")
+    return assign(group, "fair").owner
+
+
+def test_a_strategy_that_fails_in_a_restart_is_named():
+    """The other rows are shown and judged; the exit code says that one is missing."""
+    group = Group({"t": 4}, {"a": ["t"], "b": ["t"]}, name="pair", strategy="range")
+    done = run("compare - -s test_what_if:never_alone -s range --rolling --fail-if 'moved>1000'", group.to_json())
+    assert done.code == 3 and "pair: restarts under test_what_if:never_alone: " in done.err
+    assert "two members must be there" in done.err
+    assert re.search(r"(?m)^range +2 ", done.out)

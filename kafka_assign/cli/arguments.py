@@ -138,7 +138,7 @@ class Options:
     rolling = _option(bool, "--rolling", None, "What would it cost to restart all members, one after another?")
     fail_if = _option(_Several, "--fail-if", "CONDITION", "Exit with 1 if this holds for a strategy named by -s or, "
                       "without -s, for the one that the group runs: 'moved>10', 'balanced==no' (> >= < <= == !=); "
-                      "repeatable.")
+                      "with --restart or --rolling, for the row of the restarts: 'paused>50'. Repeatable.")
 
 # %% ../../nbs/77_cli_arguments.ipynb #e9be365f
 _TYPED = "kafka_assign.typed"
@@ -405,19 +405,27 @@ def compared_groups(groups: Iterable, after: Iterable, strategies: Sequence | No
     return comparisons, failed
 
 # %% ../../nbs/77_cli_arguments.ipynb #204b75df
-def restarts_of(comparison, given: Mapping, chosen: Sequence | None) -> list[Restarts]:
-    "What the restarts of `--restart` and `--rolling` cost under each strategy of a comparison; else empty."
+def restarts_of(comparison, given: Mapping, chosen: Sequence | None, failed: list[str]) -> tuple[list[Restarts], str]:
+    """What the restarts of `--restart` and `--rolling` cost under each strategy of a comparison, and why nothing can
+    be said of the group. A strategy that fails gets a line in `failed`."""
     from kafka_assign.client_ids import who_assigns
     from kafka_assign.registry import resolve
     group, known = comparison.group, {one.label: one for one in chosen or ()}
     with usage_errors("--restart"):
         found = [find_members(group, text, "a member that restarts", several=True) for text in given["restart"] or ()]
     names = group.members if given["rolling"] else list(dict.fromkeys(chain.from_iterable(found)))
-    if names and (others := who_assigns(group.type, group.strategy, ())):
-        write_remark(f"{group_label(group)}: {others}, so restarts are not computed")
-        return []
-    labels = [one.strategy for one in comparison.assignments.values()] if names else []
-    return [restart_in_turn(group, names, known.get(label) or resolve(label)) for label in labels]
+    unknown_owners = "it is not known which partitions the members own" * (group.counted is not None)
+    if names and (reason := who_assigns(group.type, group.strategy, ()) or unknown_owners):
+        why = f"{reason}, so restarts are not computed"
+        write_remark(f"{group_label(group)}: {why}")
+        return [], why
+    costs = []
+    for label in [one.strategy for one in comparison.assignments.values()] if names else []:
+        try:
+            costs.append(restart_in_turn(group, names, known.get(label) or resolve(label)))
+        except ValueError as error:
+            failed.append(f"{group_label(group)}: restarts under {shown(label)}: {line_of_error(error)}")
+    return costs, ""
 
 # %% ../../nbs/77_cli_arguments.ipynb #ed028db3
 def remark_on_rows(rejects: Iterable[tuple[str, int, str]], ignored: Mapping[str, int], what: str,

@@ -120,7 +120,8 @@ def _compare(ctx, given):
 
     after = [changed(one, changes, given.like) for one in picked]
     made = [change for _, changes_made in after for change in changes_made]
-    comparisons, failed = compared_groups(picked, [one for one, _ in after], chosen)
+    comparisons, failed = compared_groups(
+        picked, [one for one, _ in after], chosen, made)
     restarted = [restarts_of(one, ctx.params, chosen, failed)
                  for one in comparisons] if restarts else []
     labels = [one.label for one in chosen or ()]

@@ -4,7 +4,7 @@
 
 # %% auto #0
 __all__ = ['FORMS', 'NAMED_CANDIDATES', 'usage_errors', 'Change', 'parse_change', 'find_members', 'apply_changes', 'lost_topics',
-           'change_notes', 'Restarts', 'restart_in_turn']
+           'made_up_ids', 'change_notes', 'Restarts', 'restart_in_turn']
 
 # %% ../../nbs/76_cli_changes.ipynb #7a0c0004
 import itertools
@@ -13,7 +13,6 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
-from math import comb
 from typing import NamedTuple
 from uuid import NAMESPACE_URL, uuid5
 
@@ -121,11 +120,38 @@ def find_members(group, text: str, what: str, several: bool = False) -> list[str
     return found
 
 # %% ../../nbs/76_cli_changes.ipynb #7a0c0011
-def _new_ids(group, count):
-    "Ids for members that join: `consumer-GROUP-NUMBER-UUID`."
-    stem = "-".join(filter(None, ["consumer", group.name]))
-    names = (f"{stem}-{number}-{uuid5(NAMESPACE_URL, f'{stem}-{number}')}" for number in itertools.count(1))
-    return list(itertools.islice((name for name in names if name not in group.members), count))
+_MEMBER_ID = re.compile(r"(.+)-[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}", re.DOTALL)
+
+
+def _client_id(member):
+    "The client id of a member, if it is known or the id of a dynamic member shows it; else empty."
+    shows = _MEMBER_ID.fullmatch(member.id) if member.instance_id is None else None
+    return member.client_id or (shows[1] if shows else "")
+
+
+def _ids_of(client, group):
+    "Ids that the coordinator may give to further members with a client id; an unknown one is Java's default."
+    client = client or "-".join(filter(None, ["consumer", group.name, "1"]))
+    names = (f"{client}-{uuid5(NAMESPACE_URL, f'{client}-{number}')}" for number in itertools.count(1))
+    return (name for name in names if name not in group.members)
+
+
+def _family(client):
+    "A client id without the number at its end, unless it is the default of a client library."
+    from kafka_assign.client_ids import clients_of
+    return client if any(clients_of([client])) else re.sub("(?<=-)[0-9]+$", "", client)
+
+
+def _new_ids(group, count, like=None):
+    "Ids for members that join, in the form of those of the other members, or of member `like`."
+    models = group.members if like is None else find_members(group, like, "the member that new members are like")
+    known = [_client_id(group.details[group.members.index(name)]) for name in models]
+    family, _ = next(iter(Counter(map(_family, filter(None, known))).most_common(1)), ("", 0))
+    clients = Counter(client for client in map(_client_id, group.details) if client and _family(client) == family)
+    if family in clients or max(clients.values(), default=2) > 1:
+        return list(itertools.islice(_ids_of(next(iter(clients), ""), group), count))
+    last = max(int(client.removeprefix(family)) for client in clients)
+    return [next(_ids_of(f"{family}{number}", group)) for number in range(last + 1, last + 1 + count)]
 
 # %% ../../nbs/76_cli_changes.ipynb #7a0c0012
 def _subscription_of_new(group, like=None):
@@ -164,7 +190,7 @@ def _single_changes(change, group, like):
         return [change]
     if change.kind == "join":
         topics = _subscription_of_new(group, like) if change.count else ()
-        return [Change("join", name, topics, generated=True) for name in _new_ids(group, change.count)] or [change]
+        return [Change("join", name, topics, generated=True) for name in _new_ids(group, change.count, like)] or [change]
     what = "a member that leaves" if change.kind == "leave" else "a member that subscribes"
     found = find_members(group, change.name, what, several=change.kind == "leave")
     static = {member.id for member in group.details if member.instance_id is not None}
@@ -230,28 +256,20 @@ def _growth_notes(changes):
             "to a new partition before the group sees it is skipped"]
 
 
+def made_up_ids(group, changes: Iterable[Change]) -> list[str]:
+    "The ids in a group after `changes` that were made up."
+    return [change.name for change in changes if change.generated and change.name in group.members]
+
+
 def change_notes(group, changes: Sequence[Change], strategies: Iterable[str]) -> list[str]:
     "What is uncertain about what `strategies` answer for a group after `changes`, and about when they do."
     stopped = sum(change.owned for change in changes)
     beside = [f"paused does not count the {count_of(stopped, 'partition')} of leaving members, which "
               f"{'has' if stopped == 1 else 'have'} no consumer until the next assignment"] * bool(stopped)
-    return [*_absence_notes(group, changes), *beside, *_order_notes(group, changes, strategies),
-            *_growth_notes(changes)]
-
-
-def _order_notes(group, changes, strategies):
-    "What is uncertain about the order of the members, if one of the `strategies` goes by it."
-    if {"range", "roundrobin"}.isdisjoint(label.partition(":")[0] for label in strategies):
-        return []
-    lines, new = [], {change.name for change in changes if change.generated}.intersection(group.members)
-    if new:
-        dynamic = sum(member.instance_id is None for member in group.details)
-        ids = "the id of the joining member is" if len(new) == 1 else f"the ids of {len(new)} joining members are"
-        lines.append(f"{ids} made up: range and round robin sort the members by id, so the row of either shows "
-                     f"one of at most {comb(dynamic, len(new)):,} answers")
-    if any(note.kind == "members-assumed-dynamic" for note in group.notes):
-        lines.append("the answers of range and round robin depend on which members are static")
-    return lines
+    by_order = {"range", "roundrobin"}.intersection(label.partition(":")[0] for label in strategies)
+    assumed = by_order and any(note.kind == "members-assumed-dynamic" for note in group.notes)
+    order = ["the answers of range and round robin depend on which members are static"] * bool(assumed)
+    return [*_absence_notes(group, changes), *beside, *order, *_growth_notes(changes)]
 
 # %% ../../nbs/76_cli_changes.ipynb #7e570002
 class Restarts(NamedTuple):
@@ -290,7 +308,7 @@ def restart_in_turn(group, names: Sequence[str], strategy) -> Restarts:
             continue
         left = strategy.run(group.leave(name))
         total["moved"] += int((own & (left.target >= 0)).sum())
-        new = replace(member, id=_new_ids(group, 1)[0], owned=(), generation=-1, user_data=None)
+        new = replace(member, id=next(_ids_of(_client_id(member), group)), owned=(), generation=-1, user_data=None)
         back = strategy.run(_settled(left, new))
         for answer in filter(len, (left, back)):           # in an empty group no member computes one
             figures = answer.summary()

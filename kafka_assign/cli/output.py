@@ -27,10 +27,10 @@ import typer
 from ..assignment import SUMMARY_KEYS, Assignment
 from ..remedies import rebalancing
 from ..certificate.words import CHECKED, Proof, proof_of
-from ..comparison import Comparison
+from ..comparison import Comparison, places_of
 from ..client_ids import ASSIGNED_BY_BROKER, assigner, who_assigns
 from .arguments import NAME, group_label, write_once, write_remark, write_remarks
-from .changes import Change, Restarts, change_notes, lost_topics, usage_errors
+from .changes import Change, Restarts, change_notes, lost_topics, made_up_ids, usage_errors
 from ..group import Group
 from ..metrics import lag_per_member, loads
 from ..names import count_of, did_you_mean, first_of, quoted, shown
@@ -125,8 +125,13 @@ _OWNER_CHANGE = ("strategy", "topic", "partition", "from", "to")
 
 
 def _figures(comparison):
-    "A summary for the group as it is (strategy `current`) and one for each strategy."
-    return [comparison.current.summary(), *comparison.rows]
+    """A summary for the group as it is (strategy `current`) and one for each strategy.
+
+    `moved` is the most of all places of made-up ids, if there are any, and `moved_least` the least.
+    """
+    least = {label: {"moved_least": rows[-1]["moved"]} for label, rows in comparison.placements.items()}
+    return [comparison.current.summary(), *(row | least.get(label, {}) for label, row in zip(
+        comparison.assignments, comparison.rows))]
 
 # %% ../../nbs/78_cli_output.ipynb #1503b91c
 def _owner_changes(assignment):
@@ -215,8 +220,8 @@ def _change_keys(comparisons):
 
 
 _RESTART_NOTE = (
-    "Each restart of a dynamic member causes at least two rebalances, and the member gets a new id (made up here). A "
-    "static member that is back within session.timeout.ms causes none. Partitions of the restarting member count as "
+    "Each restart of a dynamic member causes at least two rebalances, and the member gets a new id. The ids are made "
+    "up: these are the figures of one possible run, and others may move more partitions, or fewer. A static member that is back within session.timeout.ms causes none. Partitions of the restarting member count as "
     "down, not as paused, and as moved if another member gets them.")
 
 
@@ -230,8 +235,11 @@ def _restart_block(costs):
 def _asked_for(comparison, named, costs=None):
     """The rows of the strategies that were `named`, by label; if none was, of the one that the group runs.
 
-    They are those of the comparison or, if restarts are asked for, their `costs`."""
-    rows, running = comparison.rows if costs is None else [one._asdict() for one in costs], comparison.running
+    They are those of the comparison, for all places of made-up ids, or, if restarts are asked for, their `costs`.
+    """
+    tried, running = comparison.placements, comparison.running
+    rows = [one._asdict() for one in costs] if costs is not None else [
+        row for label, first in zip(comparison.assignments, comparison.rows) for row in tried.get(label, [first])]
     if named:
         return [row for row in rows if row["strategy"] != running or running in named]
     if not comparison.group.members:
@@ -247,14 +255,24 @@ def _in_short(comparison, changed):
     row, now = answer.summary(), comparison.current.summary()
     if row["moved"] is None:
         return []
-    words = [f"{count_of(row['moved'], 'partition')} would move to another member"]
-    words += [f"{count_of(row['placed'], 'partition')} without an owner would get one"] * bool(row["placed"])
+    tried = comparison.placements.get(comparison.running, [row])
+
+    def span(key, word="", between=""):
+        least, most = min(one[key] for one in tried), max(one[key] for one in tried)
+        return f"{between}{least:,}{' and ' if between else ' to '}" * (least < most) + (
+            count_of(most, word) if word else f"{most:,}")
+
+    depends = tried[-1]["moved"] < row["moved"]
+    words = [f"{span('moved', 'partition')} would move"
+             + (", depending on the new members' ids" if depends else " to another member")]
+    words += [f"{span('placed', 'partition')} without an owner would get one"] * bool(row["placed"])
     if row["paused"] is not None:
         left = sum(change.owned for change in changed)
-        words.append(f"{count_of(row['paused'], 'partition')} of remaining members would pause"
+        words.append(f"{span('paused', 'partition')} of remaining members would pause"
                      + f" (besides the {left:,} of leaving members)" * bool(left))
     known = not now["lag_unknown"] and None not in (now["lag_max"], row["lag_max"])
-    lag = f"; the largest lag of a member would go from {now['lag_max']:,} to {row['lag_max']:,}" if known else ""
+    lag = (f"; the largest lag of a member would go from {now['lag_max']:,} to {span('lag_max', between='between ')}"
+           if known else "")
     return [f"in short, under {row['strategy']}: {', '.join(words)}{lag}"]
 
 
@@ -325,7 +343,8 @@ def show_comparisons(comparisons: Sequence[Comparison], form: str, moves: bool =
         _send(_json_list(_comparison_document(one, moves, changed, prove, costs) for one, costs in pairs))
     elif form == "csv":
         keys, rows_of = ((_change_keys(comparisons), _all_owner_changes) if moves else
-                         (_PROOF_KEYS, proof_rows) if prove else (SUMMARY_KEYS, _figures))
+                         (_PROOF_KEYS, proof_rows) if prove else
+                         ((*SUMMARY_KEYS, *["moved_least"] * any(one.placements for one in comparisons)), _figures))
         rows = (_key_of(one.group) | row for one in comparisons for row in rows_of(one))
         if restarts:
             keys = Restarts._fields
@@ -392,8 +411,11 @@ def show_assignment(assignment: Assignment, form: str, changed: Sequence[Change]
     "Write an assignment as `table`, `json` or `csv`; `changed`: the what-ifs before it."
     group, withholds = assignment.group, assignment.withheld.any()
     others = who_assigns(group.type, group.strategy, [member.client_id for member in group.details])
-    lines = [*(note.text for note in assignment.notes), *[others] * bool(others),
-             *change_notes(group, changed, [assignment.strategy])]
+    made_up = made_up_ids(group, changed)
+    places = places_of(group, made_up, assignment.strategy.partition(":")[0])
+    lines = [*(note.text for note in assignment.notes), *[others] * bool(others), *[
+        f"the ids of new members are made up: this is the answer for one of {places:,} places that they may have among "
+        "the others (compare tries them)"] * (places > 1), *change_notes(group, changed, [assignment.strategy])]
     if form == "json":
         target = {"target": dict(Assignment(group, assignment.target))} if withholds else {}
         _send([_as_json(_key_of(group) | _documents(group, lines, changed) | target | {
@@ -571,8 +593,11 @@ def judge_conditions(comparisons: Sequence[Comparison], conditions: Sequence[Con
         for rule in conditions if rows else ():
             if reason := _why_unknown(one, rows, rule):
                 unknown.append(f"{label}: {rule.text} cannot be judged: {reason}")
-            found += [f"{label} under {row['strategy']}: {rule.key} is {cell(row[rule.key])} ({rule.text})"
-                      for row in rows if rule.holds(row)]
+            for strategy, tried in groupby(rows, lambda row: row["strategy"]):
+                tried = list(tried)
+                if held := [row for row in tried if rule.holds(row)]:
+                    some = ", for some of the new members' ids" * (len(held) < len(tried))
+                    found.append(f"{label} under {strategy}: {rule.key} is {cell(held[0][rule.key])} ({rule.text}){some}")
     write_remarks(unknown, "conditions that could not be judged")
     if found:
         write_remark(f"{NAME}: --fail-if holds: {first_of(found, _NAMED_CONDITIONS, '; ')}")

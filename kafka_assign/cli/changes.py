@@ -130,27 +130,29 @@ def _client_id(member):
 
 
 def _ids_of(client, group):
-    "Ids that the coordinator may give to further members with a client id; an unknown one is Java's default."
-    client = client or "-".join(filter(None, ["consumer", group.name, "1"]))
-    names = (f"{client}-{uuid5(NAMESPACE_URL, f'{client}-{number}')}" for number in itertools.count(1))
-    return (name for name in names if name not in group.members)
+    "Ids that the coordinator may give to more members with a client id; if it is unknown, with Java's defaults."
+    stem = client or "-".join(filter(None, ["consumer", group.name]))
+    numbered = (f"{stem}-{number}" for number in itertools.count(1))
+    ids = (f"{client or name}-{uuid5(NAMESPACE_URL, name)}" for name in numbered)
+    return (name for name in ids if name not in group.members)
 
 
 def _family(client):
-    "A client id without the number at its end, unless it is the default of a client library."
+    "A client id without the number at its end; empty for Java's default, whole for those of other libraries."
     from kafka_assign.client_ids import clients_of
-    return client if any(clients_of([client])) else re.sub("(?<=-)[0-9]+$", "", client)
+    [library] = clients_of([client])
+    return "" if library == "Java" else client if library else re.sub("(?<=-)[0-9]+$", "", client)
 
 
 def _new_ids(group, count, like=None):
-    "Ids for members that join, in the form of those of the other members, or of member `like`."
+    "Ids for members that join, in the form of those of most members, or of member `like`."
     models = group.members if like is None else find_members(group, like, "the member that new members are like")
-    known = [_client_id(group.details[group.members.index(name)]) for name in models]
-    family, _ = next(iter(Counter(map(_family, filter(None, known))).most_common(1)), ("", 0))
-    clients = Counter(client for client in map(_client_id, group.details) if client and _family(client) == family)
+    known = filter(None, (_client_id(group.details[group.members.index(name)]) for name in models))
+    family, _ = next(iter(Counter(map(_family, known)).most_common(1)), ("", 0))
+    clients = Counter(one for one in map(_client_id, group.details) if family and _family(one or "") == family)
     if family in clients or max(clients.values(), default=2) > 1:
         return list(itertools.islice(_ids_of(next(iter(clients), ""), group), count))
-    last = max(int(client.removeprefix(family)) for client in clients)
+    last = max(int(one.removeprefix(family)) for one in clients)
     return [next(_ids_of(f"{family}{number}", group)) for number in range(last + 1, last + 1 + count)]
 
 # %% ../../nbs/76_cli_changes.ipynb #7a0c0012

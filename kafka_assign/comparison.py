@@ -141,7 +141,8 @@ def optimum_beside(assignment: Assignment) -> Assignment | None:
     return name and assign(assignment.group, name)
 
 # %% ../nbs/21_comparison.ipynb #91aced02
-MOST_PLACES = 1_000            # of made-up ids that are tried
+MOST_PLACES = 1_000            # of made-up ids that are tried; fewer if there are more, and the group is huge
+_MOST_MEMBERS = 500_000        # at all places together: some ten seconds of CPU
 _PLACES_AT_ONCE = 50
 
 
@@ -207,16 +208,16 @@ def _at_home(group, there):
                       there.remarks, there.protocol)
 
 
-def _note_on_places(total, rows):
-    "What the rows of strategies show that were tried with some of so many places, or all."
-    tried = f"{MOST_PLACES:,} of {total:,} places, spread evenly," if total > MOST_PLACES else f"all {total:,} places"
+def _note_on_places(tried, total, rows):
+    "What the rows of strategies show, of which so many places were tried."
+    tried = f"{tried:,} of {total:,} places, spread evenly," if tried < total else f"all {total:,} places"
     moves = {label: {row["moved"] for row in found} for label, found in rows.items()}
     fewest = ", ".join(f"{label} {min(found):,}" for label, found in moves.items() if len(found) > 1)
     return (f"{', '.join(rows)}: the ids of new members are made up; {tried} that they may have among the others "
             f"were tried, and the row shows the one with the most moves{f' (the fewest: {fewest})' * bool(fewest)}")
 
 
-def _try_places(group, strategies, answers, made_up, failed, progress):
+def _try_places(group, strategies, answers, made_up, failed, track):
     """By label, the rows of all places of made-up ids that were tried, most moves first; and notes on them.
 
     `answers`, by label, become those for the place with the most moves. `failed` is called with a strategy that fails
@@ -228,31 +229,26 @@ def _try_places(group, strategies, answers, made_up, failed, progress):
             by_parts[_parts(group, made_up, one.name)][label] = one
     for parts, able in by_parts.items():
         total = _orders(list(map(len, parts)))
-        tried = min(total, MOST_PLACES)
+        tried = total if total <= MOST_PLACES else min(MOST_PLACES, _MOST_MEMBERS // len(group.members))
         ranks = [at * (total - 1) // max(tried - 1, 1) for at in range(tried)]
-        for first in range(0, tried, _PLACES_AT_ONCE):
+        for first in track(range(0, tried, _PLACES_AT_ONCE)):
             groups = [_placed(group, parts, rank) for rank in ranks[first:first + _PLACES_AT_ONCE]]
             for label, strategy in list(able.items()):
                 try:
                     pairs = [(one.summary(), one) for one in assign_many(groups, strategy)]
                 except ValueError as error:
-                    failed(able.pop(label), _under_some_ids(error))
+                    if isinstance(error, ForecastError):
+                        error.reason += " (under some of the ids that new members may get)"
                     del answers[label]
+                    failed(able.pop(label), error)
                     continue
                 worst, there = max(pairs, key=lambda pair: _harm(pair[0]))
                 if _harm(worst) > max(map(_harm, rows[label]), default=[]):
                     answers[label] = _at_home(answers[label].group, there)
                 rows[label] += [row for row, _ in pairs]
-            progress(first + len(groups), tried)
-        notes += [_note_on_places(total, {label: rows[label] for label in able})] * bool(total > 1 and able)
+        notes += [_note_on_places(tried, total, {label: rows[label] for label in able})] * bool(total > 1 and able)
     return {label: sorted(rows[label], key=_harm, reverse=True) for label in answers}, notes
 
-
-def _under_some_ids(error):
-    "The error of a strategy for one of the places; a forecast says that it holds for some."
-    if not isinstance(error, ForecastError):
-        return error
-    return ForecastError(error.kind, f"{error.reason} (under some of the ids that new members may get)")
 
 # %% ../nbs/21_comparison.ipynb #0e7ff6fd
 _NO_TOPICS_NOTE = ("topics and owners are unknown, so no strategy can be computed: add the output of "
@@ -272,7 +268,7 @@ _EMPTY_GROUP_NOTE = ("the group is Empty: deleting it drops its offsets; they al
 def compare(group: Group, strategies: Iterable[StrategyLike] | StrategyLike | None = None, *,
             before: Group | None = None, made_up: Collection[str] = (),
             on_failure: Callable[[Strategy, ValueError], object] | None = None,
-            progress: Callable[[int, int], object] = lambda done, total: None) -> Comparison:
+            track: Callable[[Sequence], Iterable] = iter) -> Comparison:
     """What each strategy would do to a group.
 
     The strategy that the group runs is added if it is known. If it forecasts that Kafka's assignor
@@ -285,8 +281,8 @@ def compare(group: Group, strategies: Iterable[StrategyLike] | StrategyLike | No
     moves (`Comparison.placements` has all). `on_failure`: a function that is called with the
     strategy and the error if a strategy fails; that strategy then has no row. None = the first error
     is raised; but if the strategy is from another package and was not named, a note gives the error
-    in place of the row. `progress`: a function that is called with how many places of made-up ids
-    have been tried, and how many will be.
+    in place of the row. `track`: a function that returns an iterator over the batches of places that
+    it gets, such as one that shows a progress bar.
 
     Raises `GroupError` if `group` or `before` is not a `Group`, or if the group has no member with a
     `made_up` id, and `StrategyError` if a strategy or
@@ -297,7 +293,8 @@ def compare(group: Group, strategies: Iterable[StrategyLike] | StrategyLike | No
     checked_group(group, "compare(group, strategies)")
     if before is not None:
         checked_kind(before, Group, "before", "compare(group, strategies, before=group)", GroupError)
-    for name in made_up:
+    made_up = frozenset(made_up)
+    for name in sorted(made_up.difference(group.members)):
         known_name(name, group.members, "a made-up id", "belong to the group")
     chosen = resolve_all(strategies, "compare(group, strategies)")
     notes, running, added = [], None, None
@@ -326,7 +323,7 @@ def compare(group: Group, strategies: Iterable[StrategyLike] | StrategyLike | No
             raise error
 
     answers = _answers(group, chosen, failed)
-    rows, on_places = _try_places(group, chosen, answers, made_up, failed, progress) if made_up else ({}, [])
+    rows, on_places = _try_places(group, chosen, answers, made_up, failed, track) if made_up else ({}, [])
     return Comparison(group, answers, before, running, notes + on_places, rows)
 
 

@@ -15,6 +15,7 @@ import sys
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, redirect_stdout
+from functools import partial
 from itertools import chain
 from pathlib import Path
 from typing import Annotated, Literal
@@ -24,7 +25,7 @@ from typer.core import TyperCommand, TyperGroup
 
 from .changes import (
     FORMS, NAMED_CANDIDATES, Change, Restarts, apply_changes, find_members, lost_topics, made_up_ids,
-    parse_change, restart_in_turn, usage_errors)
+    parse_change, restart_in_turn, tracked, usage_errors)
 from ..names import did_you_mean, first_of, quoted, shown
 
 # %% ../../nbs/77_cli_arguments.ipynb #1095cc08
@@ -390,20 +391,6 @@ def changed(group, changes: Sequence[Change], like: str | None = None) -> tuple:
     return after, made
 
 # %% ../../nbs/77_cli_arguments.ipynb #204b75de
-@contextmanager
-def _progress(what, shown):
-    "A function that is called with how much is done, of how much; on a terminal, a bar shows it."
-    if not shown:
-        yield lambda done, total: None
-        return
-    from rich.console import Console
-    from rich.progress import Progress
-    console = Console(stderr=True)
-    with Progress(console=console, transient=True, disable=not console.is_interactive) as bar:
-        task = bar.add_task(what, total=None)
-        yield lambda done, total: bar.update(task, completed=done, total=total)
-
-
 def compared_groups(groups: Iterable, after: Iterable, strategies: Sequence | None,
                     changes: Sequence[Change] = ()) -> tuple[list, list[str]]:
     """A comparison of each group, as it is and `after` the what-ifs; and why groups or strategies have no answer.
@@ -418,9 +405,8 @@ def compared_groups(groups: Iterable, after: Iterable, strategies: Sequence | No
             failed.append(": ".join([label, *[name] * (name not in words), words]))
         try:
             made_up = made_up_ids(then, changes)
-            with _progress("places of new ids", made_up) as progress:
-                comparisons.append(compare(then, strategies, before=group, made_up=made_up,
-                                           on_failure=strategies and fails, progress=progress))
+            comparisons.append(compare(then, strategies, before=group, made_up=made_up, on_failure=strategies and fails,
+                                       track=partial(tracked, what="Places of new ids")))
         except ValueError as error:
             failed.append(f"{group_label(group)}: {line_of_error(error)}")
     return comparisons, failed

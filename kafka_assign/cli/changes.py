@@ -4,7 +4,7 @@
 
 # %% auto #0
 __all__ = ['FORMS', 'NAMED_CANDIDATES', 'usage_errors', 'Change', 'parse_change', 'find_members', 'apply_changes', 'lost_topics',
-           'made_up_ids', 'change_notes', 'Restarts', 'restart_in_turn']
+           'made_up_ids', 'change_notes', 'Restarts', 'tracked', 'restart_in_turn']
 
 # %% ../../nbs/76_cli_changes.ipynb #7a0c0004
 import itertools
@@ -260,7 +260,8 @@ def _growth_notes(changes):
 
 def made_up_ids(group, changes: Iterable[Change]) -> list[str]:
     "The ids in a group after `changes` that were made up."
-    return [change.name for change in changes if change.generated and change.name in group.members]
+    members = set(group.members)
+    return [change.name for change in changes if change.generated and change.name in members]
 
 
 def change_notes(group, changes: Sequence[Change], strategies: Iterable[str]) -> list[str]:
@@ -286,6 +287,14 @@ class Restarts(NamedTuple):
     down: int  # partitions of the members that restarted, without a consumer meanwhile
 
 # %% ../../nbs/76_cli_changes.ipynb #7e570005
+def tracked(things: Sequence, what: str) -> Iterable:
+    "The things, one by one; on a terminal, a bar shows how many are done."
+    from rich.console import Console
+    from rich.progress import track
+    screen = Console(stderr=True)
+    return track(things, what, console=screen, transient=True, disable=not screen.is_terminal)
+
+
 def _settled(answer, *newcomers):
     "The group of an assignment after it has settled, and `newcomers` in it."
     from kafka_assign.assignment import Assignment
@@ -297,11 +306,8 @@ def _settled(answer, *newcomers):
 
 def restart_in_turn(group, names: Sequence[str], strategy) -> Restarts:
     "The cost of restarting the members `names` of a group; `strategy` is a `Strategy`."
-    from rich.console import Console
-    from rich.progress import track
-    total, count, screen = Counter(), len(names), Console(stderr=True)
-    for name in track(names, f"Restarts under {shown(strategy.label)}", console=screen,
-                      transient=True, disable=not screen.is_terminal):
+    total, count = Counter(), len(names)
+    for name in tracked(names, f"Restarts under {shown(strategy.label)}"):
         member = group.details[group.members.index(name)]
         own = group.previous == group.members.index(name)
         total["down"] += int(own.sum())

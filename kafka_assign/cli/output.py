@@ -27,7 +27,7 @@ import typer
 from ..assignment import SUMMARY_KEYS, Assignment
 from ..remedies import rebalancing
 from ..certificate.words import CHECKED, Proof, proof_of
-from ..comparison import Comparison, places_of
+from ..comparison import Comparison, count_places
 from ..client_ids import ASSIGNED_BY_BROKER, assigner, who_assigns
 from .arguments import NAME, group_label, write_once, write_remark, write_remarks
 from .changes import Change, Restarts, change_notes, lost_topics, made_up_ids, usage_errors
@@ -221,8 +221,9 @@ def _change_keys(comparisons):
 
 _RESTART_NOTE = (
     "Each restart of a dynamic member causes at least two rebalances, and the member gets a new id. The ids are made "
-    "up: these are the figures of one possible run, and others may move more partitions, or fewer. A static member that is back within session.timeout.ms causes none. Partitions of the restarting member count as "
-    "down, not as paused, and as moved if another member gets them.")
+    "up: these are the figures of one possible run, and others may move more partitions, or fewer. A static member "
+    "that is back within session.timeout.ms causes none. Partitions of the restarting member count as down, not as "
+    "paused, and as moved if another member gets them.")
 
 
 def _restart_block(costs):
@@ -412,7 +413,7 @@ def show_assignment(assignment: Assignment, form: str, changed: Sequence[Change]
     group, withholds = assignment.group, assignment.withheld.any()
     others = who_assigns(group.type, group.strategy, [member.client_id for member in group.details])
     made_up = made_up_ids(group, changed)
-    places = places_of(group, made_up, assignment.strategy.partition(":")[0])
+    places = count_places(group, made_up, assignment.strategy.partition(":")[0])
     lines = [*(note.text for note in assignment.notes), *[others] * bool(others), *[
         f"the ids of new members are made up: this is the answer for one of {places:,} places that they may have among "
         "the others (compare tries them)"] * (places > 1), *change_notes(group, changed, [assignment.strategy])]
@@ -597,7 +598,8 @@ def judge_conditions(comparisons: Sequence[Comparison], conditions: Sequence[Con
                 tried = list(tried)
                 if held := [row for row in tried if rule.holds(row)]:
                     some = ", for some of the new members' ids" * (len(held) < len(tried))
-                    found.append(f"{label} under {strategy}: {rule.key} is {cell(held[0][rule.key])} ({rule.text}){some}")
+                    figure = f"{rule.key} is {cell(held[0][rule.key])} ({rule.text})"
+                    found.append(f"{label} under {strategy}: {figure}{some}")
     write_remarks(unknown, "conditions that could not be judged")
     if found:
         write_remark(f"{NAME}: --fail-if holds: {first_of(found, _NAMED_CONDITIONS, '; ')}")

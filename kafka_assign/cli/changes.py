@@ -141,7 +141,7 @@ def _family(client):
     "A client id without the number at its end; empty for Java's default, whole for those of other libraries."
     from kafka_assign.client_ids import clients_of
     [library] = clients_of([client])
-    return "" if library == "Java" else client if library else re.sub("(?<=-)[0-9]+$", "", client)
+    return "" if library == "Java" else client if library else re.sub("(?<=-)[0-9]{1,9}$", "", client)
 
 
 def _new_ids(group, count, like=None):

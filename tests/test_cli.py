@@ -1005,7 +1005,7 @@ def test_fleet_interrupted_in_a_line(tmp_path):
 @pytest.mark.parametrize("command", ["compare -", "assign - -s range"])
 def test_notes_of_csv_are_on_standard_error(command):
     done = run(f"{command} --group billing --join 1 --format csv", TWO)
-    assert done.code == 0 and "id of the joining member is made up" in done.err
+    assert done.code == 0 and "ids of new members are made up" in done.err
     assert "which members are static" in done.err and "inferred: " in done.err
 
 

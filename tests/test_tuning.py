@@ -9,7 +9,7 @@ from outputs import SAMPLES
 from test_capture import TWO, read
 from test_house import is_number, modules, parsed
 
-from kafka_assign import Assignment, Group, assign, assign_many, rank, strategies
+from kafka_assign import Assignment, Group, assign, assign_many, compare, rank, strategies
 from kafka_assign.certificate import check
 from kafka_assign.document import group_to_document
 from kafka_assign.snapshot import read_groups
@@ -27,6 +27,7 @@ TUNING = {  # module.name, or module.class.name -> the least and the greatest va
     "ragged.FEW_DEALT": (0, HUGE),
     "ragged.LONG_DEAL": (1, HUGE),
     "batch.GROUPS_AT_ONCE": (1, HUGE),
+    "comparison._PLACES_AT_ONCE": (1, HUGE),
     "batch.PARTITIONS_AT_ONCE": (1, HUGE),
     "snapshot.sources.BLOCK_BYTES": (1, 1 << 28),
 }
@@ -43,6 +44,7 @@ FIXED = {
     "clients.cluster": {"_EARLIEST", "_LATEST", "_NOT_AUTHORIZED", "_PAUSE", "_UNKNOWN"},
     "cli.arguments": {"MOST_REMARKS", "DONE", "HOLDS", "UNUSABLE", "_INTERRUPTED", "_PIPE_CLOSED", "_LONGEST"},
     "clients.member": {"_MOST_NAMED"},
+    "comparison": {"MOST_PLACES", "_MOST_MEMBERS"},
     "cli.changes": {"_MOST_JOIN", "NAMED_CANDIDATES", "_LISTED_MEMBERS"},
     "cli.output": {"_READABLE", "_SHOWN_NEEDS", "_GROUPS_WITHOUT_LIST", "_NAMED_CONDITIONS"},
     "fleet.files": {"_READERS"}, "fleet.text": {"BUCKETS"}, "fleet.job": {
@@ -188,10 +190,19 @@ def captures():
     return [group_to_document(group) for group in found.values()]
 
 
+
+def new_members():
+    """The rows of all places of a new member's id, and the answers."""
+    owned = {name: [("t", number), ("t", number + 3)] for number, name in enumerate("abc")}
+    joined = Group({"t": 7, "u": 2}, {name: ["t", "u"] for name in "abcd"}, owned)
+    found = compare(joined, ["range", "fair"], made_up=["d"])
+    return found.placements, [answer.owner.tolist() for answer in found.assignments.values()]
+
+
 EXACT = [name for name in strategies() if name not in (
     "sticky", "cooperative-sticky", "fairness-only", "sticky-yet-fair")]
 PARTS = {name: partial(answers_of, name) for name in (*EXACT, "sticky", "cooperative-sticky")} | {
-    part.__name__: part for part in (dictionaries, figures, ranking, columns, readings, captures)}
+    part.__name__: part for part in (dictionaries, figures, ranking, columns, readings, captures, new_members)}
 
 
 class Noted:

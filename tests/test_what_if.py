@@ -2,7 +2,9 @@
 import json
 import operator
 import re
-from itertools import combinations_with_replacement
+from dataclasses import replace
+from itertools import permutations, product
+from random import Random
 from types import SimpleNamespace
 from uuid import NAMESPACE_URL, uuid5
 
@@ -14,6 +16,7 @@ from outputs import table as printed
 from test_cli import TWO, one_line, program, run, unwrapped
 
 from kafka_assign import Member, assign
+from kafka_assign.build import GroupError
 from kafka_assign.assignment import SUMMARY_KEYS
 from kafka_assign.comparison import compare
 from kafka_assign.cli.arguments import demo_group
@@ -23,8 +26,9 @@ from kafka_assign.group import Group
 from kafka_assign.live import LiveGroup
 from kafka_assign.notes import Note
 from kafka_assign.ownership import CLAIM_RULES
-from kafka_assign.registry import resolve
+from kafka_assign.registry import ForecastError, resolve
 
+UUID = r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}"
 CHOSEN = ["range", "roundrobin", "fair"]
 STRATEGIES = [word for name in CHOSEN for word in ("-s", name)]
 
@@ -564,25 +568,14 @@ def fits_pattern(name, pattern):
 def test_members_that_are_counted():
     two = shown_by(["-", "--join", "2"], NAMED.to_json())
     ids = [change["member"] for change in two["changes"]]
-    form = r"consumer-orders-(\d)-[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}"
-    assert [re.fullmatch(form, name)[1] for name in ids] == ["1", "2"]
+    assert all(re.fullmatch(rf"web-1-{UUID}", name) for name in ids) and len({*ids}) == 2
     assert {tuple(change["topics"]) for change in two["changes"]} == {("t",)}
     assert {row["members"] for row in two["rows"]} == {4, 6}
     again = shown_by(["-", "--join", "1", "--join", "1"], NAMED.to_json())
     assert again["rows"] == two["rows"] and again["changes"] == two["changes"]
-    [note] = [line for line in two["notes"] if "made up" in line]
-    assert "one of at most 10 answers" in note      # two of five dynamic members; the static one comes first
-
-
-def test_the_answers_that_made_up_ids_hold():
-    """As many orders as the line says, and the answer is that of one of them."""
-    members = {f"m{number}": ["t", "u"] for number in (1, 3, 5)}
-    group = Group({"t": 4, "u": 3}, members, name="g")
-    shown = shown_by(["-", "--join", "2"], group.to_json())
-    answers = {places: compare(group.join(f"m{places[0]}x", ["t", "u"]).join(f"m{places[1]}y", ["t", "u"]), CHOSEN).rows
-               for places in combinations_with_replacement((0, 1, 3, 5), 2)}
-    assert f"one of at most {len(answers)} answers" in " ".join(shown["notes"])
-    assert shown["rows"][1:4] in list(answers.values())
+    of_range, of_fair = [line for line in two["notes"] if "made up" in line]
+    assert "range, roundrobin: " in of_range and "all 10 places" in of_range      # the static one comes first
+    assert "fair: " in of_fair and "all 15 places" in of_fair
 
 
 def test_like_another_member():
@@ -741,6 +734,180 @@ def test_the_program_says_what_a_forecast_leaves_open():
     assert "depends on ids" not in run("compare - --leave a", group).out
 
 
+# --- places of made-up ids -----------------------------------------------------------------------------------------
+
+def random_group(random):
+    """A group of dynamic and static members b, d, f and h, and the topics of one or two new members."""
+    topics = {f"t{number}": random.randint(1, 6) for number in range(random.randint(1, 3))}
+
+    def wanted():
+        return sorted(random.sample(sorted(topics), random.choice([1, len(topics), len(topics)])))
+    names = "bdfh"[:random.randint(1, 4)]
+    members = {name: wanted() for name in names}
+    owned = {name: [] for name in names}
+    for pair in ((topic, number) for topic, count in topics.items() for number in range(count)):
+        able = [name for name in names if pair[0] in members[name]]
+        if able and random.random() < .9:
+            owned[random.choice(able)].append(pair)
+    instances = dict(zip(names, random.sample("pqrs", 4)))
+    details = [Member(name, members[name], owned=owned[name], generation=3,
+                      instance_id=instances[name] if random.random() < .3 else None) for name in names]
+    lag = {topic: [random.randint(0, 9) for _ in range(count)] for topic, count in topics.items()}
+    return Group(topics, details, lag=lag, name="g"), [wanted() for _ in range(random.randint(1, 2))]
+
+
+def rows_of_all_places(group, new, strategy):
+    """The rows of a strategy, one by one, for members whose ids fall into every gap, in every order."""
+    for gaps in product("acegi"[:len(group.members) + 1], repeat=len(new)):
+        for turns in permutations(range(len(new))):
+            joined = group
+            for gap, turn, topics in zip(gaps, turns, new):
+                joined = joined.join(f"{gap}{turn}", topics)
+            yield assign(joined, strategy).summary()
+
+
+SORTED = ["range", "roundrobin", "kafka-sticky", "kafka-cooperative-sticky", "fair", "lag", "sticky", "kip54"]
+
+
+def test_the_least_and_the_most_are_those_of_all_places():
+    """Of 200 random groups, 25 for each strategy (it takes some seconds, because each place is asked about alone)."""
+    depend = 0
+    for seed in range(200):
+        strategy, (group, new) = SORTED[seed % len(SORTED)], random_group(Random(seed))
+        joined, made_up = group, [f"zz{number}" for number in range(len(new))]
+        for name, topics in zip(made_up, new):
+            joined = joined.join(name, topics)
+        found, rows = compare(joined, strategy, before=group, made_up=made_up), list(
+            rows_of_all_places(group, new, strategy))
+        tried = found.placements[strategy]
+        for key in ("moved", "paused", "kept", "min_load", "max_load", "lag_max"):
+            assert {row[key] for row in tried} == {row[key] for row in rows}, (seed, strategy, key)
+        assert found.rows == tried[:1]
+        moved = [row["moved"] for row in rows]
+        assert (tried[0]["moved"], tried[-1]["moved"]) == (max(moved), min(moved))
+        depend += tried[0]["moved"] > tried[-1]["moved"]
+    assert depend > 50
+
+
+PODS = Group({"t": 12}, [Member(f"web-{n}-{uuid5(NAMESPACE_URL, str(n))}", ["t"], client_id=f"web-{n}",
+                                owned=[("t", 4 * n + i) for i in range(4)]) for n in range(3)],
+             name="pods", type="classic", state="Stable", strategy="range")
+
+
+def test_one_of_several_answers_is_not_said_to_be_the_only_one():
+    """A new member that sorts between the others moves 4 partitions under range, at the ends 6."""
+    assert {name: assign(PODS.join(name, ["t"]), "range").summary()["moved"] for name in (
+        "consumer-pods-1", "web-0-x", "web-1-x", "web-3")} == {
+            "consumer-pods-1": 6, "web-0-x": 4, "web-1-x": 4, "web-3": 6}
+    [shown] = json.loads(run("compare - -s sticky --join 1 --format json", PODS.to_json()).out)
+    now, of_range, of_sticky = shown["rows"]
+    assert [(row["moved_least"], row["moved"]) for row in (of_range, of_sticky)] == [(4, 6), (3, 3)]
+    assert "moved_least" not in now
+    [note] = [note for note in shown["notes"] if "made up" in note]
+    assert "all 4 places" in note and "the one with the most moves (the fewest: range 4)" in note
+    table = unwrapped(run("compare - -s sticky --join 1", PODS.to_json()).out)
+    assert "in short, under range: 4 to 6 partitions would move, depending on the new members' ids, 12 part" in table
+    rows = run("compare - -s sticky --join 1 --format csv", PODS.to_json()).out.splitlines()
+    assert [row.split(",")[-1] for row in rows] == ["moved_least", "", "4", "3"]
+
+
+def test_a_gate_takes_the_worst_place():
+    done = run("compare - --join 1 --fail-if 'moved>5'", PODS.to_json())
+    assert done.code == 1 and done.err.endswith(
+        "pods under range: moved is 6 (moved>5), for some of the new members' ids\n")
+    assert run("compare - --join 1 --fail-if 'moved>6'", PODS.to_json()).code == 0
+    assert run("compare - --join 1 --fail-if 'moved<5'", PODS.to_json()).code == 1         # the least is 4
+    done = run("compare - --join 1 --fail-if 'max_load>2'", PODS.to_json())
+    assert done.code == 1 and done.err.endswith("max_load is 3 (max_load>2)\n")
+
+
+def test_moves_are_those_of_the_row():
+    [shown] = json.loads(run("compare - --join 2 --moves --format json", PODS.to_json()).out)
+    new = {change["member"] for change in shown["changes"]}
+    for row in shown["rows"][1:]:
+        assert sum(move["from"] is not None for move in row["moves"]) == row["moved"]
+        assert {move["to"] for move in row["moves"]} <= new | {*PODS.members}
+    proven = json.loads(run("compare - -s sticky --join 2 --prove --format json", PODS.to_json()).out)[0]["rows"]
+    assert [row["proof"]["holds"] for row in proven if row["strategy"] == "sticky"] == [True]
+
+
+def test_a_thousand_places_are_spread_evenly():
+    group = Group({"t": 3}, {f"m{n:02}": ["t"] for n in range(12)}, name="many", strategy="range")
+    calls = []
+    joined, new = group, ["x", "y", "z", "zz"]
+    for name in new:
+        joined = joined.join(name, ["t"])
+    found = compare(joined, [], before=group, made_up=new, track=lambda batches: calls.append(len(batches)) or batches)
+    assert len(found.placements["range"]) == 1000 and calls[0] > 9
+    assert any("1,000 of 1,820 places, spread evenly, that they" in note for note in found.notes)
+    assert "1,000 of 1,820 places, spread evenly" in unwrapped(run("compare - --join 4", group.to_json()).out)
+    loads = {tuple(row[key] for key in ("moved", "placed")) for row in found.placements["range"]}
+    assert loads == {(0, 3)}
+
+
+def test_a_made_up_id_is_one_of_the_group():
+    with pytest.raises(GroupError, match="a made-up id must belong to the group .got 'x'."):
+        compare(PODS, ["range"], made_up=["x"])
+    left = json.loads(run("compare - --join 1 --leave web-3 --format json", PODS.to_json()).out)[0]
+    assert "moved_least" not in left["rows"][1] and not [note for note in left["notes"] if "made up" in note]
+
+
+def new_first(group):
+    """A strategy that fails if a new member is the first one."""
+    if not group.details[0].owned:
+        raise ForecastError("NullPointerException", "the first one owns nothing")
+    return assign(group, "range").owner
+
+
+def test_a_strategy_that_fails_for_one_place_has_no_row():
+    done = run("compare - -s range -s test_what_if:new_first --join 1 --fail-if 'moved>100'", PODS.to_json())
+    assert done.code == 3 and re.search(r"(?m)^range \(runs now\) +4 ", done.out) and "new_first" not in done.out
+    assert "under some of the ids that new members may get" in done.err
+
+
+# --- the form of made-up ids ---------------------------------------------------------------------------------------
+
+def clients(*names, instance_ids=False):
+    """A group whose members have these client ids and UUIDs."""
+    ids = [f"{name}-{uuid5(NAMESPACE_URL, f'{name}{number}')}" for number, name in enumerate(names)]
+    return Group({"t": 9}, [Member(one, ["t"], client_id=name, instance_id=one if instance_ids else None)
+                            for one, name in zip(ids, names)], name="g")
+
+
+@pytest.mark.parametrize("known, new", [
+    (["web-0", "web-1", "web-9"], ["web-10", "web-11"]), (["rdkafka"] * 3, ["rdkafka", "rdkafka"]),
+    (["consumer-g-1"] * 2, ["consumer-g-1", "consumer-g-2"]), (["kafka-python-3.0.2"], ["kafka-python-3.0.2"] * 2),
+    (["web-1", "web-1"], ["web-1"] * 2), (["etl", "web-0", "web-1"], ["web-2", "web-3"]), (["app"], ["app", "app"]),
+    (["web-7"], ["web-8", "web-9"])])
+def test_made_up_ids_have_the_form_of_the_others(known, new):
+    for group in (clients(*known), clients(*known).replace(members=[
+            replace(one, client_id="") for one in clients(*known).details])):            # their ids show it
+        ids = [change["member"] for change in shown_by(["-", "--join", "2"], group.to_json())["changes"]]
+        assert [re.fullmatch(f"(.*)-{UUID}", name)[1] for name in ids] == new
+        assert len({*ids, *group.members}) == 2 + len(known)
+
+
+def test_a_new_id_is_like_that_of_the_member_that_is_named():
+    group = clients("web-0", "web-1", "web-2", "etl-4", "etl-5")
+    [change] = shown_by(["-", "--join", "1", "--like", "etl-4"], group.to_json())["changes"]
+    assert re.fullmatch(f"etl-6-{UUID}", change["member"])
+    static = clients("i", instance_ids=True).replace(members=[
+        replace(one, client_id="") for one in clients("i", instance_ids=True).details])
+    for unknown in (static, Group({"t": 1}, {"b-1": ["t"]}, name="g")):
+        for words in (["--join", "2"], ["--join", "1", "--join", "1"]):
+            ids = [change["member"] for change in shown_by(["-", *words], unknown.to_json())["changes"]]
+            assert all(re.fullmatch(f"consumer-g-{number}-{UUID}", name) for number, name in enumerate(ids, 1))
+
+
+def test_a_pod_that_restarts_keeps_its_place():
+    """Only the UUID of its id is new, so a restart moves what it moves in a group in which the pod takes its old id."""
+    for number, name in enumerate(PODS.members):
+        live = LiveGroup("range", {"t": 12}, dict.fromkeys(PODS.members, ["t"]))
+        moved = len(live.leave(name).moved) + len(live.join(f"web-{number}-again", ["t"]).moved)
+        assert restart_in_turn(PODS, [name], resolve("range")).moved == moved
+    assert "one possible run" in unwrapped(run("compare - --rolling", PODS.to_json()).out)
+
+
 # --- restarts ----------------------------------------------------------------------------------------------------
 
 @given(st.data(), st.sampled_from(["range", "roundrobin", "fair", "sticky", "cooperative-sticky"]))
@@ -758,7 +925,8 @@ def test_restarts_cost_what_a_live_group_shows(data, strategy):
         if member.id in static:
             assert live.restart(member.id).rounds == 0
             continue
-        new = f"consumer-{uuid5(NAMESPACE_URL, f'consumer-{number}')}"
+        again = number + 1 - len(static.intersection(names[:number]))
+        new = f"consumer-{again}-{uuid5(NAMESPACE_URL, f'consumer-{again}')}"
         for event in (lambda: live.leave(member.id)), (lambda: live.join(new, member.topics)):
             rebalance = event()
             total["rebalances"] += rebalance.rounds
@@ -777,7 +945,7 @@ def test_paused_means_the_same_for_a_restart_as_in_a_comparison(data, strategy):
     found, down = restart_in_turn(live.group, ["m0"], resolve(strategy)), len(live["m0"])
     left = compare(live.group.leave("m0"), strategy, before=live.group)[strategy].summary()
     live.leave("m0")
-    new = f"consumer-{uuid5(NAMESPACE_URL, 'consumer-1')}"
+    new = f"consumer-1-{uuid5(NAMESPACE_URL, 'consumer-1')}"
     back = compare(live.group.join(new, members["m0"]), strategy)[strategy].summary()
     assert (found.paused, found.down) == (left["paused"] + back["paused"], down)
 
@@ -803,3 +971,78 @@ def test_restarts_of_a_group_that_the_broker_assigns_are_not_computed():
     assert done.code == 0 and "restarts" not in done.out
     assert "new: the broker assigns this group (group.remote.assignor" in unwrapped(done.err)
     assert "so restarts are not computed" in unwrapped(done.err)
+
+
+def lines_of(*found):
+    """Groups as lines of JSON."""
+    return "".join(f"{group.to_json()}\n" for group in found)
+
+
+def test_with_restarts_a_condition_judges_their_rows():
+    """Range moves nothing at rest, but 39 partitions in a rolling restart; sticky moves fewer."""
+    assert run("compare --demo --fail-if 'moved>20'").code == 0
+    done = run("compare --demo --rolling --fail-if 'moved>20'")
+    assert done.code == 1 and one_line(done.err) and "demo under range: moved is 39 (moved>20)" in done.err
+    done = run("compare --demo --rolling -s sticky --fail-if 'moved>30' --format json")
+    assert done.code == 0 and json.loads(done.out)[0]["restarts"][1]["moved"] == 30
+    done = run("compare --demo --rolling -s sticky -s fair --fail-if 'moved>29' --format csv")
+    assert done.code == 1 and "under sticky: moved is 30" in done.err and "under fair: moved is" in done.err
+    for key in ("restarts", "rebalances", "moved", "paused", "down"):
+        assert run(f"compare --demo --restart newsletter --fail-if '{key}>0'").code == 1, key
+
+
+def test_a_static_restart_that_pauses_nothing_passes():
+    static = TEAM.replace(members=[replace(one, instance_id=one.id) for one in TEAM.details], strategy="range")
+    assert run("compare - --fail-if 'paused>0'", static.to_json()).code == 1
+    for restarts in ("--rolling", "--restart a"):
+        assert run(f"compare - {restarts} --fail-if 'paused>0' --fail-if 'moved>0'", static.to_json()).code == 0
+        assert run(f"compare - {restarts} --fail-if 'down>0'", static.to_json()).code == 1
+
+
+@pytest.mark.parametrize("line, words", {
+    "--rolling --fail-if max_load>1": "restarts, static, rebalances, moved, paused, down (got 'max_load')",
+    "--restart newsletter --fail-if 'lag max>1'": "a condition must be on a figure of the restarts: restarts, ",
+    "--fail-if down>1": "a condition must be on a figure (got 'down')",
+    "--leave newsletter --fail-if rebalances>1": "a condition must be on a figure (got 'rebalances')"}.items())
+def test_a_figure_that_the_table_does_not_have_is_wrong_use(line, words):
+    done = run(f"compare --demo {line.replace('>', chr(92) + '>')}")
+    assert (done.code, done.out) == (2, "") and one_line(done.err) and words in done.err
+
+
+def test_a_group_whose_restarts_cannot_be_foretold_fails_the_gate():
+    new = NAMED.replace(type="consumer", name="new")
+    counted = Group({"t": 3}, [Member(name, ["t"], counted=1) for name in "abc"], name="counted", strategy="range")
+    for group, reason in [(new, "the broker assigns this group (group.remote.assignor"),
+                          (counted, "it is not known which partitions the members own, so restarts are not computed")]:
+        line = f"compare - -s range --rolling --fail-if 'moved>1000' -g {group.name}"
+        known = TEAM.replace(name="known", strategy="range")
+        done = run(line, lines_of(group, known))
+        assert done.code == 3 and f"{group.name}: --fail-if cannot be judged: {reason}" in done.err
+        assert run(line.replace(f"-g {group.name}", "-g known"), lines_of(group, known)).code == 0
+    done = run("compare - --rolling --fail-if 'moved>0'", lines_of(new, TEAM.replace(name="team", strategy="range"), (
+        TEAM.replace(name="unknown")), Group({"t": 2}, {}, name="empty", strategy="range")))
+    assert done.code == 3 and "under range: moved is" in done.err and "empty: " not in done.err
+    assert "unknown: --fail-if cannot be judged: the strategy that the group runs is unknown (--state" in done.err
+
+
+def test_restarts_of_a_group_that_was_not_seen_whole_are_not_judged():
+    for group, reason in [(TEAM.replace(state="PreparingRebalance"), "was rebalancing when it was captured"),
+                          (TEAM.replace(notes=[Note("members-missing", 1)]), "members: 1 not shown in the input")]:
+        done = run("compare - -s range --rolling --fail-if 'moved>1000'", group.replace(name="g").to_json())
+        assert done.code == 3 and "moved>1000 cannot be judged" in done.err and reason in done.err
+
+
+def never_alone(group):
+    """A strategy that fails for a single member."""
+    if len(group.members) < 2:
+        raise ValueError("two members must be there")
+    return assign(group, "fair").owner
+
+
+def test_a_strategy_that_fails_in_a_restart_is_named():
+    """The other rows are shown and judged; the exit code says that one is missing."""
+    group = Group({"t": 4}, {"a": ["t"], "b": ["t"]}, name="pair", strategy="range")
+    done = run("compare - -s test_what_if:never_alone -s range --rolling --fail-if 'moved>1000'", group.to_json())
+    assert done.code == 3 and "pair: restarts under test_what_if:never_alone: " in done.err
+    assert "two members must be there" in done.err
+    assert re.search(r"(?m)^range +2 ", done.out)

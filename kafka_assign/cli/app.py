@@ -102,7 +102,7 @@ def compare_command(
 def _compare(ctx, given):
     "Compare; the what-ifs are in `ctx`, in the order in which they were typed."
     from kafka_assign.cli.output import (
-        check_judgeable, false_proofs, judge_conditions, parse_condition,
+        FIGURES, FIGURES_OF_RESTARTS, check_judgeable, false_proofs, judge_conditions, parse_condition,
         show_comparisons)
     restarts = given.rolling or bool(given.restart)
     if given.form == "csv" and given.moves + given.prove + restarts > 1:
@@ -110,7 +110,8 @@ def _compare(ctx, given):
             "CSV is one table: give --moves, --prove, or --restart or --rolling",
             param_hint="--format")
     changes = typed_changes(ctx)
-    conditions = [parse_condition(text) for text in given.fail_if or ()]
+    figures = FIGURES_OF_RESTARTS if restarts else FIGURES
+    conditions = [parse_condition(text, figures) for text in given.fail_if or ()]
     chosen = resolved(given.strategy)
     groups = groups_of(ctx.params)
     picked = picked_groups(groups, given.group, one=bool(changes or given.restart))
@@ -119,14 +120,16 @@ def _compare(ctx, given):
 
     after = [changed(one, changes, given.like) for one in picked]
     made = [change for _, changes_made in after for change in changes_made]
-    comparisons, failed = compared_groups(picked, [one for one, _ in after], chosen)
-    restarted = [restarts_of(one, ctx.params, chosen) for one in comparisons]
+    comparisons, failed = compared_groups(
+        picked, [one for one, _ in after], chosen, made)
+    restarted = [restarts_of(one, ctx.params, chosen, failed)
+                 for one in comparisons] if restarts else []
     labels = [one.label for one in chosen or ()]
     show_comparisons(comparisons, given.form, given.moves, made, given.prove,
-                     given.wide, restarted if restarts else (), labels)
+                     given.wide, [costs for costs, _ in restarted], labels)
     failed += false_proofs(comparisons) if given.prove else []
     unusable = remark_on_answer(groups, picked, given.at, given.form, failed)
-    holds, judged = judge_conditions(comparisons, conditions, labels)
+    holds, judged = judge_conditions(comparisons, conditions, labels, restarted)
     raise typer.Exit(
         UNUSABLE if unusable or not judged else HOLDS if holds else DONE)
 

@@ -16,6 +16,7 @@ import sys
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, redirect_stdout, suppress
+from functools import partial
 from itertools import chain
 from pathlib import Path
 from traceback import extract_tb
@@ -25,8 +26,8 @@ import typer
 from typer.core import TyperCommand, TyperGroup
 
 from .changes import (
-    FORMS, NAMED_CANDIDATES, Change, Restarts, apply_changes, find_members, lost_topics, parse_change,
-    restart_in_turn, usage_errors)
+    FORMS, NAMED_CANDIDATES, Change, Restarts, apply_changes, find_members, lost_topics, made_up_ids,
+    parse_change, restart_in_turn, tracked, usage_errors)
 from ..names import did_you_mean, first_of, quoted, shown
 
 # %% ../../nbs/77_cli_arguments.ipynb #1095cc08
@@ -143,7 +144,7 @@ class Options:
     rolling = _option(bool, "--rolling", None, "What would it cost to restart all members, one after another?")
     fail_if = _option(_Several, "--fail-if", "CONDITION", "Exit with 1 if this holds for a strategy named by -s or, "
                       "without -s, for the one that the group runs: 'moved>10', 'balanced==no' (> >= < <= == !=); "
-                      "repeatable.")
+                      "with --restart or --rolling, for the row of the restarts: 'paused>50'. Repeatable.")
 
 # %% ../../nbs/77_cli_arguments.ipynb #e9be365f
 _TYPED = "kafka_assign.typed"
@@ -430,8 +431,12 @@ def changed(group, changes: Sequence[Change], like: str | None = None) -> tuple:
     return after, made
 
 # %% ../../nbs/77_cli_arguments.ipynb #204b75de
-def compared_groups(groups: Iterable, after: Iterable, strategies: Sequence | None) -> tuple[list, list[str]]:
-    "A comparison of each group, as it is and `after` the what-ifs; and why groups or strategies have no answer."
+def compared_groups(groups: Iterable, after: Iterable, strategies: Sequence | None,
+                    changes: Sequence[Change] = ()) -> tuple[list, list[str]]:
+    """A comparison of each group, as it is and `after` the what-ifs; and why groups or strategies have no answer.
+
+    `changes`: the what-ifs, by member id; if their ids are made up, the places of these are tried.
+    """
     from kafka_assign.comparison import compare
     comparisons, failed = [], []
     for group, then in zip(groups, after):
@@ -439,25 +444,35 @@ def compared_groups(groups: Iterable, after: Iterable, strategies: Sequence | No
             words, name = line_of_error(error), shown(strategy.label)
             failed.append(": ".join([label, *[name] * (name not in words), words]))
         try:
-            comparisons.append(compare(then, strategies, before=group, on_failure=strategies and fails))
+            made_up = made_up_ids(then, changes)
+            comparisons.append(compare(then, strategies, before=group, made_up=made_up, on_failure=strategies and fails,
+                                       track=partial(tracked, what="Places of new ids")))
         except ValueError as error:
             failed.append(f"{group_label(group)}: {line_of_error(error)}")
     return comparisons, failed
 
 # %% ../../nbs/77_cli_arguments.ipynb #204b75df
-def restarts_of(comparison, given: Mapping, chosen: Sequence | None) -> list[Restarts]:
-    "What the restarts of `--restart` and `--rolling` cost under each strategy of a comparison; else empty."
+def restarts_of(comparison, given: Mapping, chosen: Sequence | None, failed: list[str]) -> tuple[list[Restarts], str]:
+    """What the restarts of `--restart` and `--rolling` cost under each strategy of a comparison, and why nothing can
+    be said of the group. A strategy that fails gets a line in `failed`."""
     from kafka_assign.client_ids import who_assigns
     from kafka_assign.registry import resolve
     group, known = comparison.group, {one.label: one for one in chosen or ()}
     with usage_errors("--restart"):
         found = [find_members(group, text, "a member that restarts", several=True) for text in given["restart"] or ()]
     names = group.members if given["rolling"] else list(dict.fromkeys(chain.from_iterable(found)))
-    if names and (others := who_assigns(group.type, group.strategy, ())):
-        write_remark(f"{group_label(group)}: {others}, so restarts are not computed")
-        return []
-    labels = [one.strategy for one in comparison.assignments.values()] if names else []
-    return [restart_in_turn(group, names, known.get(label) or resolve(label)) for label in labels]
+    unknown_owners = "it is not known which partitions the members own" * (group.counted is not None)
+    if names and (reason := who_assigns(group.type, group.strategy, ()) or unknown_owners):
+        why = f"{reason}, so restarts are not computed"
+        write_remark(f"{group_label(group)}: {why}")
+        return [], why
+    costs = []
+    for label in [one.strategy for one in comparison.assignments.values()] if names else []:
+        try:
+            costs.append(restart_in_turn(group, names, known.get(label) or resolve(label)))
+        except ValueError as error:
+            failed.append(f"{group_label(group)}: restarts under {shown(label)}: {line_of_error(error)}")
+    return costs, ""
 
 # %% ../../nbs/77_cli_arguments.ipynb #ed028db3
 def remark_on_rows(rejects: Iterable[tuple[str, int, str]], ignored: Mapping[str, int], what: str,

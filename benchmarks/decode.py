@@ -18,9 +18,9 @@ from clock import cpu, verdict, warm
 from record import record
 
 from kafka_assign import Group, Member
-from kafka_assign.inputs import coded_claims
-from kafka_assign.members import decoded_members
-from kafka_assign.wire import Claims, TopicPartitions, encode_sticky
+from kafka_assign.groups.inputs import coded_claims
+from kafka_assign.groups.members import decoded_members
+from kafka_assign.protocol.wire import Claims, TopicPartitions, encode_sticky
 
 MEMBERS, TOPICS, GENERATION, TIMES = 2_000, 100, 7, 15
 TOPICS_OF_MEMBER = (1, 10, 100)

@@ -26,17 +26,18 @@ from fleets import fleet
 from processes import cpu_of_all
 from record import record
 
-from kafka_assign.registry import resolve
-from kafka_assign.attention import outcome
+from kafka_assign.assignors.registry import resolve
+from kafka_assign.ranking.outcomes import outcome
 from kafka_assign import rank
-from kafka_assign.remedies import needs
-from kafka_assign.fleet.codec import decode_rows, group_from_row, member_lists, output_rows, result_lists
+from kafka_assign.ranking.rules import needs
+from kafka_assign.fleet.codec import (
+    decode_rows, group_from_row, member_lists, output_rows, result_lists)
 from kafka_assign.fleet.job import compare_fleet
 from kafka_assign.fleet.kernel import compare_batches, need_lists
 from kafka_assign.fleet.schemas import NARROW_GROUP_SCHEMA
 from kafka_assign.fleet.session import settings_in_force, spark_session
-from kafka_assign.assignment import CURRENT
-from kafka_assign.batch import answer
+from kafka_assign.groups.assignment import CURRENT
+from kafka_assign.assignors.batch import answer
 
 STRATEGIES = ["range", "roundrobin", "fair", "lag"]
 TIMES = 3

@@ -28,8 +28,8 @@ from python_sticky import kafka_python_sticky
 from record import record
 
 from kafka_assign import Assignment, Group, assign
-from kafka_assign.certificate import check
-from kafka_assign.metrics import measure
+from kafka_assign.groups.certificate import check
+from kafka_assign.arrays.metrics import measure
 
 DEFAULT_SIZES = [1_000]
 LARGEST_FOR_KAFKA_PYTHON = 1_000

@@ -26,7 +26,7 @@ from java_sticky import NoJars, java_command, java_owners, java_sticky
 from record import record
 
 from kafka_assign import Group, assign
-from kafka_assign.registry import ForecastError
+from kafka_assign.assignors.base import ForecastError
 
 DEFAULT_SIZES = [1_000]
 LIFE = 8

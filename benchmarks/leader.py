@@ -24,7 +24,7 @@ from python_sticky import kafka_python_members, seconds_within
 from record import record
 
 from kafka_assign.clients import assignor
-from kafka_assign.wire import Claims, Subscription, encode_sticky, encode_subscription
+from kafka_assign.protocol.wire import Claims, Subscription, encode_sticky, encode_subscription
 
 SIZES = [(100, 2_000), (2_000, 100_000)]
 FAMILIES = "HOMOGENEOUS", "RANDOM50"

@@ -25,7 +25,7 @@ from java_sticky import NoJars, java_command, java_owner
 from record import record
 
 from kafka_assign import assign
-from kafka_assign.metrics import measure
+from kafka_assign.arrays.metrics import measure
 
 STEPS = 40
 

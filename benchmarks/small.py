@@ -26,8 +26,8 @@ from families import Arrays, member_names, subscriptions
 from fleets import SHAPES, held
 from record import record
 
-from kafka_assign.registry import resolve
-from kafka_assign.columns import Columns, side_by_side
+from kafka_assign.assignors.registry import resolve
+from kafka_assign.arrays.columns import Columns, side_by_side
 from kafka_assign.fleet.schemas import GROUP_SCHEMA
 
 TIMES, BATCH = 9, 1_000

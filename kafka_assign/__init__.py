@@ -7,50 +7,51 @@ TYPE_CHECKING = False  # as in `typing`, which would take longer to load than al
 # Public name -> module that holds it. A module is loaded when one of its names is first asked for, so
 # `import kafka_assign` costs next to nothing, and nobody pays for Spark or pandas who does not use them.
 _HOMES = {
-    "TopicPartition": "members",
-    "Member": "members",
-    "GroupError": "build",
-    "Group": "group",
-    "Assignment": "assignment",
-    "AssignmentError": "assignment",
-    "assign": "registry",
-    "assign_many": "registry",
-    "strategies": "registry",
-    "strategy": "registry",
-    "StrategyError": "registry",
-    "compare": "comparison",
-    "Comparison": "comparison",
-    "co_partitioned": "joins",
-    "explain": "moves",
-    "rank": "ranking",
-    "plot": "pictures",
-    "describe": "pictures.words",
-    "proof_of": "certificate.words",
-    "check_strategy": "conformance",
+    "TopicPartition": "groups.members",
+    "Member": "groups.members",
+    "GroupError": "groups.build",
+    "Group": "groups.group",
+    "Assignment": "groups.assignment",
+    "AssignmentError": "groups.assignment",
+    "assign": "assignors.registry",
+    "assign_many": "assignors.registry",
+    "strategies": "assignors.registry",
+    "strategy": "assignors.registry",
+    "StrategyError": "assignors.base",
+    "compare": "reports.comparison",
+    "Comparison": "reports.comparison",
+    "co_partitioned": "groups.joins",
+    "explain": "reports.moves",
+    "rank": "ranking.judging",
+    "plot": "reports.pictures",
+    "describe": "reports.words",
+    "proof_of": "reports.proof",
+    "check_strategy": "assignors.conformance",
     "read_groups": "snapshot",
-    "Event": "live",
-    "LiveGroup": "live",
-    "step": "live",
-    "Rebalance": "rebalance",
-    "lead": "rebalance",
+    "Event": "life.live",
+    "LiveGroup": "life.live",
+    "step": "life.live",
+    "Rebalance": "life.rebalance",
+    "lead": "life.rebalance",
 }
 
 if TYPE_CHECKING:  # the same table for editors, which do not run `__getattr__`
-    from .assignment import Assignment, AssignmentError
-    from .build import GroupError
-    from .certificate.words import proof_of
-    from .comparison import Comparison, compare
-    from .conformance import check_strategy
-    from .group import Group
-    from .joins import co_partitioned
-    from .live import Event, LiveGroup, step
-    from .members import Member, TopicPartition
-    from .moves import explain
-    from .pictures import plot
-    from .pictures.words import describe
-    from .ranking import rank
-    from .rebalance import Rebalance, lead
-    from .registry import StrategyError, assign, assign_many, strategies, strategy
+    from .assignors.base import StrategyError
+    from .assignors.conformance import check_strategy
+    from .assignors.registry import assign, assign_many, strategies, strategy
+    from .groups.assignment import Assignment, AssignmentError
+    from .groups.build import GroupError
+    from .groups.group import Group
+    from .groups.joins import co_partitioned
+    from .groups.members import Member, TopicPartition
+    from .life.live import Event, LiveGroup, step
+    from .life.rebalance import Rebalance, lead
+    from .ranking.judging import rank
+    from .reports.comparison import Comparison, compare
+    from .reports.moves import explain
+    from .reports.pictures import plot
+    from .reports.proof import proof_of
+    from .reports.words import describe
     from .snapshot import read_groups
 
 __all__ = ["Assignment", "AssignmentError", "Comparison", "Event", "Group", "GroupError", "LiveGroup", "Member",

@@ -3,7 +3,7 @@
 import numpy as np
 
 from kafka_assign.assignors.fair import fair_assign
-from kafka_assign.registry import Strategy
+from kafka_assign.assignors.base import Strategy
 
 
 def right(group):

@@ -173,5 +173,5 @@ def connect(tmp_path_factory):
 def registered(monkeypatch):
     """The table of registered strategies, which is as before after the test."""
     table = {}
-    monkeypatch.setattr("kafka_assign.registry._registered", table)
+    monkeypatch.setattr("kafka_assign.assignors.registry._registered", table)
     return table

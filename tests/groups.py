@@ -9,11 +9,12 @@ import pyarrow as pa
 from hypothesis import strategies as st
 
 from kafka_assign import Group, Member
-from kafka_assign.columns import Columns
+from kafka_assign.arrays.columns import Columns
 from kafka_assign.fleet.codec import row_from_group
 from kafka_assign.fleet.schemas import NARROW_GROUP_SCHEMA
-from kafka_assign.ragged import row_offsets
-from kafka_assign.wire import Claims, encode_cooperative, encode_sticky, encode_stream_join
+from kafka_assign.arrays.ragged import row_offsets
+from kafka_assign.protocol.wire import (
+    Claims, encode_cooperative, encode_sticky, encode_stream_join)
 
 NAMES = ["a", "B", "c1", "c10", "c2", "t.x", "t_x", "é", "\U0001F600", "\uff41", "-"]
 

@@ -2,8 +2,8 @@
 
 import numpy as np
 
-from kafka_assign.columns import Columns
-from kafka_assign.ragged import row_offsets
+from kafka_assign.arrays.columns import Columns
+from kafka_assign.arrays.ragged import row_offsets
 
 
 def outcome(columns, owner):

@@ -19,7 +19,7 @@ import lives
 import record
 
 from kafka_assign import assign
-from kafka_assign.wire import decode_assignment
+from kafka_assign.protocol.wire import decode_assignment
 
 
 def readers(shape, members=20, topics=10):
@@ -141,5 +141,5 @@ def test_every_benchmark_is_on_the_page_of_measured_figures():
     kept = set(json.loads((ROOT / "benchmarks/measured.json").read_text()))
     written = {name for path in (ROOT / "benchmarks").glob("*.py")
                for name in re.findall(r'\brecord\("([^"]+)"', path.read_text())}
-    page = (ROOT / "nbs/how/measured.ipynb").read_text()
+    page = (ROOT / "nbs/reference/measured.ipynb").read_text()
     assert kept == written == set(re.findall(r'rows\(\\"([^\\"]+)', page))

@@ -11,18 +11,19 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 from outputs import table
 
-from kafka_assign import Assignment, Group, GroupError, Member, assign, inputs
-from kafka_assign import assignment as assignment_module
-from kafka_assign import columns as columns_module
-from kafka_assign.build import (
-    MOST_PARTITIONS, ClaimColumns, Offsets, build_columns, check_sizes, overflowing_groups, oversized_groups,
-    subscriber_rows)
-from kafka_assign.columns import Columns, Racks, one_group, side_by_side
-from kafka_assign.document import group_to_document
+from kafka_assign import Assignment, Group, GroupError, Member, assign
+from kafka_assign.groups import inputs
+from kafka_assign.groups import assignment as assignment_module
+from kafka_assign.arrays import columns as columns_module
+from kafka_assign.groups.build import (
+    MOST_PARTITIONS, ClaimColumns, Offsets, build_columns, check_sizes, overflowing_groups,
+    oversized_groups, subscriber_rows)
+from kafka_assign.arrays.columns import Columns, Racks, one_group, side_by_side
+from kafka_assign.groups.group import group_to_document
 from kafka_assign.fleet.codec import decode_rows, group_from_row, row_from_group
 from kafka_assign.fleet.schemas import NARROW_GROUP_SCHEMA
-from kafka_assign.names import java_sorted
-from kafka_assign.ownership import claimed_in
+from kafka_assign.protocol.java import java_sorted
+from kafka_assign.protocol.ownership import claimed_in
 from kafka_assign.snapshot import read_groups
 
 

@@ -21,8 +21,9 @@ from kafka_assign import TopicPartition, assign, compare, read_groups
 from kafka_assign.clients import assignor, cluster
 from kafka_assign.clients.cluster import CaptureError, Questions, capture, read_cluster
 from kafka_assign.clients.connection import SettingsError, client_settings, read_settings
-from kafka_assign.notes import absence_notes
-from kafka_assign.wire import Assigned, Subscription, encode_assignment, encode_subscription
+from kafka_assign.groups.notes import absence_notes
+from kafka_assign.protocol.wire import (
+    Assigned, Subscription, encode_assignment, encode_subscription)
 
 NOW = "2026-11-20T06:30:00Z"
 SECONDS = 30

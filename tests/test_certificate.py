@@ -8,9 +8,9 @@ from hypothesis import assume, given, strategies as st
 from oracles import best_answers
 
 from kafka_assign import Assignment, AssignmentError, Group, assign
-from kafka_assign.certificate.making import prove
-from kafka_assign.certificate import Certificate, CertificateError, check, check_columns
-from kafka_assign.columns import side_by_side
+from kafka_assign.assignors.sticky.proving import prove
+from kafka_assign.groups.certificate import Certificate, CertificateError, check, check_columns
+from kafka_assign.arrays.columns import side_by_side
 
 tiny = groups(max_topics=3, max_members=4, max_partitions=3)
 randoms = st.integers(0, 2**32 - 1).map(np.random.default_rng)

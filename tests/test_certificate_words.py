@@ -10,11 +10,11 @@ from hypothesis import assume, given
 from test_foreign_names import Screen
 
 from kafka_assign import Assignment, AssignmentError, Group, assign
-from kafka_assign.certificate.making import prove
-from kafka_assign.comparison import Comparison
-from kafka_assign.certificate import CertificateError
-from kafka_assign.certificate.words import SHOWN_LINES, proof_of
-from kafka_assign.cli.arguments import demo_group
+from kafka_assign.assignors.sticky.proving import prove
+from kafka_assign.reports.comparison import Comparison
+from kafka_assign.groups.certificate import CertificateError
+from kafka_assign.reports.proof import SHOWN_LINES, proof_of
+from kafka_assign.samples import demo_group
 from kafka_assign.cli.output import proof_block, proof_rows, show_blocks
 
 tiny = groups(max_topics=3, max_members=4, max_partitions=3)

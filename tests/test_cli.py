@@ -17,15 +17,17 @@ from uuid import NAMESPACE_DNS, uuid5
 import pytest
 from typer.testing import CliRunner
 
-from kafka_assign.assignment import SUMMARY_KEYS
-from kafka_assign.comparison import compare
-from kafka_assign.group import Group
-from kafka_assign.members import Member
-from kafka_assign.registry import Strategy, assign, usual_strategies
+from kafka_assign.groups.assignment import SUMMARY_KEYS
+from kafka_assign.reports.comparison import compare
+from kafka_assign.groups.group import Group
+from kafka_assign.groups.members import Member
+from kafka_assign.assignors.base import Strategy
+from kafka_assign.assignors.registry import assign, usual_strategies
 from kafka_assign.cli.app import program as commands
 from kafka_assign.snapshot import SnapshotError, read_groups
-from kafka_assign.cli.arguments import demo_group, written_to
-from kafka_assign.ranking import rank
+from kafka_assign.cli.arguments import written_to
+from kafka_assign.samples import demo_group
+from kafka_assign.ranking.judging import rank
 
 ROOT = Path(__file__).resolve().parent.parent
 SAMPLES = ROOT / "samples"
@@ -139,7 +141,7 @@ def test_proofs_in_all_forms():
     assert table.splitlines()[-1].startswith("sticky") and without == "Without a proof: range, fair\n"
     assert proof.startswith("sticky: no assignment is flatter, and no equally flat one moves fewer\nBalance: ")
     assert "Moves: of 12 partitions with a valid owner, 3 moved" in proof and sticky.moved.sum() == 3
-    assert proof.splitlines()[-1] == "Checked by kafka_assign.certificate, which knows nothing about the strategy."
+    assert proof.splitlines()[-1] == "Checked by kafka_assign.groups.certificate, which knows nothing about the strategy."
     [group] = json.loads(run("compare --demo -s fair -s sticky --prove --format json").out)
     assert [row.get("proof") for row in group["rows"]] == [None, None, None, {
         "holds": True, "least_moved": 3, "levels": dict(zip(sticky, level)), "prices": dict(zip(sticky, price))}]

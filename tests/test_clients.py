@@ -26,10 +26,12 @@ import kafka_assign
 from kafka_assign import Member, StrategyError, assign
 from kafka_assign.clients import StickyRebalanceListener, assignor, read_offsets, read_subscription
 from kafka_assign.clients.aio import assignor as aio_assignor
-from kafka_assign.registry import BUILT_IN, Strategy, resolve
-from kafka_assign.wire import (
-    Claims, Subscription, WireError, decode_assignment, decode_sticky, decode_stream_join, decode_subscription,
-    encode_cooperative, encode_sticky, encode_stream_join, encode_subscription)
+from kafka_assign.assignors.base import Strategy
+from kafka_assign.assignors.registry import BUILT_IN, resolve
+from kafka_assign.protocol.wire import (
+    Claims, Subscription, WireError, decode_assignment, decode_sticky, decode_stream_join,
+    decode_subscription, encode_cooperative, encode_sticky, encode_stream_join,
+    encode_subscription)
 
 COOPERATIVE = ["cooperative-sticky", "kafka-cooperative-sticky"]
 STICKY = ["sticky", "sticky-yet-fair", "kip54", "kafka-sticky", "stream-join-sticky", *COOPERATIVE]

@@ -17,11 +17,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kafka_assign import (
-    Assignment, AssignmentError, Group, Member, StrategyError, assign, assign_many, conformance, strategies)
+    Assignment, AssignmentError, Group, Member, StrategyError, assign, assign_many, strategies)
+from kafka_assign.assignors import conformance
 from kafka_assign.fleet.codec import group_from_row, row_from_group
-from kafka_assign.moves import Moves
-from kafka_assign.ownership import CLAIM_RULES
-from kafka_assign.registry import Strategy, importable_place, resolve
+from kafka_assign.reports.moves import Moves
+from kafka_assign.protocol.ownership import CLAIM_RULES
+from kafka_assign.assignors.base import Strategy
+from kafka_assign.assignors.registry import importable_place, resolve
 
 HERE = Path(__file__).parent
 
@@ -66,7 +68,7 @@ def test_a_waived_promise_is_one_that_is_broken(name):
 @pytest.mark.parametrize("strategy, passed", [("broken:right", True), ("broken:forgets_one", False)])
 def test_the_suite_runs_under_pytest_on_a_strategy_of_ones_own(strategy, passed):
     environment = {"KAFKA_ASSIGN_STRATEGY": strategy, "PYTHONPATH": f"{HERE}{os.pathsep}{HERE.parent}", "PATH": ""}
-    words = ["-m", "pytest", "-q", "-p", "no:cacheprovider", "--pyargs", "kafka_assign.conformance"]
+    words = ["-m", "pytest", "-q", "-p", "no:cacheprovider", "--pyargs", "kafka_assign.assignors.conformance"]
     done = subprocess.run([sys.executable, *words], env=environment, cwd=HERE, capture_output=True, text=True)
     assert (done.returncode == 0) is passed, done.stdout + done.stderr
     assert f"{'9 passed' if passed else '1 failed, 8 passed'}" in done.stdout
@@ -98,7 +100,7 @@ def test_what_cannot_be_imported_has_no_place():
     assert importable_place(resolve("broken:swapped", which=2)) == "broken:swapped:which=2"
     assert importable_place(Strategy("other name", right)) == "broken:right"
     assert importable_place(Strategy("local", lambda group: right(group))) is None
-    assert importable_place(Strategy("hides", resolve)) == "kafka_assign.registry:resolve"
+    assert importable_place(Strategy("hides", resolve)) == "kafka_assign.assignors.registry:resolve"
 
 
 def raises_always(group):

@@ -9,7 +9,7 @@ from test_reference import answered, cases
 
 from kafka_assign import Group, Member, assign
 from kafka_assign.assignors.sticky.solve import sticky_assign
-from kafka_assign.wire import encode_cooperative
+from kafka_assign.protocol.wire import encode_cooperative
 
 CASES, FRESH = cases("cooperative-sticky"), cases("cooperative-sticky-fresh")
 LAST = 2**31 - 1          # a generation after those of all claims

@@ -7,10 +7,11 @@ import pytest
 from conftest import LONG
 
 from kafka_assign import Group, GroupError, Member, assign, assign_many, strategies
-from kafka_assign.comparison import FORECASTS
-from kafka_assign.registry import resolve
-from kafka_assign.wire import (
-    Claims, Subscription, decode_subscription, encode_cooperative, encode_sticky, encode_subscription)
+from kafka_assign.assignors.running import FORECASTS
+from kafka_assign.assignors.registry import resolve
+from kafka_assign.protocol.wire import (
+    Claims, Subscription, decode_subscription, encode_cooperative, encode_sticky,
+    encode_subscription)
 
 COOPERATIVE, STICKY = "cooperative-sticky", ["sticky", "kip54", "sticky-yet-fair"]
 FORMS = {  # how members say what they owned

@@ -19,21 +19,24 @@ from hypothesis import given
 from hypothesis import strategies as st
 from typer.testing import CliRunner
 
-from kafka_assign import Group, Member, StrategyError, assign, compare, rank, read_groups, registry
-from kafka_assign.registry import Strategy, resolve
-from kafka_assign.batch import batch_of_groups
-from kafka_assign.build import MOST_PARTITIONS, GroupError
+from kafka_assign import Group, Member, StrategyError, assign, compare, rank, read_groups
+from kafka_assign.assignors import registry
+from kafka_assign.assignors.base import Strategy
+from kafka_assign.assignors.registry import resolve
+from kafka_assign.assignors.batch import batch_of_groups
+from kafka_assign.groups.build import MOST_PARTITIONS, GroupError
 from kafka_assign.cli.app import program
-from kafka_assign.columns import same_content, side_by_side
+from kafka_assign.arrays.columns import same_content, side_by_side
 from kafka_assign.fleet.codec import decode_rows, group_from_row, row_from_group
 from kafka_assign.fleet.job import Run, chosen_strategies, compare_fleet, narrow_is_enough
 from kafka_assign.fleet.kernel import compare_batch, compare_batches, importable_name, split_batch
-from kafka_assign.fleet.schemas import COMPARED_SCHEMA, GROUP_SCHEMA, NARROW_GROUP_SCHEMA, FleetError
-from kafka_assign.fleet.files import find_inputs
-from kafka_assign.fleet.storage import folder_of_runs
-from kafka_assign.notes import Note
-from kafka_assign.ranking import judge
-from kafka_assign.wire import Claims, encode_sticky
+from kafka_assign.fleet.schemas import (
+    COMPARED_SCHEMA, GROUP_SCHEMA, NARROW_GROUP_SCHEMA, FleetError)
+from kafka_assign.fleet.inputs import find_inputs
+from kafka_assign.fleet.runs import folder_of_runs
+from kafka_assign.groups.notes import Note
+from kafka_assign.ranking.judging import judge
+from kafka_assign.protocol.wire import Claims, encode_sticky
 
 STRATEGIES = ["range", "roundrobin", "fair", "lag"]
 RULES = ["sticky", "cooperative", "stream-join"]
@@ -608,8 +611,8 @@ def test_large_batches_are_cut():
 def test_results_do_not_depend_on_the_size_of_a_batch(monkeypatch, rows, partitions):
     everything = table_of(some_groups())
     expected = compared(everything)
-    monkeypatch.setattr("kafka_assign.batch.GROUPS_AT_ONCE", rows)
-    monkeypatch.setattr("kafka_assign.batch.PARTITIONS_AT_ONCE", partitions)
+    monkeypatch.setattr("kafka_assign.assignors.batch.GROUPS_AT_ONCE", rows)
+    monkeypatch.setattr("kafka_assign.assignors.batch.PARTITIONS_AT_ONCE", partitions)
     done = pa.Table.from_batches(compare_batches([everything], STRATEGIES), COMPARED_SCHEMA)
     assert done.sort_by("position").to_pylist() == expected
 

@@ -32,7 +32,7 @@ from typer.testing import CliRunner
 from kafka_assign import Group, compare
 from kafka_assign.cli.app import program
 from kafka_assign.fleet.schemas import NARROW_GROUP_SCHEMA
-from kafka_assign.inputs import instant
+from kafka_assign.groups.notes import instant
 
 pytestmark = pytest.mark.needs("spark", "java")
 

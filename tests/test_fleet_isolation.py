@@ -23,11 +23,13 @@ from hypothesis import strategies as st
 from test_fleet import failures, table_of, without
 from unruly import DEEDS, unruly
 
-from kafka_assign import Group, registry
-from kafka_assign.batch import answer, batch_of_groups
+from kafka_assign import Group
+from kafka_assign.assignors import registry
+from kafka_assign.assignors.batch import answer, batch_of_groups
 from kafka_assign.fleet.apart import answer_apart, is_built_in
 from kafka_assign.fleet.kernel import compare_batch, compare_batches
-from kafka_assign.registry import ForecastError, Strategy, resolve
+from kafka_assign.assignors.base import ForecastError, Strategy
+from kafka_assign.assignors.registry import resolve
 
 LIMIT = 3  # seconds, which no group takes that is not meant to
 PATIENCE = 60  # seconds for what happens at once on an idle machine

@@ -88,7 +88,8 @@ def test_whose_settings_win(tmp_path):
 ON_WORKERS = """
 import json, sys
 from kafka_assign.fleet.schemas import FleetError
-from kafka_assign.fleet.session import error_line, following, importable, spark_errors, spark_session
+from kafka_assign.fleet.session import (
+    error_line, following, importable, spark_errors, spark_session)
 module, package = sys.argv[1:]
 said, errors = [], []
 

@@ -323,7 +323,7 @@ def test_moments_of_tables(spark, tmp_path, at, expected):
     ("all", [("g", TIMES[2], 3), ("g", TIMES[1], 2), ("g", TIMES[3], 4), ("g", None, 1), ("h", None, 1)]),
     ("2026-11-20", [("g", TIMES[3], 4)]), ("2026-11-20T00:00Z", [("g", TIMES[1], 2)])])
 def test_times_in_any_form(spark, at, expected):
-    from kafka_assign.fleet.sources import pick_moments
+    from kafka_assign.fleet.inputs import pick_moments
     rows = rows_of_groups([*at_times(*TIMES), *at_times("", name="h")])
     frame = pick_moments(spark.createDataFrame(rows), at)
     wanted = frame.where("NOT other AND repeats IS NULL")
@@ -363,7 +363,7 @@ def test_rows_that_repeat_a_moment_are_rejects(spark, tmp_path):
 
 def test_rows_of_a_moment_may_arrive_in_any_order(spark):
     """The first by file and row is used, not the one that a plan happens to deliver first."""
-    from kafka_assign.fleet.sources import pick_moments
+    from kafka_assign.fleet.inputs import pick_moments
     places = [("file:/b", 1), ("file:/a", 9), ("file:/a", 3), ("file:/a", 7)]
     rows = [{"cluster": "c", "group": "g", "time": "2026-11-20", "moment": 0, "source": source, "position": position}
             for source, position in places]

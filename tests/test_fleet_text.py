@@ -14,7 +14,8 @@ from outputs import FILES, POSTED, SAMPLES, mangled, table
 
 from kafka_assign.fleet import text
 from kafka_assign.fleet.codec import row_from_group
-from kafka_assign.fleet.text import FILES_SCHEMA, TEXT_SCHEMA, assemble_part, parse_files, text_frame
+from kafka_assign.fleet.text import (
+    FILES_SCHEMA, TEXT_SCHEMA, assemble_part, parse_files, text_frame)
 from kafka_assign.snapshot import SnapshotError, SnapshotReader, read_groups
 from kafka_assign.snapshot.sources import NoText, Origin, clusters_of, origins
 

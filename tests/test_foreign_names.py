@@ -14,18 +14,18 @@ from unittest.mock import patch
 from hypothesis import given, strategies as st
 from typer.testing import CliRunner
 
-from kafka_assign.comparison import compare
-from kafka_assign.registry import assign
+from kafka_assign.reports.comparison import compare
+from kafka_assign.assignors.registry import assign
 from kafka_assign.cli.app import program
 from kafka_assign.cli.output import show_assignment, show_comparisons, show_run
-from kafka_assign.document import group_to_document
-from kafka_assign.group import Group
-from kafka_assign.live import LiveGroup
-from kafka_assign.members import Member
-from kafka_assign.moves import explain
-from kafka_assign.names import quoted, shown
-from kafka_assign.pictures.timeline import rebalance_words
-from kafka_assign.certificate.words import proof_of
+from kafka_assign.groups.group import group_to_document
+from kafka_assign.groups.group import Group
+from kafka_assign.life.live import LiveGroup
+from kafka_assign.groups.members import Member
+from kafka_assign.reports.moves import explain
+from kafka_assign.text.words import quoted, shown
+from kafka_assign.reports.timeline import rebalance_words
+from kafka_assign.reports.proof import proof_of
 from kafka_assign.snapshot import read_groups
 
 TROUBLE = [

@@ -10,8 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kafka_assign import Assignment, Group, GroupError, Member, assign
-from kafka_assign.document import group_to_document
-from kafka_assign.names import quoted
+from kafka_assign.groups.group import group_to_document
+from kafka_assign.text.words import quoted
 
 COLUMNS = [
     "topic_offsets",

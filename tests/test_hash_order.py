@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kafka_assign.hash_order import INITIAL_CAPACITY, JavaHashSet, java_hash, partition_hash
+from kafka_assign.protocol.java import INITIAL_CAPACITY, JavaHashSet, java_hash, partition_hash
 
 HERE = Path(__file__).parent
 TABLE = HERE / "reference" / "java-order.jsonl"

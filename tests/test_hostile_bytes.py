@@ -10,10 +10,11 @@ import pytest
 from conftest import LONG
 
 from kafka_assign import Group, Member, assign
-from kafka_assign.wire import (
-    Assigned, Claims, Subscription, TopicPartitions, WireError, decode_assignment, decode_cooperative, decode_epoch,
-    decode_sticky, decode_stream_join, decode_subscription, encode_assignment, encode_cooperative,
-    encode_epoch, encode_sticky, encode_stream_join, encode_subscription)
+from kafka_assign.protocol.wire import (
+    Assigned, Claims, Subscription, TopicPartitions, WireError, decode_assignment,
+    decode_cooperative, decode_epoch, decode_sticky, decode_stream_join, decode_subscription,
+    encode_assignment, encode_cooperative, encode_epoch, encode_sticky, encode_stream_join,
+    encode_subscription)
 
 MANY = 100_000 if LONG else 2_000
 GROUPS = 1_000 if LONG else 150

@@ -12,12 +12,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kafka_assign import Assignment, Group, Member, assign, co_partitioned
-from kafka_assign.columns import side_by_side
+from kafka_assign.arrays.columns import side_by_side
 from kafka_assign.fleet.codec import decode_rows, row_from_group
 from kafka_assign.fleet.schemas import GROUP_SCHEMA
-from kafka_assign.joins import checked_joins, join_numbers, parsed_joins
-from kafka_assign.metrics import split_numbers
-from kafka_assign.registry import parse_options
+from kafka_assign.groups.joins import checked_joins, join_numbers, parsed_joins
+from kafka_assign.arrays.metrics import split_numbers
+from kafka_assign.assignors.registry import parse_options
 
 
 def disjoint(topics):

@@ -14,11 +14,12 @@ from kafka_assign import Group, LiveGroup, Member, assign
 from kafka_assign.assignors.kafka_sticky import differing
 from kafka_assign.assignors.kafka_sticky.differing import assign_balanced
 from kafka_assign.assignors.kafka_sticky.forecast import (
-    cooperative_answer, cooperative_member, cooperative_rounds, eager_answer, eager_member, group_in_java)
+    cooperative_answer, cooperative_member, cooperative_rounds, eager_answer, eager_member,
+    group_in_java)
 from kafka_assign.assignors.kafka_sticky.joined import have_equal_subscriptions, settle_claims
-from kafka_assign.hash_order import JavaHashSet
-from kafka_assign.registry import ForecastError
-from kafka_assign.wire import Claims, encode_sticky
+from kafka_assign.protocol.java import JavaHashSet
+from kafka_assign.assignors.base import ForecastError
+from kafka_assign.protocol.wire import Claims, encode_sticky
 
 CASES = cases("kafka-sticky")
 ANSWERED = [name for name, case in CASES.items() if "expected" in case]

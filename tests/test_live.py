@@ -14,11 +14,14 @@ from hypothesis.stateful import (
     RuleBasedStateMachine, initialize, invariant, precondition, rule, run_state_machine_as_test)
 
 from kafka_assign import (
-    Event, Group, GroupError, LiveGroup, Member, StrategyError, assign, co_partitioned, lead, step, strategies)
-from kafka_assign.certificate import check
-from kafka_assign.registry import Strategy, resolve
-from kafka_assign.wire import (
-    Claims, Subscription, decode_assignment, encode_sticky, encode_stream_join, encode_subscription)
+    Event, Group, GroupError, LiveGroup, Member, StrategyError, assign, co_partitioned, lead,
+    step, strategies)
+from kafka_assign.groups.certificate import check
+from kafka_assign.assignors.base import Strategy
+from kafka_assign.assignors.registry import resolve
+from kafka_assign.protocol.wire import (
+    Claims, Subscription, decode_assignment, encode_sticky, encode_stream_join,
+    encode_subscription)
 
 EXACT = "sticky", "cooperative-sticky"
 TOPICS, NAMES = ["t0", "t1", "t2", "é"], ["C0", "C1", "C2", "C3", "ö"]
@@ -179,7 +182,7 @@ def pure_step(state, event):
 
 @pytest.mark.parametrize("name", ["stream-join-sticky", "cooperative-sticky"])
 def test_a_step_is_pure(name):
-    with mock.patch("kafka_assign.live.step", pure_step):
+    with mock.patch("kafka_assign.life.live.step", pure_step):
         run_state_machine_as_test(type("Life", (Life,), {"name": name}), settings=settings(max_examples=8))
 
 

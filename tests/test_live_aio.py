@@ -6,7 +6,7 @@ import pytest
 from live_members import SECONDS, live_group
 
 from kafka_assign.clients.aio import assignor
-from kafka_assign.wire import decode_assignment, decode_sticky, decode_subscription
+from kafka_assign.protocol.wire import decode_assignment, decode_sticky, decode_subscription
 
 pytestmark = pytest.mark.needs("broker")
 

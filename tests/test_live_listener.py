@@ -16,7 +16,7 @@ import pytest
 from live_members import CONFIG, SECONDS, live_group, until
 
 from kafka_assign.clients import StickyRebalanceListener, aio, assignor
-from kafka_assign.registry import resolve
+from kafka_assign.assignors.registry import resolve
 
 pytestmark = pytest.mark.needs("broker")
 

@@ -12,7 +12,7 @@ from live_members import SECONDS, live_group, until
 
 from kafka_assign import lead
 from kafka_assign.clients import assignor
-from kafka_assign.wire import decode_assignment
+from kafka_assign.protocol.wire import decode_assignment
 
 pytestmark = pytest.mark.needs("broker")
 

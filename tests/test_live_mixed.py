@@ -15,7 +15,7 @@ from live_members import SECONDS, live_group, until
 
 from kafka_assign import TopicPartition, lead
 from kafka_assign.clients import ConsumerAssignor, assignor
-from kafka_assign.wire import decode_assignment
+from kafka_assign.protocol.wire import decode_assignment
 
 pytestmark = [pytest.mark.needs("broker"), pytest.mark.needs("jdk")]
 

@@ -16,8 +16,8 @@ from oracles import best
 
 from kafka_assign import Group, lead
 from kafka_assign.clients import assignor
-from kafka_assign.registry import BUILT_IN, resolve
-from kafka_assign.wire import decode_assignment, decode_subscription
+from kafka_assign.assignors.registry import BUILT_IN, resolve
+from kafka_assign.protocol.wire import decode_assignment, decode_subscription
 
 pytestmark = pytest.mark.needs("broker")
 

@@ -11,12 +11,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kafka_assign import (
-    Assignment, Group, GroupError, Member, StrategyError, assign, assign_many, check_strategy, compare, describe,
-    explain, plot, proof_of, strategies, strategy)
-from kafka_assign.document import group_to_document
+    Assignment, Group, GroupError, Member, StrategyError, assign, assign_many, check_strategy,
+    compare, describe, explain, plot, proof_of, strategies, strategy)
+from kafka_assign.groups.group import group_to_document
 from kafka_assign.fleet.codec import group_from_row, row_from_group
-from kafka_assign.registry import resolve
-from kafka_assign.wire import Claims, encode_sticky
+from kafka_assign.assignors.registry import resolve
+from kafka_assign.protocol.wire import Claims, encode_sticky
 
 TOPICS, MEMBERS = {"clicks": 2, "views": 1}, {"a": ["clicks", "views"], "b": ["clicks"]}
 GROUP = Group(TOPICS, MEMBERS, {"a": [("clicks", 0), ("views", 0)], "b": [("clicks", 1)]})

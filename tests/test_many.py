@@ -9,13 +9,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 from rules import range_rule, roundrobin_rule
 
-from kafka_assign import Assignment, Group, Member, assign, assign_many, strategies, ragged
+from kafka_assign import Assignment, Group, Member, assign, assign_many, strategies
+from kafka_assign.arrays import ragged
 from kafka_assign.assignors import lag
 from kafka_assign.assignors.fair import fair_by_rule
-from kafka_assign.batch import answer, batch_of_groups
-from kafka_assign.registry import resolve
-from kafka_assign.columns import Columns, side_by_side
-from kafka_assign.ragged import row_offsets
+from kafka_assign.assignors.batch import answer, batch_of_groups
+from kafka_assign.assignors.registry import resolve
+from kafka_assign.arrays.columns import Columns, side_by_side
+from kafka_assign.arrays.ragged import row_offsets
 
 NAMES = [name for name in strategies() if resolve(name).many]
 RULES = {"range": range_rule, "roundrobin": roundrobin_rule, "fair": fair_by_rule, "lag": lag.lag_by_rule}

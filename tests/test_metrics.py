@@ -10,9 +10,10 @@ from groups import groups, owners
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kafka_assign import Group, Member, compare, metrics
-from kafka_assign.columns import one_group, side_by_side
-from kafka_assign.ragged import row_of
+from kafka_assign import Group, Member, compare
+from kafka_assign.arrays import metrics
+from kafka_assign.arrays.columns import one_group, side_by_side
+from kafka_assign.arrays.ragged import row_of
 
 
 def by_definition(group, owner, protocol=""):

@@ -12,8 +12,8 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from kafka_assign import Assignment, Group, Member, assign
-from kafka_assign.registry import ForecastError
-from kafka_assign.moves import Move, MoveGraph, explain, least_moves, take_back_unnecessary
+from kafka_assign.assignors.base import ForecastError
+from kafka_assign.reports.moves import Move, MoveGraph, explain, least_moves, take_back_unnecessary
 
 
 def squares(loads):

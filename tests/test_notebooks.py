@@ -9,7 +9,7 @@ from notebooks import (
 )
 from test_pages import ROOT
 
-from kafka_assign.tables import Table
+from kafka_assign.text.tables import Table
 
 
 def code(source, **about):

@@ -270,7 +270,7 @@ def test_outputs_are_the_same_everywhere(path):
 
 @every_notebook
 def test_outputs_say_more_than_a_class(path):
-    """`<kafka_assign.tables.Table>` shows no table."""
+    """`<kafka_assign.text.tables.Table>` shows no table."""
     for cell in code(path):
         for output in cell.outputs:
             forms = output.get("data", {})

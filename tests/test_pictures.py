@@ -16,14 +16,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from kafka_assign import Assignment, Group, Member, assign, compare
-from kafka_assign.pictures.draw import (
-    AMBER, HUES, INK, KEPT, MOVED, PLACED, QUIET, TEXT, TRACK, WITHHELD, Drawing, Scene, looks, marks)
-from kafka_assign.pictures.words import MOST_NAMED, describe
+from kafka_assign.reports.draw import (
+    AMBER, HUES, INK, KEPT, MOVED, PLACED, QUIET, TEXT, TRACK, WITHHELD, Drawing, Scene, looks,
+    marks)
+from kafka_assign.reports.words import MOST_NAMED, describe
 
 matplotlib = pytest.importorskip("matplotlib")
 from PIL import Image  # noqa: E402
 
-from kafka_assign.pictures import plot  # noqa: E402
+from kafka_assign.reports.pictures import plot  # noqa: E402
 
 ROOT = Path(__file__).resolve().parent.parent
 TOPICS = {"t0": 1, "t1": 2, "t2": 3}
@@ -88,7 +89,7 @@ def test_file_has_no_dates_and_versions():
 
 
 def test_no_figure_is_left_in_pyplot():
-    code = ("import sys; from kafka_assign import *; from kafka_assign.pictures import plot;"
+    code = ("import sys; from kafka_assign import *; from kafka_assign.reports.pictures import plot;"
             "plot(assign(Group({'t': 2}, {'a': ['t']}), 'range')).png; assert 'matplotlib.pyplot' not in sys.modules")
     subprocess.run([sys.executable, "-c", code], cwd=ROOT, check=True)
 
@@ -389,7 +390,7 @@ def test_hostile_names_are_text():
 
 
 def test_nothing_on_standard_error():
-    code = ("from kafka_assign import *; from kafka_assign.pictures import plot; names = ['消費者', '😀', '$x^', 'a\\nb'];"
+    code = ("from kafka_assign import *; from kafka_assign.reports.pictures import plot; names = ['消費者', '😀', '$x^', 'a\\nb'];"
             "plot(assign(Group(dict.fromkeys(names, 3), dict.fromkeys(names, names)), 'range')).png")
     done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True)
     assert done.stderr == done.stdout == ""

@@ -8,13 +8,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kafka_assign import Group, LiveGroup, assign
-from kafka_assign.pictures.draw import MOST_ROWS
-from kafka_assign.pictures.timeline import Timeline, rebalance_words
+from kafka_assign.reports.draw import MOST_ROWS
+from kafka_assign.reports.timeline import Timeline, rebalance_words
 
 pytest.importorskip("matplotlib")
 from PIL import Image  # noqa: E402
 
-from kafka_assign.pictures import plot  # noqa: E402
+from kafka_assign.reports.pictures import plot  # noqa: E402
 
 
 def drawn(*what):

@@ -9,11 +9,11 @@ from rules import Shares, range_rule
 
 from kafka_assign import Group, Member, assign, assign_many
 from kafka_assign.assignors.baselines import TopicShares, racks_count, take_in_turn, take_together
-from kafka_assign.columns import side_by_side
+from kafka_assign.arrays.columns import side_by_side
 from kafka_assign.fleet.codec import row_from_group
 from kafka_assign.fleet.kernel import compare_batch
 from kafka_assign.fleet.schemas import NARROW_GROUP_SCHEMA
-from kafka_assign.registry import resolve
+from kafka_assign.assignors.registry import resolve
 
 RACKS = ["east", "north", "south", "west"]
 SEEDS = range(6)

@@ -16,16 +16,19 @@ from hypothesis import strategies as st
 from outputs import SAMPLES
 from typer.testing import CliRunner
 
-from kafka_assign import Group, GroupError, LiveGroup, Member, StrategyError, assign, rank, ranking, strategy
-from kafka_assign.attention import current_outcome, outcome
-from kafka_assign.remedies import REBALANCING, needs
+from kafka_assign import (
+    Group, GroupError, LiveGroup, Member, StrategyError, assign, rank, strategy)
+from kafka_assign.ranking import judging as ranking
+from kafka_assign.ranking.outcomes import current_outcome, outcome
+from kafka_assign.ranking.rules import REBALANCING, needs
 from kafka_assign.cli.app import program
-from kafka_assign.batch import batch_of_groups
-from kafka_assign.notes import Note
-from kafka_assign.ranking import SHIPPED, judge, strategies_for_joins
-from kafka_assign.registry import ForecastError, Strategy, resolve, usual_strategies
+from kafka_assign.assignors.batch import batch_of_groups
+from kafka_assign.groups.notes import Note
+from kafka_assign.ranking.judging import SHIPPED, judge, strategies_for_joins
+from kafka_assign.assignors.base import ForecastError, Strategy
+from kafka_assign.assignors.registry import resolve, usual_strategies
 from kafka_assign.snapshot import read_groups
-from kafka_assign.wire import Claims, encode_sticky
+from kafka_assign.protocol.wire import Claims, encode_sticky
 from test_house import HEAVY
 from test_reference import REFERENCE
 

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from kafka_assign import Group, Member, assign
-from kafka_assign.assignment import SUMMARY_KEYS, Assignment
-from kafka_assign.notes import Note, remark
+from kafka_assign.groups.assignment import SUMMARY_KEYS, Assignment
+from kafka_assign.groups.notes import Note, remark
 from kafka_assign.snapshot import SnapshotError, read_groups
 
 SAMPLES = Path(__file__).resolve().parent.parent / "samples"

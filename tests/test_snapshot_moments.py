@@ -5,7 +5,7 @@ from itertools import permutations
 
 import pytest
 
-from kafka_assign.notes import Note
+from kafka_assign.groups.notes import Note
 from kafka_assign.snapshot import SnapshotError, read_groups
 from outputs import SAMPLES, table
 

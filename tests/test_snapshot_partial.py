@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from kafka_assign.notes import Note
+from kafka_assign.groups.notes import Note
 from kafka_assign.snapshot import read_groups
 from kafka_assign.snapshot.assemble import _one_record
 from kafka_assign.snapshot.parse import StateRow, group_in_remark

@@ -1,7 +1,7 @@
 """Output of every version of the tool as people post it: alone, mixed, and between other lines."""
 import pytest
 
-from kafka_assign.notes import Note
+from kafka_assign.groups.notes import Note
 from kafka_assign.snapshot import SnapshotError, read_groups
 from outputs import POSTED
 

@@ -8,7 +8,7 @@ import sys
 
 import pytest
 
-from kafka_assign.cli.arguments import demo_group
+from kafka_assign.samples import demo_group
 
 PROGRAM = [sys.executable, "-m", "kafka_assign"]
 POSIX = pytest.mark.skipif(sys.platform == "win32", reason="signals and limits are POSIX's")

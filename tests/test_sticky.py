@@ -8,14 +8,15 @@ from hypothesis import strategies as st
 from oracles import best, outcome, random_columns, squares
 from test_reference import answered, cases
 
-from kafka_assign import Group, Member, assign, assign_many, ragged
+from kafka_assign import Group, Member, assign, assign_many
+from kafka_assign.arrays import ragged
 from kafka_assign.assignors.sticky import solve as sticky
 from kafka_assign.assignors.sticky.classes import Tuning
-from kafka_assign.certificate.making import prove
-from kafka_assign.registry import resolve, usual_strategies
-from kafka_assign.certificate import check_columns
-from kafka_assign.columns import side_by_side
-from kafka_assign.ragged import row_of
+from kafka_assign.assignors.sticky.proving import prove
+from kafka_assign.assignors.registry import resolve, usual_strategies
+from kafka_assign.groups.certificate import check_columns
+from kafka_assign.arrays.columns import side_by_side
+from kafka_assign.arrays.ragged import row_of
 
 CASES, FRESH = cases("sticky"), cases("sticky-fresh")
 CLEAR = [name for name, case in CASES.items() if not case["ambiguous"]]

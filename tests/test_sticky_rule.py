@@ -12,10 +12,10 @@ from oracles import best, outcome, random_columns
 from test_reference import REFERENCE, answered, cases
 
 from kafka_assign import Assignment, Group
-from kafka_assign.registry import resolve
+from kafka_assign.assignors.registry import resolve
 from kafka_assign.assignors.sticky.rule import bellman_ford, residual_graph, sticky_by_rule
-from kafka_assign.certificate import check_columns
-from kafka_assign.columns import one_group, side_by_side
+from kafka_assign.groups.certificate import check_columns
+from kafka_assign.arrays.columns import one_group, side_by_side
 
 STICKY = resolve("sticky")
 FILES = ["sticky", "sticky-fresh", "cooperative-sticky", "cooperative-sticky-fresh", "kip54", "fair", "lag", "range",

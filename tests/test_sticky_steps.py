@@ -8,9 +8,9 @@ from kafka_assign import Group
 from kafka_assign.assignors.sticky import balance, levels, solve
 from kafka_assign.assignors.sticky.classes import Tuning
 from kafka_assign.assignors.sticky.solve import sticky_assign
-from kafka_assign.certificate import check_columns
-from kafka_assign.certificate.making import prove
-from kafka_assign.columns import side_by_side
+from kafka_assign.groups.certificate import check_columns
+from kafka_assign.assignors.sticky.proving import prove
+from kafka_assign.arrays.columns import side_by_side
 
 every_kind = pytest.mark.parametrize("kind", ["random", "nested", "scales"])
 

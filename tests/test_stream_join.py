@@ -11,11 +11,14 @@ from hypothesis import strategies as st
 from oracles import best, outcome
 from outputs import texts
 
-from kafka_assign import Group, LiveGroup, Member, StrategyError, assign, assign_many, co_partitioned
+from kafka_assign import (
+    Group, LiveGroup, Member, StrategyError, assign, assign_many, co_partitioned)
 from kafka_assign.assignors.stream_join import stream_join_by_rule, unjoined
-from kafka_assign.columns import Columns
-from kafka_assign.registry import resolve, running_strategy
-from kafka_assign.wire import decode_epoch, decode_stream_join, decode_subscription, encode_stream_join
+from kafka_assign.arrays.columns import Columns
+from kafka_assign.assignors.registry import resolve
+from kafka_assign.assignors.running import running_strategy
+from kafka_assign.protocol.wire import (
+    decode_epoch, decode_stream_join, decode_subscription, encode_stream_join)
 
 REFERENCE = Path(__file__).parent / "reference" / "stream-join-sticky.jsonl"
 CASES = {case["id"]: case for case in map(json.loads, REFERENCE.read_text(encoding="utf-8").splitlines())}

@@ -10,8 +10,8 @@ from test_capture import TWO, read
 from test_house import is_number, modules, parsed
 
 from kafka_assign import Assignment, Group, assign, assign_many, compare, rank, strategies
-from kafka_assign.certificate import check
-from kafka_assign.document import group_to_document
+from kafka_assign.groups.certificate import check
+from kafka_assign.groups.group import group_to_document
 from kafka_assign.snapshot import read_groups
 
 HUGE = 1 << 40

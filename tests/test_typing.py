@@ -15,7 +15,8 @@ ROOT = Path(__file__).resolve().parent.parent
 
 PROGRAMS = {
     "an own strategy": '''
-from kafka_assign import Assignment, Comparison, Group, assign, check_strategy, compare, strategies, strategy
+from kafka_assign import (
+    Assignment, Comparison, Group, assign, check_strategy, compare, strategies, strategy)
 
 
 @strategy("typed", kafka="TypedAssignor")

@@ -16,17 +16,19 @@ from outputs import table as printed
 from test_cli import TWO, one_line, program, run, unwrapped
 
 from kafka_assign import Member, assign
-from kafka_assign.build import GroupError
-from kafka_assign.assignment import SUMMARY_KEYS
-from kafka_assign.comparison import compare
-from kafka_assign.cli.arguments import demo_group
-from kafka_assign.cli.changes import FORMS, Change, find_members, parse_change, restart_in_turn
+from kafka_assign.groups.build import GroupError
+from kafka_assign.groups.assignment import SUMMARY_KEYS
+from kafka_assign.reports.comparison import compare
+from kafka_assign.samples import demo_group
+from kafka_assign.cli.changes import FORMS, Change, find_members, parse_change
+from kafka_assign.life.rolling import restart_in_turn
 from kafka_assign.cli.output import FIGURES
-from kafka_assign.group import Group
-from kafka_assign.live import LiveGroup
-from kafka_assign.notes import Note
-from kafka_assign.ownership import CLAIM_RULES
-from kafka_assign.registry import ForecastError, resolve
+from kafka_assign.groups.group import Group
+from kafka_assign.life.live import LiveGroup
+from kafka_assign.groups.notes import Note
+from kafka_assign.protocol.ownership import CLAIM_RULES
+from kafka_assign.assignors.base import ForecastError
+from kafka_assign.assignors.registry import resolve
 
 UUID = r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}"
 CHOSEN = ["range", "roundrobin", "fair"]

@@ -10,11 +10,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kafka_assign.names import java_sorted
-from kafka_assign.wire import (
-    Assigned, Claims, Subscription, TopicPartitions, WireError, decode_assignment, decode_cooperative, decode_epoch,
-    decode_sticky, decode_stream_join, decode_subscription, encode_assignment, encode_assignments, encode_cooperative,
-    encode_epoch, encode_sticky, encode_stream_join, encode_subscription)
+from kafka_assign.protocol.java import java_sorted
+from kafka_assign.protocol.wire import (
+    Assigned, Claims, Subscription, TopicPartitions, WireError, decode_assignment,
+    decode_cooperative, decode_epoch, decode_sticky, decode_stream_join, decode_subscription,
+    encode_assignment, encode_assignments, encode_cooperative, encode_epoch, encode_sticky,
+    encode_stream_join, encode_subscription)
 
 REFERENCE = Path(__file__).parent / "reference"
 DECODE = {"subscription": decode_subscription, "assignment": decode_assignment, "sticky": decode_sticky,

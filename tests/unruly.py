@@ -16,7 +16,7 @@ from multiprocessing.connection import Connection
 from pathlib import Path
 
 from kafka_assign.assignors.baselines import range_assign
-from kafka_assign.registry import Strategy
+from kafka_assign.assignors.base import Strategy
 
 NEVER = 1000  # seconds
 inherited = []  # sockets of the process that asks

@@ -1,4 +1,4 @@
-"""The list of pages in nbs/how/internals.ipynb: all that are in no sidebar, by layer, with a line each."""
+"""The list of pages in nbs/reference/internals.ipynb: all that are in no sidebar, by layer, with a line each."""
 import json
 import re
 

@@ -6,41 +6,23 @@ import re
 import subprocess
 import sys
 from collections import Counter, defaultdict
-from functools import cache
 from pathlib import Path
 
 import pytest
-from layers import LAYERS, layer_table
+from layers import FLOORS, TOP, circles, modules, parsed, room, sources, table
+from layers import imports as inner_imports
 from notebooks import is_exported, source_files
 
 import kafka_assign
 
 ROOT = Path(__file__).resolve().parent.parent
-PACKAGE = ROOT / "kafka_assign"
+MOST_FLOORS = 8
 
-# A module imports from layers below (`tools/layers.py`), and from its own layer as SIDEWAYS says.
-HIGHEST = {"snapshot": 2}  # reading a file takes no strategy
-# Beside modules of one package, and layers 1 to 3:
-SIDEWAYS = {("live", "rebalance"), ("pictures", "rebalance"), ("ranking", "attention"),
-            ("ranking", "remedies"), ("remedies", "advice"), ("remedies", "attention"), ("advice", "attention")}
 LIBRARIES = {  # what a module may load while it is itself loaded; functions may load more where they need it
-    "fleet": {"numpy", "pyspark", "pyarrow", "pandas"}, "pictures": {"numpy", "matplotlib"},
-    "cli": {"numpy", "typer", "rich"},
+    "fleet": {"numpy", "pyspark", "pyarrow", "pandas"}, "cli": {"numpy", "typer", "rich"},
 }
 HEAVY = ["pandas", "pyspark", "pyarrow", "matplotlib", "typer", "rich", "kafka", "aiokafka", "jinja2", "nbdev",
          "fastcore"]
-
-
-@cache
-def modules():
-    """Dotted name below the package -> file, without the hand-written top and nbdev's index."""
-    return {".".join(path.relative_to(PACKAGE).with_suffix("").parts).removesuffix(".__init__"): path
-            for path in sorted(PACKAGE.rglob("*.py")) if path.parent != PACKAGE or not path.stem.startswith("_")}
-
-
-@cache
-def parsed(path):
-    return ast.parse(path.read_text(encoding="utf-8"))
 
 
 def statements(tree):
@@ -55,88 +37,45 @@ def statements(tree):
     return walk(tree, True)
 
 
-@cache
 def imports(name):
     """What a module imports: pairs of absolute dotted name, and whether it runs when the module is loaded."""
-    path = modules()[name]
-    here = ["kafka_assign", *name.split(".")]
-    if path.stem != "__init__":
-        here = here[:-1]
-    found = []
-    for node, at_load in statements(parsed(path)):
-        if isinstance(node, ast.Import):
-            found += [(alias.name, at_load) for alias in node.names]
-        elif isinstance(node, ast.ImportFrom):
-            base = here[:len(here) - node.level + 1] if node.level else []
-            source = ".".join([*base, *filter(None, [node.module])])
-            for alias in node.names:  # `from . import group` names a module, `from .group import Group` does not
-                inner = f"{source}.{alias.name}"
-                found.append((inner if inner.removeprefix("kafka_assign.") in modules() else source, at_load))
-    return found
+    return [(source, at_load) for node, at_load in statements(parsed(name))
+            if isinstance(node, (ast.Import, ast.ImportFrom)) for source in sources(name, node)]
 
 
-@cache
-def inner_imports(name):
-    """The modules of this package that a module imports, anywhere in it."""
-    found = {source.removeprefix("kafka_assign.") for source, _ in imports(name) if source.startswith("kafka_assign.")}
-    return sorted(found - {name})
+every_module = pytest.mark.parametrize("name", [name for name in modules() if name != TOP])
 
 
-def top(name):
-    """The first part of a dotted name: the module, or the package it lies in."""
-    return name.split(".")[0]
+def test_imports_run_down():
+    """Every folder has a floor; a module imports from its own folder and from lower floors, and never in a circle."""
+    floor = {name: number for number, rooms in enumerate(FLOORS, 1) for name in rooms}
+    assert floor.keys() == set(map(room, modules())) and len(FLOORS) <= MOST_FLOORS
+    up = [(name, other) for name in modules() for other in inner_imports(name)
+          if room(name) != room(other) and floor[room(other)] >= floor[room(name)]]
+    assert not up and not circles()
 
 
-every_module = pytest.mark.parametrize("name", modules())
+def test_contributing_has_the_table_of_floors():
+    """`python tools/layers.py write` writes it."""
+    assert table() in (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
+
+
+CHAPTERS = {  # pages that export into other folders than the one their chapter is named after
+    "proposals": "assignors", "optimum": "assignors groups reports", "kafkas_assignors": "assignors",
+    "ground": "arrays text protocol", "cli": "cli samples __main__"}
 
 
 @every_module
-def test_imports_run_down_the_layers(name):
-    assert top(name) in LAYERS, f"tools/layers.py must say in which layer {name} is"
-    own = LAYERS[top(name)]
-    for other in inner_imports(name):
-        layer = LAYERS[top(other)]
-        beside = layer == own and (top(other) == top(name) or own <= 3 or (top(name), top(other)) in SIDEWAYS)
-        assert layer < own or beside, f"{name} (layer {own}) imports {other} (layer {layer})"
-        if top(other) != top(name):
-            assert layer <= HIGHEST.get(top(name), layer), f"{name} imports {other} (layer {layer})"
-
-
-def test_contributing_has_the_table_of_layers():
-    """`python tools/layers.py` writes it."""
-    assert LAYERS.keys() == set(map(top, modules()))
-    assert layer_table() in (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
-
-
-def test_no_circles():
-    done, path = set(), []
-
-    def visit(name):
-        assert name not in path, f"a circle: {' -> '.join([*path[path.index(name):], name])}"
-        if name not in done:
-            path.append(name)
-            for other in inner_imports(name):
-                if other in modules():
-                    visit(other)
-            done.add(path.pop())
-    for name in modules():
-        visit(name)
-
-
-def test_pages_are_numbered_in_the_order_they_need_each_other():
-    source = {}
-    for name, path in modules().items():
-        found = re.search(r"File to edit: \S*?nbs/(\S+?)\.ipynb", path.read_text(encoding="utf-8"))
-        if found:
-            source[name] = found[1]
-    late = [f"{source[name]} needs {source[other]}" for name in source for other in inner_imports(name)
-            if other in source and source[other] >= source[name]]
-    assert not late, late
+def test_a_chapter_is_a_folder(name):
+    page = re.search(r"File to edit: \S*?nbs/(\S+?)\.ipynb", modules()[name].read_text(encoding="utf-8"))
+    if page:
+        chapter = page[1].split("/")[0].partition("_")[2]
+        assert room(name) in CHAPTERS.get(chapter, chapter).split(), f"{page[1]} exports {name}"
 
 
 @every_module
 def test_loads_only_what_its_layer_may(name):
-    allowed = LIBRARIES.get(top(name), {"numpy"}) | {"kafka_assign"} | sys.stdlib_module_names
+    allowed = LIBRARIES.get(room(name), {"numpy"}) | {"kafka_assign"} | sys.stdlib_module_names
     for source, at_load in imports(name):
         if at_load:
             assert source.split(".")[0] in allowed, f"{name} imports {source}: do it in the function that needs it"
@@ -153,7 +92,7 @@ def test_every_module_is_made_by_a_page(name):
 
 def public(name):
     """The names in a module's `__all__`."""
-    for node in parsed(modules()[name]).body:
+    for node in parsed(name).body:
         if isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == "__all__":
             return ast.literal_eval(node.value)
     return []
@@ -164,21 +103,21 @@ DEFINITIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
 
 @every_module
 def test_no_name_shadows_a_builtin_or_a_module(name):
-    defined = {node.name for node in parsed(modules()[name]).body if isinstance(node, DEFINITIONS)} | set(public(name))
+    defined = {node.name for node in parsed(name).body if isinstance(node, DEFINITIONS)} | set(public(name))
     taken = {other.split(".")[-1] for other in modules()} | {"kafka_assign"}
     assert not (defined | set(name.split("."))) & set(dir(builtins))
     assert not defined & taken
 
 
 def test_no_public_name_shadows_a_module():
-    assert not set(kafka_assign.__all__) & {top(name) for name in modules()}
+    assert not set(kafka_assign.__all__) & set(map(room, modules())) - {TOP}
 
 
 def test_no_public_name_has_two_meanings():
     homes = defaultdict(list)
     for name in modules():
-        defined = {node.name for node in parsed(modules()[name]).body if isinstance(node, DEFINITIONS)}
-        defined |= {target.id for node in parsed(modules()[name]).body if isinstance(node, ast.Assign)
+        defined = {node.name for node in parsed(name).body if isinstance(node, DEFINITIONS)}
+        defined |= {target.id for node in parsed(name).body if isinstance(node, ast.Assign)
                     for target in node.targets if isinstance(target, ast.Name)}
         if name == "clients.aio":  # for aiokafka, under the names that `clients` has for kafka-python
             continue
@@ -189,7 +128,7 @@ def test_no_public_name_has_two_meanings():
 
 def test_no_base_class_is_used_once():
     """A class is whole. Errors are exempt: callers catch the wider one."""
-    classes = [node for path in modules().values() for node in ast.walk(parsed(path)) if isinstance(node, ast.ClassDef)]
+    classes = [node for name in modules() for node in ast.walk(parsed(name)) if isinstance(node, ast.ClassDef)]
     own = {node.name for node in classes if not node.name.endswith("Error")}
     used = Counter(
         base.id for node in classes for base in node.bases if isinstance(base, ast.Name) and base.id in own
@@ -217,7 +156,7 @@ def test_no_number_without_a_name_decides(name):
     """A number that is compared with has a name and stands with its reason; `test_tuning.py` knows them all."""
     compared = [
         part
-        for node in ast.walk(parsed(modules()[name]))
+        for node in ast.walk(parsed(name))
         if isinstance(node, ast.Compare)
         for part in [node.left, *node.comparators]
         if is_number(part) and not isinstance(part, ast.Tuple)
@@ -229,8 +168,8 @@ def test_no_number_without_a_name_decides(name):
 @every_module
 def test_every_public_name_has_a_docstring(name):
     """Functions and classes, and of a class its public methods and properties."""
-    path, bare = modules()[name], []
-    for node in parsed(path).body:
+    bare = []
+    for node in parsed(name).body:
         if isinstance(node, DEFINITIONS) and node.name in public(name):
             inner = node.body if isinstance(node, ast.ClassDef) else []
             methods = [part for part in inner if isinstance(part, DEFINITIONS) and not part.name.startswith("_")]
@@ -247,8 +186,7 @@ def test_public_names_are_there():
 
 
 def test_editors_see_the_same_table():
-    path = PACKAGE / "__init__.py"
-    block = next(node for node in parsed(path).body if isinstance(node, ast.If))
+    block = next(node for node in parsed(TOP).body if isinstance(node, ast.If))
     seen = {alias.name: line.module for line in block.body for alias in line.names}
     assert seen == kafka_assign._HOMES and sorted(seen) == sorted(kafka_assign.__all__)
 

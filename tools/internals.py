@@ -1,8 +1,8 @@
-"""The list of pages in nbs/reference/internals.ipynb: all that are in no sidebar, by layer, with a line each."""
+"""The list of pages in nbs/reference/internals.ipynb: all that are in no sidebar, by chapter, with a line each."""
 import json
 import re
+from itertools import groupby
 
-from layers import LAYERS, NAMES
 from notebooks import ROOT, appendix_pages
 
 
@@ -15,14 +15,18 @@ def about(page: str) -> tuple[str, str, str]:
     return module[1] if module else "", re.search(r"(?m)^# (.+)", head)[1], re.search(r"(?m)^> (.+)", head)[1]
 
 
+def chapter(page: str) -> str:
+    """The title of a page's chapter: `01_proposals/07_lag_search.ipynb` is in `Proposals`."""
+    return page.partition("/")[0].lstrip("0123456789_").replace("_", " ").capitalize()
+
+
 def list_of_pages() -> str:
-    """Markdown: a heading for each layer, the lowest first, and a line for each of its pages."""
-    highest = max(NAMES)
-    lines: dict[int, list[str]] = {number: [] for number in NAMES}
-    for page in appendix_pages(ROOT):
-        module, title, description = about(page)
-        layer = LAYERS.get(module.split(".")[0], highest)     # __main__ is the command line
-        code = f" (`{module}`)" if module else ""
-        lines[layer].append(f"* [{title}](../{page}){code}: {description}")
-    return "\n\n".join(f"## {NAMES[number].capitalize()}\n\n" + "\n".join(found)
-                       for number, found in lines.items() if found)
+    """Markdown: a heading for each chapter, and a line for each of its pages."""
+    blocks = []
+    for title, pages in groupby(appendix_pages(ROOT), chapter):
+        lines = []
+        for page in pages:
+            module, name, description = about(page)
+            lines.append(f"* [{name}](../{page}){f' (`{module}`)' * bool(module)}: {description}")
+        blocks.append(f"## {title}\n\n" + "\n".join(lines))
+    return "\n\n".join(blocks)

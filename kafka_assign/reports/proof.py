@@ -46,85 +46,18 @@ class Proof(NamedTuple):
     "Why an assignment is optimal, in words; made by `proof_of`."
     assignment: Assignment  # the assignment that is proved optimal
     certificate: Certificate  # what proves it
-
-    @property
-    def lowest(self) -> np.ndarray:
-        "The lowest level among the subscribers of each topic; -1 if it has none."
-        columns, level = self.assignment.group.columns, self.certificate.level
-        return row_minima(level[columns.subscribers], columns.subscriber_offsets, -1)
-
-    @property
-    def moved(self) -> int:
-        "How many partitions changed their owner; no equally flat assignment has fewer."
-        return int(self.assignment.moved.sum())
-
-    @property
-    def too_high(self) -> np.ndarray:
-        "The partitions whose previous owner is above the lowest level of the topic."
-        columns = self.assignment.group.columns
-        previous = np.append(self.certificate.level, -1)[columns.previous]
-        return np.flatnonzero(previous > self.lowest[columns.topic_of])
-
-    @property
-    def head(self) -> str:
-        "What is proved, in a line."
-        name = shown(self.assignment.strategy)
-        return f"{name}: no assignment is flatter, and no equally flat one moves fewer"
-
-    @property
-    def balance(self) -> str:
-        "Why it is balanced."
-        left = int(self.assignment.unassigned.sum())
-        words = f" {count_of(left, 'partition')} without an owner: no subscribers."
-        return _BALANCE + words * bool(left)
-
-    @property
-    def level_table(self) -> Table:
-        "A row for each of the first levels, highest first, and how many more."
-        group, level, rows = self.assignment.group, self.certificate.level, []
-        lowest = np.where(group.partitions > 0, self.lowest, -1)
-        levels = np.unique(level)[::-1].tolist()
-        for one in levels[:SHOWN_LINES]:
-            members, own = np.flatnonzero(level == one), np.flatnonzero(lowest == one)
-            loads = np.unique(self.assignment.loads[members])
-            names = [group.members[member] for member in members]
-            topics = _some([group.topics[topic] for topic in own], "topic") or None
-            rows.append([one, _some(names, "member"),
-                         " or ".join(map("{:,}".format, loads)),
-                         int(group.partitions[own].sum()), topics])
-        more = len(levels) - SHOWN_LINES
-        rows += [[f"and {count_of(more, 'more level')}"]] if more > 0 else []
-        return Table(("level", "members", "load", "partitions", "topics"), rows)
-
-    @property
-    def moves(self) -> str:
-        "How many partitions moved, and that no equally flat assignment moves fewer."
-        had = int((self.assignment.group.previous >= 0).sum())
-        if not self.moved:
-            who = "every partition that had a valid owner stays with it"
-            return f"Moves: none; {who if had else 'no partition had a valid owner'}."
-        return (f"Moves: of {count_of(had, 'partition')} with a valid owner, "
-                f"{self.moved:,} moved to another one; in every equally flat assignment, "
-                f"{self.moved:,} or more do.")
-
-    @property
-    def reasons(self) -> list[str]:
-        "Why they moved; the leading numbers add up to all moves."
-        high = len(self.too_high)
-        counts = {
-            "above the lowest level of the topic: "
-            "every equally flat assignment moves {0}": high,
-            "on the lowest level, with a higher price than the new owner: if an equally "
-            "flat assignment keeps {1}, it moves another partition instead": self.moved - high}
-        return [f"{count_of(count, 'partition')} had a previous owner "
-                + words.format(*["it"] * 2 if count == 1 else ["them", "one of them"])
-                for words, count in counts.items() if count]
+    head: str  # what is proved, in a line
+    balance: str  # why it is balanced
+    level_table: Table  # a row for each of the first levels, highest first
+    moves: str  # how many partitions moved, and that fewer cannot
+    reasons: list[str]  # why they moved; the leading numbers add up to all moves
 
     def document(self) -> dict[str, object]:
         "As a JSON object: `holds`, `least_moved`, and `levels` and `prices` by member."
         levels, prices = (dict(zip(self.assignment.group.members, part.tolist()))
                           for part in self.certificate)
-        return dict(holds=True, least_moved=self.moved, levels=levels, prices=prices)
+        least = int(self.assignment.moved.sum())
+        return dict(holds=True, least_moved=least, levels=levels, prices=prices)
 
     def __repr__(self) -> str:
         paragraph = partial(fill, width=_TEXT_WIDTH, break_on_hyphens=False)
@@ -135,10 +68,26 @@ class Proof(NamedTuple):
                           paragraph(self.moves), *reasons, CHECKED])
 
     def _repr_html_(self):
-        parts = [Table([], [], f"{self.head}. {self.balance}"), self.level_table,
-                 Table(["why"], [[reason] for reason in self.reasons], self.moves),
-                 Table([], [], CHECKED)]
+        why = [[reason] for reason in self.reasons]
+        parts = [Table([], [], self.head, notes=[self.balance]), self.level_table,
+                 Table(["why"], why, self.moves, notes=[CHECKED])]
         return "".join(part.html() for part in parts)
+
+# %% ../../nbs/02_optimum/10_proof.ipynb #fbbd50e7
+def _level_table(assignment: Assignment, level: np.ndarray, lowest: np.ndarray) -> Table:
+    "A row for each of the first levels; `lowest`: the level of each topic, -1 = none."
+    group, rows, levels = assignment.group, [], np.unique(level)[::-1].tolist()
+    for one in levels[:SHOWN_LINES]:
+        members = np.flatnonzero(level == one)
+        own = np.flatnonzero((lowest == one) & (group.partitions > 0))
+        loads = np.unique(assignment.loads[members])
+        topics = _some([group.topics[topic] for topic in own], "topic") or None
+        rows.append([one, _some([group.members[member] for member in members], "member"),
+                     " or ".join(map("{:,}".format, loads)),
+                     int(group.partitions[own].sum()), topics])
+    more = len(levels) - SHOWN_LINES
+    rows += [[f"and {count_of(more, 'more level')}"]] if more > 0 else []
+    return Table(("level", "members", "load", "partitions", "topics"), rows)
 
 # %% ../../nbs/02_optimum/10_proof.ipynb #7592ed5c
 def proof_of(assignment: Assignment) -> Proof:
@@ -152,4 +101,28 @@ def proof_of(assignment: Assignment) -> Proof:
     checked_kind(assignment, Assignment, "assignment", call, AssignmentError)
     check(assignment.group, assignment, assignment.certificate)
     parts = (np.array(part, np.int64) for part in assignment.certificate)
-    return Proof(assignment, Certificate(*parts))
+    certificate = Certificate(*parts)
+    columns, level = assignment.group.columns, certificate.level
+    lowest = row_minima(level[columns.subscribers], columns.subscriber_offsets, -1)
+    left, moved = int(assignment.unassigned.sum()), int(assignment.moved.sum())
+    balance = f"{_BALANCE} {count_of(left, 'partition')} without an owner: no subscribers."
+    had, moves = int((columns.previous >= 0).sum()), "no partition had a valid owner"
+    if moved:
+        moves = (f"of {count_of(had, 'partition')} with a valid owner, {moved:,} moved to "
+                 f"another one; in every equally flat assignment, {moved:,} or more do")
+    elif had:
+        moves = "every partition that had a valid owner stays with it"
+    previous = np.append(level, -1)[columns.previous]
+    high = int((previous > lowest[columns.topic_of]).sum())
+    why = {"above the lowest level of the topic: "
+           "every equally flat assignment moves {0}": high,
+           "on the lowest level, with a higher price than the new owner: if an equally "
+           "flat assignment keeps {1}, it moves another partition instead": moved - high}
+    reasons = [f"{count_of(count, 'partition')} had a previous owner "
+               + words.format(*["it"] * 2 if count == 1 else ["them", "one of them"])
+               for words, count in why.items() if count]
+    head = (f"{shown(assignment.strategy)}: no assignment is flatter, "
+            "and no equally flat one moves fewer")
+    return Proof(assignment, certificate, head, balance if left else _BALANCE,
+                 _level_table(assignment, level, lowest),
+                 f"Moves: {'' if moved else 'none; '}{moves}.", reasons)

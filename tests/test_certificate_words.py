@@ -54,8 +54,8 @@ def counted(proof):
 def too_high(proof):
     """The partitions whose previous owner is above the lowest level of the topic, one by one."""
     group, level = proof.assignment.group, proof.certificate.level
-    return np.array([at for at, previous in enumerate(group.previous.tolist()) if previous >= 0 and level[previous] > min(
-        level[group.subscribers(group.at(at).topic)])], int)
+    return np.array([at for at, previous in enumerate(group.previous.tolist())
+                     if previous >= 0 and level[previous] > min(level[group.subscribers(group.at(at).topic)])], int)
 
 
 @given(tiny)
@@ -171,7 +171,8 @@ def test_any_columns_of_whole_numbers_are_a_certificate():
         assert repr(proof_of(own)) == repr(proof_of(best)).replace("sticky", "own")
         assert proof_of(own).document() == proof_of(best).document()
         assert rows(own) == rows(best)
-    assert proof_of(Assignment(Group({"t": 2}, {}), [-1, -1], "nobody", lambda *answer: ([], []))).document()["least_moved"] == 0
+    nobody = Assignment(Group({"t": 2}, {}), [-1, -1], "nobody", lambda *answer: ([], []))
+    assert proof_of(nobody).document()["least_moved"] == 0
     small = Assignment(
         Group({"t": 150}, {"a": ["t"], "b": ["t"]}),
         [0] * 75 + [1] * 75,

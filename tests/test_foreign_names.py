@@ -24,7 +24,7 @@ from kafka_assign.life.live import LiveGroup
 from kafka_assign.groups.members import Member
 from kafka_assign.reports.moves import explain
 from kafka_assign.text.words import quoted, shown
-from kafka_assign.reports.timeline import rebalance_words
+from kafka_assign.reports.words import rebalance_words
 from kafka_assign.reports.proof import proof_of
 from kafka_assign.snapshot import read_groups
 

@@ -20,6 +20,7 @@ MOST_FLOORS = 8
 
 LIBRARIES = {  # what a module may load while it is itself loaded; functions may load more where they need it
     "fleet": {"numpy", "pyspark", "pyarrow", "pandas"}, "cli": {"numpy", "typer", "rich"},
+    "reports": {"numpy", "matplotlib"},          # `draw`, which `plot` loads
 }
 HEAVY = ["pandas", "pyspark", "pyarrow", "matplotlib", "typer", "rich", "kafka", "aiokafka", "jinja2", "nbdev",
          "fastcore"]

@@ -389,24 +389,3 @@ def test_whether_a_member_is_there_takes_no_list_of_partitions():
     a = Assignment(GROUP, [0, 1, 0])
     assert "a" in a and "c" not in a and 7 not in a
     assert "_rows" not in vars(a)
-
-
-# --- pictures ----------------------------------------------------------------------------------------------------
-
-STARTS = {".png": b"\x89PNG", ".svg": b"<svg", ".pdf": b"%PDF-"}
-
-
-@pytest.mark.parametrize("suffix", [*STARTS, ".SVG"])
-def test_a_picture_is_saved_as_its_suffix_says(tmp_path, suffix):
-    pytest.importorskip("matplotlib")
-    for name in ("one", "two"):
-        plot(RANGE).save(tmp_path / f"{name}{suffix}")
-    one, two = ((tmp_path / f"{name}{suffix}").read_bytes() for name in ("one", "two"))
-    assert one.startswith(STARTS[suffix.lower()]) and one == two
-
-
-@pytest.mark.parametrize("name", ["a.jpg", "a", ".png"])
-def test_other_suffixes_are_refused(tmp_path, name):
-    with pytest.raises(ValueError, match=r"path must end in \.png, \.svg or \.pdf \(got "):
-        plot(RANGE).save(tmp_path / name)
-    assert not list(tmp_path.iterdir())

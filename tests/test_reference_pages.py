@@ -56,7 +56,8 @@ def test_every_public_name_has_an_entry():
     assert not missing({*kafka_assign.__all__, *named_in_prose()})
 
 
-@pytest.mark.parametrize("name", ["assignors.registry.resolve", "ranking.judging.Judgment", "assignors.sticky.classes.compress"])
+@pytest.mark.parametrize(
+    "name", ["assignors.registry.resolve", "ranking.judging.Judgment", "assignors.sticky.classes.compress"])
 def test_a_name_without_an_entry_is_found(name):
     assert missing({"assign", name}) == wanted({name})
 

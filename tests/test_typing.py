@@ -98,8 +98,8 @@ from kafka_assign import Group, assign, compare, plot
 
 def save(group: Group, path: str) -> None:
     comparison = compare(group)
-    plot(comparison).save(path)
-    plot({"before": assign(group, "range"), "after": assign(group, "sticky")}).save(path)
+    plot(comparison).savefig(path)
+    plot({"before": assign(group, "range"), "after": assign(group, "sticky")}).savefig(path)
     print(comparison, comparison.table(wide=True).text(), comparison.notes, comparison.running)
 ''',
 }

@@ -83,12 +83,14 @@ def execute(path):
     """
     from execnb.nbio import read_nb, write_nb
     from execnb.shell import CaptureShell
+    from IPython.core.pylabtools import select_figure_formats
     from nbdev.process import extract_directives
 
     path = Path(path).resolve()
     before, notebook = path.read_bytes(), read_nb(path)
     os.chdir(path.parent)
     shell = CaptureShell(path)
+    select_figure_formats(shell, [])  # a figure is shown as it wants to be, not also as a PNG
     if any(cell.source.startswith(TERMINAL) for cell in notebook.cells):
         empty = tempfile.TemporaryDirectory()
         os.chdir(empty.name)

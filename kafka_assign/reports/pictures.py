@@ -9,19 +9,21 @@ __all__ = ['plot']
 from collections.abc import Iterable, Mapping
 from itertools import groupby
 from operator import itemgetter
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ..groups.assignment import Assignment
 from ..life.rebalance import Rebalance
 from .comparison import Comparison
-from .draw import Drawing, Picture, Scene
-from .timeline import Timeline, draw_timelines, rebalance_words
-from .words import describe
+from .words import describe, rebalance_words
+from ..text.errors import needing
 from ..text.words import brief, count_of
 
+if TYPE_CHECKING:
+    from kafka_assign.reports.draw import Picture
+
 # %% ../../nbs/10_reports/06_pictures.ipynb #c22d9b12
-def plot(*what: Assignment | Comparison | Rebalance | Iterable[Any]) -> Picture:
-    """A picture of assignments side by side, or of rebalances.
+def plot(*what: Assignment | Comparison | Rebalance | Iterable[Any]) -> "Picture":
+    """A picture of assignments side by side, or of rebalances: a Matplotlib figure.
 
     Marks show what differs from the previous owners in the assignment's own group.
     Rebalances with the same title share one time axis.
@@ -40,6 +42,9 @@ def plot(*what: Assignment | Comparison | Rebalance | Iterable[Any]) -> Picture:
                  f"{count_of(len(drawn) - rebalances, 'assignment')}")
         raise ValueError(
             f"plot must be given assignments or rebalances, not both (got {found})")
+    with needing("plot"):
+        from kafka_assign.reports.draw import Drawing, Scene
+        from kafka_assign.reports.timeline import Timeline, draw_timelines
     if rebalances:
         runs = groupby(pairs, key=itemgetter(0))
         timelines = [Timeline([one for _, one in run], title) for title, run in runs]

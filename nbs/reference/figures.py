@@ -61,7 +61,7 @@ def table(head: Sequence[str], lines: Iterable[Sequence[object]]) -> Markdown:
 
 
 def chart(title: str, ratios: Mapping[str, Sequence[float]], reference: str) -> Picture:
-    "A line for each label, from the least of its ratios to the largest, and a dot at their mean."
+    "A line for each label, from the least of its ratios to the largest, and a mark at their mean."
     numbers = [ratio for some in ratios.values() for ratio in some]
     low, high = floor(log10(min(1, *numbers))), ceil(log10(max(10, *numbers)))
     height = ROW * len(ratios)
@@ -70,18 +70,18 @@ def chart(title: str, ratios: Mapping[str, Sequence[float]], reference: str) -> 
         return LEFT + (log10(ratio) - low) / (high - low) * (WIDTH - LEFT - RIGHT)
     with matplotlib_defaults():
         picture = Picture(TOP + height + 40)
-        picture.text(EDGE, 22, title, 13, bold=True)
+        picture.label(EDGE, 22, title, 13, bold=True)
         for power in range(low, high + 1):
             picture.boxes([(place(10**power), TOP, 1, height)], TRACK)
-            picture.text(place(10**power), TOP + height + 16, f"{10**power:,g}", 12, QUIET, "center")
+            picture.label(place(10**power), TOP + height + 16, f"{10**power:,g}", 12, QUIET, "center")
         picture.boxes([(place(1) - 1, TOP - 6, 2, height + 6)], INK)
-        picture.text(place(1), TOP - 16, reference, 12, INK, "center")
+        picture.label(place(1), TOP - 16, reference, 12, INK, "center")
         for row, (label, some) in enumerate(ratios.items()):
             y, begin, end = TOP + ROW * (row + 0.5), place(min(some)), place(max(some))
-            picture.text(LEFT - 12, y, label, 12, at="right")
+            picture.label(LEFT - 12, y, label, 12, at="right")
             picture.boxes([(begin, y - 2, end - begin, 4)], HUES[3])
-            picture.box(place(geometric_mean(some)) - 5, y - 5, 10, 10, HUES[0], radius=5)
-            picture.text(max(end, place(geometric_mean(some)) + 5) + 6, y, short(geometric_mean(some)), 12)
+            picture.boxes([(place(geometric_mean(some)) - 2.5, y - 7, 5, 14)], HUES[0])
+            picture.label(max(end, place(geometric_mean(some)) + 5) + 6, y, short(geometric_mean(some)), 12)
     picture.words = "\n".join([f"{title}; {reference} is 1.", *(
         f"{label}: {span(some)}, {short(geometric_mean(some))} on average." for label, some in ratios.items())])
     return picture

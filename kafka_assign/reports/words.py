@@ -10,7 +10,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from ..groups.assignment import Assignment, AssignmentError
+from ..groups.assignment import Assignment, AssignmentError, headline
 from ..life.rebalance import Rebalance
 from ..text.errors import checked_kind
 from ..text.words import count_of, first_of, shown
@@ -41,19 +41,6 @@ def _partition_words(assignment: Assignment, places: Sequence[int]) -> str:
     return f"{count_of(len(places), 'partition')} of {count_of(len(topics), 'topic')}"
 
 # %% ../../nbs/10_reports/03_words.ipynb #47fd514c
-def _headline(assignment, title):
-    count, size, loads = len(assignment), assignment.group.columns.size, assignment.loads
-    name = shortened(str(title or assignment.strategy or "assignment"))
-    if not count or not size:
-        return f"{name}: {count_of(count, 'member')}, {count_of(size, 'partition')}."
-    owned = size - int(assignment.unassigned.sum())
-    share = (f"{owned:,} of " if owned < size else "") + count_of(size, "partition")
-    low, high = int(loads.min()), int(loads.max())
-    each = f"{low:,} each" if low == high else f"{low:,} to {high:,} each"
-    score = f"balance score {assignment.balance_score:,}"
-    return f"{name}: {count_of(count, 'member')} with {share}, {each}; {score}."
-
-
 def _owner_line(assignment, member):
     "The partitions of a member, those that it gets later, and its lag where lag is known."
     group, own = assignment.group, np.flatnonzero(assignment.owner == member)
@@ -99,7 +86,7 @@ def describe(assignment: Assignment, title: str = "") -> str:
     """
     call = "describe(assign(group, strategy))"
     checked_kind(assignment, Assignment, "assignment", call, AssignmentError)
-    lines = [_headline(assignment, title)]
+    lines = [f"{headline(assignment, shortened(str(title or assignment.strategy or 'assignment')))}."]
     lines += [_owner_line(assignment, member) for member in range(len(assignment))[:_MOST_MEMBERS]]
     others, unassigned = assignment.loads[_MOST_MEMBERS:], np.flatnonzero(assignment.unassigned)
     if len(others):

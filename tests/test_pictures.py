@@ -110,6 +110,14 @@ def test_it_is_a_figure_of_matplotlib(suffix, start, tmp_path):
     assert (again.words, again._repr_svg_()) == (picture.words, picture._repr_svg_())
 
 
+def test_without_matplotlib_it_says_what_to_install():
+    code = ("import sys; sys.modules['matplotlib'] = None; from kafka_assign import *;"
+            "one = assign(Group({'t': 2}, {'a': ['t']}), 'range'); print(describe(one).count('t-0'))\n"
+            "try: plot(one)\nexcept ImportError as error: print(error)")
+    done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True)
+    assert done.stdout == "1\nthis needs matplotlib: pip install 'kafka_assign[plot]'\n"
+
+
 def test_no_figure_is_left_in_pyplot():
     code = ("import sys; from kafka_assign import *; from kafka_assign.reports.pictures import plot;"
             "plot(assign(Group({'t': 2}, {'a': ['t']}), 'range'))._repr_svg_();"

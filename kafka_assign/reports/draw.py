@@ -79,10 +79,11 @@ _VARIABLES = {tone: f"var(--picture-{name}, {tone})" for name, tone in TONES.ite
 
 
 def _tidy_tag(tag):
-    "A tag of Matplotlib's SVG as a page needs it: no groups and names, tones as variables."
-    text = re.sub(r' id="(?!h)[^"]*"| transform="rotate\(-?0 [^"]*"|font-family: [^;"]*; ', "", tag[0])
-    text = re.sub(r"\s*\n\s*", " ", text)
-    return "" if re.match("</?g\\b", text) else re.sub("#[0-9a-f]{6}", lambda one: _VARIABLES.get(one[0], one[0]), text)
+    "A tag of Matplotlib's SVG as a page needs it: no groups, no font, tones as variables."
+    if re.match("</?g\\b", tag[0]):
+        return ""
+    text = re.sub(r' transform="rotate\(-?0 [^"]*"|font-family: [^;"]*; |\s*\n', "", tag[0])
+    return re.sub("#[0-9a-f]{6}", lambda tone: _VARIABLES.get(tone[0], tone[0]), text)
 
 
 class Picture(Figure):

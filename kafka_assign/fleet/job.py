@@ -32,7 +32,7 @@ from kafka_assign.fleet.schemas import (
     COMPARED_SCHEMA, GROUP_SCHEMA, NARROW_GROUP_SCHEMA, REJECTED_THINGS, FleetError,
     spark_schema)
 from .session import (
-    cores, following, importable, interruptible, set_for_job, settings_in_force, spark_errors,
+    cores, importable, interruptible, masked, set_for_job, settings_in_force, spark_errors,
     spark_session, wrap_spark_errors)
 from .tables import (
     changed_needs, count_by, reconcile, select_tables, write_table)
@@ -67,7 +67,6 @@ def narrow_is_enough(names: Iterable[str]) -> bool:
 # %% ../../nbs/12_fleet/10_job.ipynb #d6970fb4
 _BYTES_OF_PART = 64 << 20        # of groups in memory; the tables of such a part have less than 128 MiB
 _BYTES_AT_ONCE = 32 << 20
-_LARGE = 64 << 20                # size of inputs from which on Java's best compiler pays off
 _BATCH_ROWS = 512              # for rows of unknown size
 
 
@@ -236,8 +235,7 @@ def _write_all(spark, plan, inputs, parts, place, name, date):
 
     def write(table, frame):
         report(f"writing {table}")
-        with following(spark, report, count - other):
-            return write_table(frame, f"{place.address}/{name}", table, date, **totals.get(table, {}))
+        return write_table(frame, f"{place.address}/{name}", table, date, **totals.get(table, {}))
     for table, frame in select_tables(compared, repeated, text, inputs.rejects).items():
         tables[table] = write(table, frame)
     needs, groups = (spark.read.parquet(path_for_spark(f"{place.address}/{name}/{table}"))
@@ -348,10 +346,10 @@ def compare_fleet(
         found = find_inputs(named, schema)
         reading = _checked_reading(at, reset, cluster, time, found)
         plan = _Plan(chosen, joins, everything, reading, schema, time_limit, conf or {}, report)
-        about = {"format": _FORMAT, "job": "compare", "inputs": [shown(one)[:200] for one in named],
+        about = {"format": _FORMAT, "job": "compare", "inputs": [shown(masked(str(one)))[:200] for one in named],
                  "strategies": list(chosen), "joins": joins, "everything": everything, **reading,
                  "time_limit": time_limit}
-        session = nullcontext(spark) if spark else spark_session(master, conf, py_files, found.size < _LARGE)
+        session = nullcontext(spark) if spark else spark_session(master, conf, py_files)
         with session as active, wrap_spark_errors("the job must run to completion"), interruptible(active):
             found, place = with_addresses(active, found, schema), folder_of_runs(out, active)
             run = Run(_write_run(active, plan, found, place, about, began), spark)

@@ -4,8 +4,8 @@
 
 # %% auto #0
 __all__ = ['BLOCK_BYTES', 'excerpt', 'checked_utf8', 'SnapshotError', 'NoText', 'Origin', 'local_path', 'origins', 'end_of',
-           'group_in_file_name', 'folder_values', 'clusters_of', 'Place', 'origin_place', 'line_prefix', 'Reject',
-           'Ignored', 'Account', 'no_group_error', 'begins_like_json', 'json_values']
+           'group_in_file_name', 'folder_keys', 'folder_values', 'clusters_of', 'Place', 'origin_place', 'line_prefix',
+           'Reject', 'Ignored', 'Account', 'no_group_error', 'begins_like_json', 'json_values']
 
 # %% ../../nbs/07_snapshot/01_sources.ipynb #13a1f0c4
 import codecs
@@ -193,11 +193,17 @@ def _only_time(name):
     return _time_in_name(name) if not group_in_file_name(name) else name if instant(name) else ""
 
 
+def _decoded(value):
+    "The value in the name of a folder; as it is if it stands for bytes that are not UTF-8."
+    text = unquote(value)
+    return "" if value == _NO_VALUE else value if "\ufffd" in text else text
+
+
 def _folder_name(folder):
     "The name of a folder; of `key=value`, the value."
     name = os.path.basename(_whole_path(folder))
     value = name.partition("=")[2]
-    return "" if value == _NO_VALUE else unquote(value) or name
+    return _decoded(value) or ("" if value else name)
 
 
 def _without_times(folder):
@@ -208,12 +214,17 @@ def _without_times(folder):
     return os.path.relpath(path) if path != folder and not os.path.isabs(folder) and os.path.isabs(path) else path
 
 
+def folder_keys(folder: str) -> dict[str, str]:
+    "The values of folders named `key=value` by key, the nearest first; empty if a folder has none."
+    pairs = [name.partition("=") for name in _whole_path(folder).split("/")[::-1]]
+    return {key: _decoded(value) for key, _, value in pairs[::-1] if value}
+
+# %% ../../nbs/07_snapshot/01_sources.ipynb #53382400
 def folder_values(folder: str) -> tuple[str | None, str]:
     "Cluster and time that folders named `key=value` give, the nearest first; None and empty if none does."
-    pairs = [name.partition("=") for name in _whole_path(folder).split("/")[::-1]]
-    values = [(key, "" if value == _NO_VALUE else unquote(value)) for key, _, value in pairs if value]
-    times = (_only_time(value) for key, value in values if key != "cluster")
-    return dict(reversed(values)).get("cluster"), next(filter(None, times), "")
+    keys = folder_keys(folder)
+    times = (_only_time(value) for key, value in reversed(keys.items()) if key != "cluster")
+    return keys.get("cluster"), next(filter(None, times), "")
 
 # %% ../../nbs/07_snapshot/01_sources.ipynb #7ced0261
 def clusters_of(found: list[Origin], cluster: str | None) -> dict[str, str]:

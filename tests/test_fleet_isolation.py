@@ -115,8 +115,7 @@ def test_it_costs_its_own_rows_of_the_groups_at_fault(deed, many):
 
 
 @pytest.mark.parametrize("deed, many, bad", [
-    ("hangs", True, [0]), ("hangs", False, [1]), ("stops", True, [0]), ("stops", False, [1]),
-    ("loops_in_c", False, [0])])
+    ("hangs", True, [0]), ("hangs", False, [1]), ("loops_in_c", False, [0])])
 def test_it_must_answer_in_time_if_there_is_a_limit(deed, many, bad):
     words = f"must answer within {LIMIT} s"
     check_rows(table_of(fleet(*bad, count=3)), unruly(deed, many), bad, words, time_limit=LIMIT)

@@ -5,14 +5,11 @@ Those that have names do it for groups named after them; other processes find th
 
 import ctypes
 import faulthandler
-import gc
 import os
 import resource
 import signal
-import struct
 import sys
 import time
-from multiprocessing.connection import Connection
 from pathlib import Path
 
 from kafka_assign.assignors.baselines import range_assign
@@ -50,13 +47,6 @@ def interrupt_the_worker():
     time.sleep(NEVER)
 
 
-def begin_a_message():
-    """The head of a message of 100 bytes, and nothing else."""
-    [pipe] = [one for one in gc.get_objects() if isinstance(one, Connection) and not one.closed and one.writable]
-    os.write(pipe.fileno(), struct.pack("!i", 100))
-    time.sleep(NEVER)
-
-
 def exit_with(code):
     return lambda: os._exit(code)
 
@@ -79,7 +69,7 @@ DEEDS = {
     "is_killed": lambda: os.kill(os.getpid(), signal.SIGKILL), "crashes": quietly(lambda: ctypes.string_at(0)),
     "aborts": quietly(os.abort), "leaves_a_process": fork_and_leave, "closes": close_everything,
     "writes": write_everywhere, "forks": os.fork, "hangs": lambda: time.sleep(NEVER),
-    "stops": begin_a_message, "loops_in_c": lambda: sum(range(10**13)), "interrupts": interrupt_the_worker}
+    "loops_in_c": lambda: sum(range(10**13)), "interrupts": interrupt_the_worker}
 
 
 def unruly(deed, many):

@@ -16,8 +16,7 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 from functools import partial
 from math import inf
-from multiprocessing import Pipe
-from threading import Event, Thread
+from multiprocessing import get_context
 from time import monotonic
 
 from ..arrays.columns import Columns
@@ -57,29 +56,43 @@ def _leave_parent(parent):
 
 # %% ../../nbs/12_fleet/03_apart.ipynb #a673608f
 def _answer_all(sink, ask, questions, parent):
-    "Send the answers of `ask` to the questions from a child, and end this process."
-    code = 1
+    "Send the answers of `ask` to the questions from a child."
+    _leave_parent(parent)
+    os.register_at_fork(after_in_child=sink.close)
     try:
-        _leave_parent(parent)
-        os.register_at_fork(after_in_child=sink.close)
         for question in questions:
             sink.send(ask(question))
-        code = 0
     except Exception:
         sink.send(RuntimeError(traceback.format_exc()))
-    except BaseException:                       # an interrupt must not run the worker's code
-        traceback.print_exc()
-    finally:
-        os._exit(code)
+        raise
 
 # %% ../../nbs/12_fleet/03_apart.ipynb #3c5d735b
-_LOOK = 0.01                                    # seconds between looks; a look takes microseconds
+_LOOK = 0.05                                    # seconds between looks at whether a child is alive
 
 
 class _Silent(Exception):
     "Raised if a child sends no more answers; the text is what its strategy must do."
 
 
+def _receive(source, child, limit):
+    "The next answer of a child; raises `_Silent` if it has ended, or takes more than `limit` seconds."
+    late = monotonic() + limit
+    try:
+        while not source.poll(_LOOK):
+            if monotonic() > late or not child.is_alive() and not source.poll():
+                raise EOFError
+        message = source.recv()
+    except (EOFError, OSError):                 # the pipe is closed, perhaps within a message
+        child.join(None if limit == inf else max(late - monotonic(), 0))
+        if child.is_alive():
+            raise _Silent(f"must answer within {limit:g} s") from None
+        how = "signal" if child.exitcode < 0 else "exit code"
+        raise _Silent(f"must not end its process (got {how} {abs(child.exitcode)})") from None
+    if isinstance(message, Exception):
+        raise message
+    return message
+
+# %% ../../nbs/12_fleet/03_apart.ipynb #ae291ae3
 def _kill(pid):
     "Kill a child and all processes of its group."
     for kill in (os.killpg, os.kill):
@@ -87,51 +100,24 @@ def _kill(pid):
             kill(pid, signal.SIGKILL)
 
 
-def _watch(pid, limit, arrived, reasons, enough):
-    """Kill a child that has ended, or sent no answer for `limit` seconds, and add the reason to `reasons`.
-
-    `arrived`: the time of the last answer; `enough`: set when the worker needs no more answers.
-    """
-    while not (reasons or enough.wait(_LOOK)):
-        if found := os.waitid(os.P_PID, pid, os.WEXITED | os.WNOHANG | os.WNOWAIT):
-            how = "exit code" if found.si_code == os.CLD_EXITED else "signal"
-            reasons.append(f"must not end its process (got {how} {found.si_status})")
-        elif monotonic() > arrived[-1] + limit:
-            reasons.append(f"must answer within {limit:g} s")
-    _kill(pid)
-
-# %% ../../nbs/12_fleet/03_apart.ipynb #ae291ae3
 def _ask_child(ask: Callable, questions: Sequence, limit: float) -> tuple[list, _Silent | None]:
     "The answers of `ask` that a child gives, in order, and why some are missing (None = none is)."
-    answers, (source, sink), reasons, enough = [], Pipe(duplex=False), [], Event()
-    print(end="", flush=True)                   # or the child could print buffered text again
-    parent, pid = os.getpid(), os.fork()
-    if not pid:
-        _answer_all(sink, ask, questions, parent)
-    arrived = [monotonic()]
-    watch = Thread(target=_watch, args=(pid, limit, arrived, reasons, enough), daemon=True)
-    with source:
+    context, answers = get_context("fork"), []
+    source, sink = context.Pipe(duplex=False)
+    child = context.Process(target=_answer_all, args=(sink, ask, questions, os.getpid()))
+    with source, sink:
+        child.start()
+        sink.close()
         try:
-            sink.close()
-            watch.start()
             while len(answers) < len(questions):
-                while not source.poll(_LOOK):   # a signal just before a read would wait for its end
-                    pass
-                message = source.recv()
-                if isinstance(message, Exception):
-                    raise message
-                arrived[:] = [monotonic()]
-                answers.append(message)
+                answers.append(_receive(source, child, limit))
             return answers, None
-        except (EOFError, OSError):             # the pipe is closed, perhaps within a message
-            watch.join()
-            return answers, _Silent(*reasons)
+        except _Silent as silent:
+            return answers, silent
         finally:
-            enough.set()
-            if watch.ident:
-                watch.join()
-            _kill(pid)
-            os.waitpid(pid, 0)
+            _kill(child.pid)
+            child.join()
+            child.close()
 
 # %% ../../nbs/12_fleet/03_apart.ipynb #c31e387f
 def _at_once(strategy, columns, places, limit):
@@ -157,10 +143,10 @@ def answer_apart(batch: GroupBatch, strategy: Strategy, columns: Columns,
     """The answer of a strategy, as from `answer`; one of another package runs in a child process.
 
     `time_limit`: seconds within which any strategy must answer for a group, or at first for the
-    whole batch; None = no limit. Without `os.waitid`, as on Windows, it is the same as `answer`.
+    whole batch; None = no limit. Without `os.fork`, as on Windows, it is the same as `answer`.
     """
     in_here = time_limit is None and is_built_in(strategy)
-    if in_here or not hasattr(os, "waitid"):
+    if in_here or not hasattr(os, "fork"):
         return answer(batch, strategy, columns, places)
     limit = inf if time_limit is None else time_limit
     at_once, each = partial(_at_once, limit=limit), partial(_each, limit=limit)

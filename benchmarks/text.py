@@ -1,4 +1,4 @@
-"""What output of Kafka's tool costs if Spark's workers parse it, beside `read_groups` in one process.
+"""What output of Kafka's tool costs in a fleet job, beside `read_groups` in one process.
 
 Twice: 20,000 small files, of 3 rows and a group each, in the folders of 4 clusters; and one file of 3,000,000 rows
 of 30,000 groups. Spark runs on this machine with two workers and compares one strategy. CPU seconds and the most

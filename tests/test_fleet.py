@@ -32,7 +32,7 @@ from kafka_assign.fleet.job import Run, chosen_strategies, compare_fleet, narrow
 from kafka_assign.fleet.kernel import compare_batch, compare_batches, importable_name, split_batch
 from kafka_assign.fleet.schemas import (
     COMPARED_SCHEMA, GROUP_SCHEMA, NARROW_GROUP_SCHEMA, FleetError)
-from kafka_assign.fleet.inputs import find_inputs
+from kafka_assign.fleet.inputs import find_inputs, needs_driver
 from kafka_assign.fleet.runs import folder_of_runs
 from kafka_assign.groups.notes import Note
 from kafka_assign.ranking.judging import judge
@@ -688,15 +688,36 @@ def test_files_that_are_no_parquet(tmp_path, content, words):
     assert re.match(rf"Parquet must be readable \(got .*{words}", reason_of(tmp_path / "input.parquet"))
 
 
-def test_names_that_spark_cannot_open(tmp_path):
-    path = tmp_path / "2026-11-20T06:30:00Z.parquet"
-    pq.write_table(rows_of_groups(some_groups()), path)
-    assert reason_of(path).startswith("the name of a file must have no colon")
-    path.rename(tmp_path / "a.parquet")
+def test_names_of_files(tmp_path):
+    """Those that Spark passes over or cannot open are read by the driver, if they are named; paths must be UTF-8."""
+    names = ["a.parquet", "2026-11-20T06:30:00Z.parquet", "_b.parquet", ".c.parquet", "d.parquet._COPYING_"]
+    for name in names:
+        pq.write_table(rows_of_groups(some_groups()), tmp_path / name)
+    found = find_inputs([tmp_path / name for name in names])
+    assert [needs_driver(file) for file in found.parquet] == [False, True, True, True, True]
+    assert sorted(Path(file.path).name for file in find_inputs([tmp_path]).parquet) == sorted(names[:2])
     os.mkdir(os.fsencode(tmp_path) + b"/in\xff")
     os.rename(tmp_path / "a.parquet", os.fsencode(tmp_path) + b"/in\xff/a.parquet")
     [reject] = find_inputs([tmp_path]).rejects
     assert reject.reason == "the path of a file must be UTF-8" and "\n" not in reject.source
+
+
+def test_a_file_behind_a_link_counts_once(tmp_path):
+    (tmp_path / "in" / "real").mkdir(parents=True)
+    pq.write_table(rows_of_groups(some_groups()), tmp_path / "in" / "real" / "a.parquet")
+    (tmp_path / "in" / "real" / "b.txt").write_text("text")
+    (tmp_path / "in" / "link").symlink_to(tmp_path / "in" / "real")
+    for sources in ([tmp_path / "in"], [tmp_path / "in" / "real", tmp_path / "in" / "link"]):
+        found = find_inputs(sources)
+        assert (len(found.parquet), len(found.text)) == (1, 1)
+
+
+@pytest.mark.parametrize("codec", ["brotli", "gzip", "lz4", "snappy", "zstd", "none"])
+def test_a_file_that_spark_cannot_decompress_is_named(tmp_path, codec):
+    pq.write_table(rows_of_groups(some_groups()), tmp_path / "a.parquet", compression=codec)
+    found = find_inputs([tmp_path])
+    assert [one.reason for one in found.rejects] == [
+        "Parquet must be compressed as Spark can read it (got BROTLI)"] * (codec == "brotli")
 
 
 def test_columns_that_only_differ_in_case(tmp_path):
@@ -739,16 +760,20 @@ def test_folders_of_runs_that_cannot_be(tmp_path):
     assert folder_of_runs(tmp_path).folders() == []
 
 
-@pytest.mark.parametrize("unit, zone, form", [
-    ("s", None, "timestamp_ntz"), ("ms", None, "timestamp_ntz"), ("us", "UTC", "timestamp"),
-    ("ns", None, "nanoseconds_ntz"), ("ns", "Asia/Kathmandu", "nanoseconds")])
-def test_how_a_time_is_stored(tmp_path, unit, zone, form):
-    types = [field.with_type(pa.timestamp(unit, zone)) if field.name == "time" else field
-             for field in NARROW_GROUP_SCHEMA]
+@pytest.mark.parametrize("name", ["time", "Time"])
+@pytest.mark.parametrize("kind, found", [
+    (pa.timestamp("ms"), pa.timestamp("us")), (pa.timestamp("us", "Asia/Kathmandu"), pa.timestamp("us", "UTC")),
+    (pa.large_string(), pa.string()), (pa.date32(), pa.date32()), (pa.timestamp("ns"), "timestamp[ns]"),
+    (pa.int64(), "int64"), (pa.null(), "null")])
+def test_how_a_time_is_stored(tmp_path, name, kind, found):
+    """Spark casts it to text, or cannot read it; it finds the column in any case."""
+    types = [pa.field(name, kind) if field.name == "time" else field for field in NARROW_GROUP_SCHEMA]
     pq.write_table(pa.schema(types).empty_table(), tmp_path / "a.parquet")
-    assert [file.time for file in find_inputs([tmp_path]).parquet] == [form]
-    pq.write_table(pa.schema(types).empty_table(), tmp_path / "a.parquet", use_deprecated_int96_timestamps=True)
-    assert [file.time for file in find_inputs([tmp_path]).parquet] == ["timestamp"]           # as Spark reads it
+    if isinstance(found, str):
+        assert reason_of(tmp_path / "a.parquet") == (
+            f"time must be text, a date or a timestamp in microseconds (got {found})")
+    else:
+        assert [file.time for file in find_inputs([tmp_path]).parquet] == [found]
 
 
 def test_other_tables_are_named(tmp_path):

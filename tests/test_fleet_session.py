@@ -198,7 +198,7 @@ def test_a_signal_ends_the_job_in_a_line(tmp_path, number, code, at_work):
     ("spark.hadoop.fs.azure.sas.box.account.dfs.core.windows.net", "?sv=1", "***"), ("spark.private.key", "x", "***"),
     ("spark.hadoop.fs.s3a.encryption.key", "x", "***"), ("spark.ssl.keyPassword", "x", "***"),
     ("spark.driver.extraJavaOptions", "-Xss4m -Djavax.net.ssl.trustStorePassword=x", None),
-    ("spark.proxy", "https://user:pw@proxy:1", "https://***@proxy:1"), ("spark.sql.files.maxPartitionBytes", "7m", "7m")])
+    ("spark.proxy", "https://user:pw@proxy:1", "https://***@proxy:1"), ("spark.app.name", "x", "x")])
 def test_secrets_are_masked(name, value, shown):
     """In what a run records and reports, in errors, and in the names of inputs."""
     shown = shown or "-Xss4m -Djavax.net.ssl.trustStorePassword=***"

@@ -2,14 +2,10 @@
 
 import io
 import json
-import os
 import shutil
-import signal
-import subprocess
 import sys
 import time
 from collections import Counter
-from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -19,7 +15,6 @@ import pyarrow.parquet as pq
 import pytest
 from conftest import LONG
 from groups import rows_of_groups
-from spark_cluster import wait_for
 from typer.testing import CliRunner
 
 from kafka_assign import Group, compare, rank, read_groups
@@ -27,6 +22,7 @@ from kafka_assign.cli.app import program
 from kafka_assign.fleet.codec import group_from_row
 from kafka_assign.fleet.kernel import compare_batches
 from kafka_assign.fleet.schemas import COMPARE_TABLES, NARROW_GROUP_SCHEMA, FleetError
+from kafka_assign.fleet.session import set_for_job
 
 pytestmark = pytest.mark.needs("spark", "java")
 
@@ -95,13 +91,12 @@ def test_spark_changes_nothing(spark, tmp_path):
     assert run.counts["failures"] == 0 and run.counts["files"] == {"read": 1, "used": 1, "rejected": 0}
 
 
-@pytest.mark.parametrize("everything", [False, True])
-def test_the_ranking_of_a_plain_process(spark, tmp_path, everything):
+def test_the_ranking_of_a_plain_process(spark, tmp_path):
     """`rank` and the job say the same of 1,000 groups, all needs and remedies in one order."""
     rows = fleet(1_000, 30).to_pylist()
     pq.write_table(pa.Table.from_pylist(rows, NARROW_GROUP_SCHEMA), tmp_path / "fleet.parquet", row_group_size=100)
-    run = run_of(tmp_path / "fleet.parquet", tmp_path / "runs", spark=spark, everything=everything)
-    plain = rank(map(group_from_row, rows), STRATEGIES, everything=everything)
+    run = run_of(tmp_path / "fleet.parquet", tmp_path / "runs", spark=spark, everything=True)
+    plain = rank(map(group_from_row, rows), STRATEGIES, everything=True)
     assert run.ranking() == plain and len(plain) > 200
     assert run.ranking(3) == plain[:3]
     assert len({row["kind"] for row in plain}) > 3
@@ -132,54 +127,34 @@ def test_all_inputs_at_once(spark, tmp_path):
         assert run.table(name).schema.equals(schema)
 
 
-def test_files_of_other_writers(spark, tmp_path):
-    """Numbers of 32 and of 64 bits, in one job, are the same groups; so are long lists and strings."""
-    from test_fleet import of_other_writers
-    fleet, folder = a_fleet(20), tmp_path / "fleet"
-    folder.mkdir()
-    ours = run_of(parquet_of(tmp_path / "ours.parquet", fleet), tmp_path / "runs", spark=spark)
-    rows = rows_of_groups(fleet).to_pylist()
-    parquet_of(folder / "ours.parquet", fleet[::3])
-    for begin, bits in (1, pa.int32()), (2, pa.int64()):
-        types = [column.with_type(of_other_writers(column.type, bits)) for column in NARROW_GROUP_SCHEMA]
-        pq.write_table(pa.Table.from_pylist(rows[begin::3], pa.schema(types)), folder / f"{bits}.parquet")
-    assert hashes(run_of(folder, tmp_path / "runs", spark=spark)) == hashes(ours)
-
-
 def test_a_second_run_has_the_same_content(spark, tmp_path):
-    """In any order of the rows, in one file or several."""
+    """In any order of the rows, in one file or several, with numbers of other widths, long lists and long strings."""
+    from test_fleet import of_other_writers
     fleet = a_fleet(60)
     first = run_of(parquet_of(tmp_path / "fleet.parquet", fleet), tmp_path / "runs", spark=spark)
     (tmp_path / "parts").mkdir()
     parquet_of(tmp_path / "parts" / "b.parquet", fleet[:25][::-1])
-    parquet_of(tmp_path / "parts" / "a.parquet", fleet[25:])
+    rows = rows_of_groups(fleet[25:]).to_pylist()
+    for begin, bits in enumerate([pa.int32(), pa.int64()]):
+        types = [column.with_type(of_other_writers(column.type, bits)) for column in NARROW_GROUP_SCHEMA]
+        pq.write_table(pa.Table.from_pylist(rows[begin::2], pa.schema(types)), tmp_path / "parts" / f"{bits}.parquet")
     parts = run_of(tmp_path / "parts", tmp_path / "runs", spark=spark)
-    other = run_of(str(tmp_path / "fleet.parquet"), tmp_path / "runs", spark=spark, strategies=STRATEGIES[:3])
-    assert hashes(first) == hashes(parts) != hashes(other)
-    assert len(list((tmp_path / "runs").iterdir())) == 3 and first.path.name.startswith("run-")
-
-
-def test_hostile_names(spark, tmp_path):
-    fleet = [Group({name: 2}, {name: [name]}, name=name, cluster=name) for name in HOSTILE]
-    rows = [{"group": name, "members": [{"id": name}] * 2} for name in HOSTILE]
-    path = parquet_of(tmp_path / "fleet.parquet", fleet, [(0, row) for row in rows])
-    run = run_of(path, tmp_path / "runs", spark=spark)
-    assert sorted(row["group_id"] for row in run.table("groups").to_pylist()) == sorted(HOSTILE)
-    assert sorted(row["member_ids"] for row in run.table("groups").to_pylist()) == sorted([name] for name in HOSTILE)
-    assert all(row["reason"].isprintable() for row in run.table("rejects").to_pylist())
-    assert run.counts["groups"]["rejected"] == len(HOSTILE)
+    assert hashes(first) == hashes(parts)
+    assert len(list((tmp_path / "runs").iterdir())) == 2 and first.path.name.startswith("run-")
 
 
 def test_hostile_paths(spark, tmp_path):
-    """Spark reads stars and brackets as patterns, and writes blanks as %20; a name is a name."""
-    folder, paths = tmp_path, []
+    """Spark reads stars and brackets as patterns, and writes blanks as %20; a name is a name, of a group, too."""
+    fleet = [Group({name: 2}, {name: [name]}, name=name, cluster=name) for name in HOSTILE]
+    folder, paths = tmp_path, [parquet_of(tmp_path / "hostile.parquet", fleet)]
     for at, name in enumerate(["a b+c%41#d", "br[1]{x}", "st*r?", "back\\slash", "ü\U0001F600", "comma,x"]):
         folder = folder / name
         folder.mkdir()
         paths.append(parquet_of(folder / f"{name}.parquet", a_fleet(12)[at * 2:at * 2 + 2], [(0, {})]))
     run = run_of(paths, folder / "runs", spark=spark, strategies=["range"])
-    assert run.counts["groups"] == {"read": 18, "used": 12, "rejected": 6}
-    assert sorted(run.table("rejects")["source"].to_pylist()) == sorted(paths)
+    assert run.counts["groups"] == {"read": 18 + len(HOSTILE), "used": 12 + len(HOSTILE), "rejected": 6}
+    assert sorted(run.table("rejects")["source"].to_pylist()) == sorted(paths[1:])
+    assert set(HOSTILE) < {*run.table("groups")["group_id"].to_pylist()}
 
 
 def test_the_command_line(spark, tmp_path, monkeypatch):
@@ -209,20 +184,11 @@ def test_samples(spark, tmp_path):
     assert json.loads((run.path / "run.json").read_text())["strategies"] == run.manifest["strategies"]
 
 
-def test_every_strategy_is_picked_up(spark, tmp_path):
-    """A strategy of the caller is named by its module, and the others do what they do without it."""
-    run = run_of(parquet_of(tmp_path / "fleet.parquet", a_fleet()), tmp_path / "runs", spark=spark,
-                 strategies=["range", "test_fleet:wild"])
-    results = run.table("results").to_pylist()
-    moved = {result["group_id"]: result["moved"] for result in results if result["strategy"] == "range"}
-    assert moved == {group.name: compare(group, ["range"]).rows[0]["moved"] for group in a_fleet()}
-    assert run.manifest["strategies"] == ["range", "test_fleet:wild"]
-
-
 def test_a_strategy_that_raises_loses_its_rows(spark, tmp_path):
     """`fussy` raises if a topic has three partitions: the other rows of those groups are what they are without it."""
     path = parquet_of(tmp_path / "fleet.parquet", a_fleet())
-    run = run_of(path, tmp_path / "runs", spark=spark, strategies=["range", "test_fleet:fussy"])
+    run = run_of(path, tmp_path / "runs", spark=spark, strategies=["range", "test_fleet:fussy", "test_fleet:wild"])
+    assert run.manifest["strategies"] == ["range", "fussy", "test_fleet:wild"]
     unfit = sorted(group.name for group in a_fleet() if 3 in group.partitions)
     assert run.counts["groups"] == {"read": 40, "used": 40, "rejected": 0} and run.counts["failures"] == len(unfit) > 0
     rejects = run.table("rejects").to_pylist()
@@ -231,14 +197,8 @@ def test_a_strategy_that_raises_loses_its_rows(spark, tmp_path):
     results = run.table("results").to_pylist()
     answered = [row["group_id"] for row in results if row["strategy"] == "fussy"]
     assert sorted(answered) == sorted({group.name for group in a_fleet()} - {*unfit})
-    alone = run_of(path, tmp_path / "runs", spark=spark, strategies=["range"])
-    without = ["run_id", "run_date", "strategy"]
-
-    def others(of):
-        rows = (row for row in of.table("results").to_pylist() if row["strategy"] != "fussy")
-        return sorted((sorted((name, str(row[name])) for name in row if name not in without), row["strategy"])
-                      for row in rows)
-    assert others(run) == others(alone)
+    moved = {result["group_id"]: result["moved"] for result in results if result["strategy"] == "range"}
+    assert moved == {group.name: compare(group, ["range"]).rows[0]["moved"] for group in a_fleet()}
 
 
 def test_needs_are_new_persist_or_are_resolved(spark, tmp_path):
@@ -265,30 +225,37 @@ def test_needs_are_new_persist_or_are_resolved(spark, tmp_path):
     assert changes == {"one": ("persisting", first.path.name), "three": ("resolved", second.path.name)}
 
 
-def test_needs_of_groups_that_are_not_in_a_run(spark, tmp_path):
-    """They are neither resolved nor forgotten; runs that ask something else, or are damaged, do not count."""
-    idle = Group({"t": 4}, {"a": ["t"], "b": ["t"]}, owned={"a": [("t", n) for n in range(4)]})
+def test_needs_of_groups_that_are_not_in_a_run(spark):
+    """They are neither resolved nor forgotten."""
+    from kafka_assign.fleet.tables import changed_needs
 
-    def run_on(cluster, **options):
-        path = parquet_of(tmp_path / "fleet.parquet", [idle.replace(name="g", cluster=cluster)])
-        run = run_of(path, tmp_path / "runs", spark=spark, **options)
-        rows = run.table("changes").to_pylist()
-        return run.path.name, {row["cluster"]: (row["change"], row["since"]) for row in rows}
-    first, changes = run_on("A")
-    assert changes == {"A": ("new", first)}
-    second, changes = run_on("B")
-    assert changes == {"A": ("unchecked", first), "B": ("new", second)}
-    other, changes = run_on("A", strategies=["fair"])
-    assert changes == {"A": ("new", other)}
-    for name, manifest in {"a": b"{", "b": b"[]", "c": b"\xff"}.items():
-        damaged = tmp_path / "runs" / f"run-29990101T000000Z-{name * 6}"
-        damaged.mkdir()
-        (damaged / "run.json").write_bytes(manifest)
-    third, changes = run_on("A")
-    assert changes == {"A": ("persisting", first), "B": ("unchecked", second)}
-    shutil.rmtree(tmp_path / "runs" / third / "changes")
-    fourth, changes = run_on("A")
-    assert changes == {"A": ("new", fourth)}
+    def frame(names, *rows):
+        return spark.createDataFrame(list(rows), ", ".join(f"{name} {'int' if name == 'kind' else 'string'}"
+                                                           for name in names.split()))
+    now = frame("cluster group_id kind", ("B", "g", 2), ("B", "new", 2))
+    groups = frame("cluster group_id", ("B", "g"), ("B", "new"), ("B", "cured"))
+    before = frame("cluster group_id kind change since", ("A", "g", 2, "new", "one"), ("B", "g", 2, "unchecked", "one"),
+                   ("B", "cured", 2, "new", "one"), ("B", "old", 2, "resolved", "one"))
+    found = {(row.cluster, row.group_id): (row.change, row.since)
+             for row in changed_needs(now, groups, before, "two").collect()}
+    assert found == {("A", "g"): ("unchecked", "one"), ("B", "g"): ("persisting", "one"), ("B", "new"): ("new", "two"),
+                     ("B", "cured"): ("resolved", "one")}
+
+
+def test_a_run_that_cannot_be_read_changes_nothing(spark, tmp_path):
+    """Neither a damaged manifest, nor one that is unreadable now, nor tables that are gone; none is removed."""
+    path = parquet_of(tmp_path / "fleet.parquet", a_fleet(3))
+    first = run_of(path, tmp_path / "runs", spark=spark, strategies=["range"])
+    for name, manifest in {"a": b"{", "b": b"[]", "c": b"\xff", "d": None}.items():
+        folder = tmp_path / "runs" / f"run-29990101T000000Z-{name * 6}"
+        (folder / "run.json" if manifest is None else folder).mkdir(parents=True)      # reading a folder is an error
+        if manifest is not None:
+            (folder / "run.json").write_bytes(manifest)
+    shutil.rmtree(first.path / "changes")
+    before = set((tmp_path / "runs").iterdir())
+    second = run_of(path, tmp_path / "runs", spark=spark, strategies=["range"])
+    assert {row["change"] for row in second.table("changes").to_pylist()} <= {"new"}
+    assert set((tmp_path / "runs").iterdir()) == before | {second.path}
 
 
 # --- moments, repeated rows, joins ---------------------------------------------------------------------------------
@@ -307,10 +274,9 @@ def used_moments(run):
 TIMES = ["", "2026-11-20", "2026-11-19T23:30:00-02:00", "2026-11-20T02:00Z"]
 
 
-@pytest.mark.parametrize("at, expected", [
-    ("latest", [("g", TIMES[3], 4), ("h", None, 1)]), ("2026-11-20T01:45", [("g", TIMES[2], 3)])])
-def test_moments_of_tables(spark, tmp_path, at, expected):
+def test_moments_of_tables(spark, tmp_path):
     """The latest is used, wherever it is; the others are counted."""
+    at, expected = "2026-11-20T01:45", [("g", TIMES[2], 3)]
     for file, several in (("b", at_times(*TIMES)[::-1]), ("a", at_times("", name="h"))):
         parquet_of(tmp_path / f"{file}.parquet", several)
     run = run_of(tmp_path, tmp_path / "runs", spark=spark, strategies=["range"], at=at)
@@ -320,6 +286,7 @@ def test_moments_of_tables(spark, tmp_path, at, expected):
 
 
 @pytest.mark.parametrize("at, expected", [
+    ("latest", [("g", TIMES[3], 4), ("h", None, 1)]),
     ("all", [("g", TIMES[2], 3), ("g", TIMES[1], 2), ("g", TIMES[3], 4), ("g", None, 1), ("h", None, 1)]),
     ("2026-11-20", [("g", TIMES[3], 4)]), ("2026-11-20T00:00Z", [("g", TIMES[1], 2)])])
 def test_times_in_any_form(spark, at, expected):
@@ -375,14 +342,58 @@ def test_rows_of_a_moment_may_arrive_in_any_order(spark):
 
 
 def test_folders_behind_an_address(spark, tmp_path):
-    """Folders in folders, and folders named as Hive names them, are read as those below a path."""
-    for at, folder in enumerate(["cluster=x/time=2026-01-01", "deep/er", "_hidden"]):
+    """Folders in folders are read as those below a path; each key of `key=value` is a column of `groups`."""
+    document = Group({"t": 1}, {"m": ["t"]}, name="text").to_json()
+    for at, folder in enumerate(["cluster=%FE/day=2026-01-01", "cluster=%FF/team=a%20b/State=x", "deep/er", "_hidden"]):
         (tmp_path / "in" / folder).mkdir(parents=True)
-        parquet_of(tmp_path / "in" / folder / "part.parquet", a_fleet(20)[at * 5:at * 5 + 5])
+        fleet = [group.replace(cluster="") for group in a_fleet(20)[at * 5:at * 5 + 5]]
+        parquet_of(tmp_path / "in" / folder / "part.parquet", fleet)
+        (tmp_path / "in" / folder / "more.jsonl").write_text(document)
     path, address = (run_of(given, tmp_path / out, spark=spark, strategies=["range"])
                      for given, out in ((tmp_path / "in", "one"), (f"file://{tmp_path}/in", "two")))
     assert hashes(path) == hashes(address) and path.counts == address.counts
-    assert path.counts["groups"] == {"read": 10, "used": 10, "rejected": 0}
+    assert path.counts["groups"] == {"read": 18, "used": 18, "rejected": 0}
+    rows = path.table("groups").to_pylist()
+    found = Counter((row["cluster"], row["time"], row["day"], row["team"], row["state"]) for row in rows)
+    assert found == {("%FE", "2026-01-01", "2026-01-01", None, None): 6, ("%FF", None, None, "a b", None): 6,
+                     (None, None, None, None, None): 5, ("er", None, None, None, None): 1}
+    assert path.table("groups", 3).schema.names == path.table("groups").schema.names
+
+
+def test_a_file_that_is_named_is_read_whatever_its_name(spark, tmp_path):
+    """Spark passes over hidden files and cannot open a colon; what was read is counted by the footers."""
+    names = ["a.parquet", "_b.parquet", ".c.parquet", "d.parquet._COPYING_", "2026-11-20T06:30:00Z.parquet"]
+    paths = [parquet_of(tmp_path / name, a_fleet(30)[at * 6:at * 6 + 6], [(1, {})]) for at, name in enumerate(names)]
+    run = run_of(paths, tmp_path / "runs", spark=spark, strategies=["range"])
+    assert run.counts["groups"] == {"read": 35, "used": 30, "rejected": 5}
+    assert sorted(run.table("groups")["group_id"].to_pylist()) == sorted(group.name for group in a_fleet(30))
+    assert sorted((row["source"], row["position"]) for row in run.table("rejects").to_pylist()) == sorted(
+        (path, 2) for path in paths)
+
+
+def test_rows_that_spark_loses_are_an_error(spark, tmp_path, monkeypatch):
+    """What was read is counted by the footers: here Spark passes over a file, and nothing tells the job."""
+    paths = [parquet_of(tmp_path / name, a_fleet(6)[at:at + 3]) for name, at in (("a.parquet", 0), ("_b.parquet", 3))]
+    monkeypatch.setattr("kafka_assign.fleet.job.needs_driver", lambda file: False)
+    with pytest.raises(FleetError, match="groups read must equal those used plus those rejected .got 6, 3 and 0"):
+        run_of(paths, tmp_path / "runs", spark=spark, strategies=["range"])
+
+
+def test_times_of_any_type(spark, tmp_path):
+    """Timestamps, dates and text are the same moment, in any time zone of the session; a column in any case."""
+    from kafka_assign.fleet.inputs import find_inputs, parquet_frame
+    moment, expected = datetime(2026, 11, 20, 6, 30, tzinfo=UTC), {}
+    kinds = {**{unit: pa.timestamp(unit, "UTC") for unit in ("s", "ms", "us")}, "naive": pa.timestamp("us"),
+             "zone": pa.timestamp("us", "Asia/Kathmandu"), "text": pa.large_string(), "date": pa.date32()}
+    for at, (name, kind) in enumerate(kinds.items()):
+        value = "2026-11-20T06:30:00" if name == "text" else moment.replace(tzinfo=getattr(kind, "tz", None) and UTC)
+        rows = rows_of_groups([Group({"t": 3}, {"m": ["t"]}, name=name)]).drop_columns(["time"])
+        column = pa.array([value.date() if name == "date" else value], kind)
+        pq.write_table(rows.append_column("Time" if at % 2 else "time", column), tmp_path / f"{at}.parquet")
+        expected[name] = "2026-11-20" if name == "date" else "2026-11-20T06:30:00"
+    with set_for_job(spark, {"spark.sql.session.timeZone": "UTC"}):
+        found = parquet_frame(spark, find_inputs([tmp_path]).parquet).select("group", "time").collect()
+    assert dict(map(tuple, found)) == expected
 
 
 def damage(path):
@@ -414,8 +425,7 @@ def odd_files(folder):
     pq.write_table(pa.table({"x": [1]}), folder / "in" / "other.parquet")
     (folder / "in" / "no_footer.parquet").write_bytes(b"")
     (folder / "in" / "empty.jsonl").write_bytes(b"")
-    damage(parquet_of(folder / "in" / "page.parquet", a_fleet(40)))
-    return {"no_members.parquet", "other.parquet", "no_footer.parquet", "page.parquet"}
+    return {"nulls.parquet", "no_members.parquet", "other.parquet", "no_footer.parquet"}
 
 
 def test_an_address_has_the_account_of_a_path(spark, store, tmp_path):
@@ -426,8 +436,8 @@ def test_an_address_has_the_account_of_a_path(spark, store, tmp_path):
     (store / "odd" / "in" / "link").symlink_to(store / "elsewhere")
     (store / "odd" / "in" / "circle").symlink_to(store / "odd")
     path = run_of(store / "odd" / "in", tmp_path / "path", spark=spark, strategies=["range"])
-    assert path.counts["files"] == {"read": 11, "used": 7, "rejected": 4} and path.counts["ignored"] == {"empty": 1}
-    assert path.counts["groups"]["used"] == 40 + 4 * 3 + 1
+    assert path.counts["files"] == {"read": 10, "used": 6, "rejected": 4} and path.counts["ignored"] == {"empty": 1}
+    assert path.counts["groups"]["used"] == 40 + 3 * 3 + 1
     (store / "odd" / "in" / "circle").unlink()                         # Hadoop would follow it for ever
     address = run_of("viewfs:/store/odd/in", tmp_path / "address", spark=spark, strategies=["range"])
     assert address.counts == path.counts and hashes(address)["results"] == hashes(path)["results"]
@@ -436,24 +446,36 @@ def test_an_address_has_the_account_of_a_path(spark, store, tmp_path):
     assert reasons[0].keys() == rejected and reasons[0] == reasons[1]
 
 
-def test_an_address_may_be_a_file_or_a_pattern(spark, store, tmp_path):
+def test_an_address_may_be_a_file_or_a_pattern(spark, store):
+    from kafka_assign.fleet.inputs import find_inputs, with_addresses
     (store / "many").mkdir()
     for name in ("a", "b", "[a]"):
         parquet_of(store / "many" / f"{name}.parquet", [Group({"t": 1}, {"m": ["t"]}, name=name, cluster="c")])
     for pattern, names in (("[a].parquet", ["[a]"]), ("{a,b}.parquet", ["a", "b"]), ("?.parquet", ["a", "b"])):
-        run = run_of(f"viewfs:/store/many/{pattern}", tmp_path / "runs", spark=spark, strategies=["range"])
-        assert run.table("groups")["group_id"].to_pylist() == names
+        found = with_addresses(spark, find_inputs([f"viewfs:/store/many/{pattern}"]))
+        assert [Path(file.path).stem for file in found.parquet] == names
 
 
-def test_standard_input_survives_a_damaged_file(spark, tmp_path):
-    """The job starts again without the file, and a stream cannot be read twice."""
+def test_files_at_an_address_that_the_driver_reads(spark, store, tmp_path):
+    """Text, and hidden Parquet that is named."""
+    (store / "driver").mkdir()
+    (store / "driver" / "billing.2026-11-20.txt").write_text(CAPTURE)
+    parquet_of(store / "driver" / "_hidden.parquet", a_fleet(6))
+    inputs = [f"viewfs:/store/driver/{name}" for name in ("", "_hidden.parquet")]
+    stream = io.StringIO(a_fleet(1)[0].replace(name="streamed").to_json())
+    run = run_of([*inputs, stream], tmp_path / "runs", spark=spark, strategies=["range"])
+    assert run.counts["groups"]["used"] == 8 and run.counts["rows"] == {"read": 4, "used": 3, "rejected": 1}
+    [reject] = run.table("rejects").to_pylist()
+    assert (reject["source"], reject["position"]) == ("viewfs:/store/driver/billing.2026-11-20.txt", 5)
+
+
+def test_a_damaged_page_ends_the_job_with_the_name_of_the_file(spark, tmp_path):
+    """Its footer promises rows; the other files are not enough."""
     path = parquet_of(tmp_path / "bad.parquet", a_fleet(40))
     damage(path)
-    stream = io.StringIO(Group({"t": 2}, {"m": ["t"]}, name="streamed").to_json())
-    run = run_of([stream, io.BytesIO(b"PAR1"), path], tmp_path / "runs", spark=spark, strategies=["range"])
-    assert run.table("groups")["group_id"].to_pylist() == ["streamed"]
-    assert run.counts["files"] == {"read": 3, "used": 1, "rejected": 2}
-    assert "a stream must hold text or JSON (got parquet)" in run.table("rejects")["reason"].to_pylist()
+    with pytest.raises(FleetError, match=f"while reading file file:.*{path}.*; repair the file") as caught:
+        run_of([parquet_of(tmp_path / "good.parquet", a_fleet(3)), path], tmp_path / "runs", spark=spark)
+    assert "\n" not in str(caught.value) and list((tmp_path / "runs").iterdir()) == []
 
 
 def test_no_group_is_an_error(spark, tmp_path):
@@ -482,8 +504,6 @@ def test_joins_that_no_group_has_are_refused(spark, tmp_path):
     for joins, words in (([["t0", "t11"]], "'t11'; did you mean 't1'"), ([["t0", "clicks,views"]], "'clicks,views'")):
         with pytest.raises(ValueError, match=words):
             run_of(path, tmp_path / "runs", spark=spark, strategies=["range"], joins=joins)
-    run = run_of(path, tmp_path / "runs", spark=spark, strategies=["range"], joins=[["t0", "t1"]])
-    assert run.manifest["joins"] == [["t0", "t1"]]
 
 
 # --- what a run holds ----------------------------------------------------------------------------------------------
@@ -529,12 +549,12 @@ def test_files_that_vanish_are_an_error(spark, tmp_path, monkeypatch):
     assert list((tmp_path / "runs").iterdir()) == []
 
 
-@pytest.mark.parametrize("name, value", [("_BYTES_OF_PART", 1_000), ("_BYTES_AT_ONCE", 1), ("_BYTES_AT_ONCE", 1 << 40)])
-def test_how_the_work_is_divided_changes_no_result(spark, tmp_path, monkeypatch, name, value):
+def test_how_the_work_is_divided_changes_no_result(spark, tmp_path, monkeypatch):
     """One row at a time, or a file for each group of a table."""
     path = parquet_of(tmp_path / "fleet.parquet", a_fleet())
     run = run_of(path, tmp_path / "runs", spark=spark, strategies=["range"])
-    monkeypatch.setattr(f"kafka_assign.fleet.job.{name}", value)
+    monkeypatch.setattr("kafka_assign.fleet.job._BYTES_OF_PART", 1_000)
+    monkeypatch.setattr("kafka_assign.fleet.job._ROWS_AT_ONCE", 1)
     assert hashes(run_of(path, tmp_path / "runs", spark=spark, strategies=["range"])) == hashes(run)
 
 
@@ -592,55 +612,3 @@ def test_a_lost_worker_costs_a_retry_and_no_worker_the_run(spark, tmp_path, monk
         run_of(path, out, spark=spark, strategies=["dying:always"])
     assert "\n" not in str(caught.value)
     assert [entry.name for entry in out.iterdir()] == [run.path.name]
-
-
-SLOW = """
-import sys, time
-from kafka_assign.fleet.job import compare_fleet
-
-def slow(group):
-    open({marker!r}, "w").close()
-    time.sleep(600)
-
-if __name__ == "__main__":
-    compare_fleet(sys.argv[1], sys.argv[2], ["slow_strategy:slow"])
-"""
-
-
-@contextmanager
-def slow_job(folder, *command):
-    """A job that is at work, in a session of its own; its marker is a file."""
-    marker, out = folder / "started", folder / "runs"
-    (folder / "slow_strategy.py").write_text(SLOW.format(marker=str(marker)))
-    path = parquet_of(folder / "fleet.parquet", a_fleet(3))
-    environment = os.environ | {"PYTHONPATH": os.pathsep.join([str(ROOT), str(folder)])}
-    job = subprocess.Popen([sys.executable, *[str(word).format(path=path, out=out) for word in command]],
-                           env=environment, start_new_session=True, text=True,
-                           stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
-    try:
-        yield job, marker, out
-    finally:
-        with suppress(ProcessLookupError):
-            os.killpg(job.pid, signal.SIGKILL)
-        job.stdout.close()
-        job.wait()
-
-
-def test_a_killed_job_leaves_no_run(spark, tmp_path):
-    """Only a folder without a manifest, which the next job removes; not while the job is at work."""
-    said = []
-
-    def another_job(out):
-        said.clear()
-        return run_of(str(tmp_path / "fleet.parquet"), out, spark=spark, strategies=["range"], progress=said.append)
-    with slow_job(tmp_path, tmp_path / "slow_strategy.py", "{path}", "{out}") as (job, marker, out):
-        wait_for(marker.exists, 120, job)
-        [unfinished] = out.iterdir()
-        first = another_job(out)
-        assert sorted(out.iterdir()) == sorted([unfinished, first.path])
-        os.killpg(job.pid, signal.SIGKILL)
-        job.wait()
-    assert sorted(out.iterdir()) == sorted([unfinished, first.path])
-    second = another_job(out)
-    assert said[0] == f"removed {unfinished}, which a killed job had left behind"
-    assert sorted(out.iterdir()) == sorted([first.path, second.path])

@@ -1,29 +1,29 @@
-"""Text of a fleet: the two stages on the workers say what `read_groups` says in one process, however work is cut."""
+"""Text of a fleet: read one place and moment after another, it says what `read_groups` says of all at once."""
 
+import io
 import json
 import os
-import pickle
 import random
 from collections import Counter
 from pathlib import Path
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from conftest import LONG
 from outputs import FILES, POSTED, SAMPLES, mangled, table
 
 from kafka_assign.fleet import text
 from kafka_assign.fleet.codec import row_from_group
-from kafka_assign.fleet.text import (
-    FILES_SCHEMA, TEXT_SCHEMA, assemble_part, parse_files, text_frame)
-from kafka_assign.snapshot import SnapshotError, SnapshotReader, read_groups
-from kafka_assign.snapshot.sources import NoText, Origin, clusters_of, origins
+from kafka_assign.fleet.text import TEXT_SCHEMA, TextAccount, moments_of_files, read_moment, store_rows
+from kafka_assign.snapshot import SnapshotError, read_groups
+from kafka_assign.snapshot.sources import Origin, folder_keys, origins
 
 ROOT = Path(__file__).resolve().parent.parent
 OFFSETS = ["GROUP", "TOPIC", "PARTITION", "CURRENT-OFFSET", "LOG-END-OFFSET", "LAG", "CONSUMER-ID", "HOST", "CLIENT-ID"]
 MEMBERS = ["GROUP", "CONSUMER-ID", "HOST", "CLIENT-ID", "#PARTITIONS", "ASSIGNMENT"]
 STATE = ["GROUP", "COORDINATOR (ID)", "ASSIGNMENT-STRATEGY", "STATE", "#MEMBERS"]
-NO_TEXT = {"unreadable": "must be readable where Spark's workers run (got {})",
+NO_TEXT = {"unreadable": "must be readable (got {})",
            "binary": "must hold text, JSON or Parquet",
            "parquet": "must have a name that ends in .parquet, because it is Parquet at an address"}
 
@@ -81,48 +81,34 @@ def write_fleet(chance, root):
         (folder / name.format(i)).write_bytes(content.encode("utf-8", "surrogateescape"))
 
 
-def files_of(source, **reading):
-    """The files of a source as the driver lists them."""
-    found = list(origins(source))
-    clusters = clusters_of(found, reading.get("cluster"))
-    rows = [{"file": i, "path": one.name, "cluster": clusters[one.folder], "named": one.named, "content":
-             None if isinstance(one.content, str) else one.content.read().encode("utf-8", "surrogatepass")}
-            for i, one in enumerate(found)]
-    return pa.Table.from_pylist(rows, FILES_SCHEMA)
-
-
 # --- both ways -----------------------------------------------------------------------------------------------------
 
-def in_stages(files, chance=None, **reading):
-    """The rows of both stages, with files and parts in any order, and batches of any size."""
-    chance = chance or random.Random(1)
-    files = files.take(pa.array(chance.sample(range(files.num_rows), files.num_rows), pa.int64()))
-    parts = pa.Table.from_batches(parse_files(files.to_batches(chance.randrange(1, 9)), **reading))
-    parts = parts.take(pa.array(chance.sample(range(parts.num_rows), parts.num_rows), pa.int64()))
-    keys = {(row["cluster"], row["bucket"]) for row in parts.select(["cluster", "bucket"]).to_pylist()}
-    rows = []
-    for cluster, bucket in keys:
-        mask = pa.compute.and_(pa.compute.equal(parts["cluster"], cluster), pa.compute.equal(parts["bucket"], bucket))
-        rows += assemble_part(parts.filter(mask), **reading).to_pylist()
-    return rows
+def in_moments(source, cluster=None, time="", reset=None):
+    """The rows of all moments, stored and read back, and the account of them."""
+    files, account, stored = [*origins(source)], TextAccount(), {}
+    store_rows((read_moment(part, name, account, cluster, time, "", reset)
+                for name, part in moments_of_files(files, cluster, time)), stored.__setitem__)
+    rows = [row for data in stored.values() for row in pq.read_table(io.BytesIO(data)).to_pylist()]
+    return rows, account
 
 
 def told(row):
-    """A group without where it was found, and without the name that a group without one gets."""
+    """A group without where it was found, and without what the other moments of it decide."""
     name = row["group"]
-    return json.dumps({name: row[name] for name in sorted(TEXT_SCHEMA.names[2:-7])} | {
-        "group": "" if name == "group" or ":" in name and name != "Error:" else name},
+    return json.dumps({name: row[name] for name in sorted(TEXT_SCHEMA.names[2:-4])} | {
+        "moment": None, "group": "" if name == "group" or ":" in name and name != "Error:" else name},
         sort_keys=True, default=bytes.hex)
 
 
-def account_of(rows):
+def account_of(rows, account):
     """Groups, rejects, ignored and counts in rows of `TEXT_SCHEMA`."""
     groups = Counter(told(row) for row in rows if row["group"] is not None)
     rejects = Counter((row["source"], row["position"], row["reason"]) for row in rows if row["reject"] is not None)
     ignored = Counter((row["source"], row["position"], row["ignored"], row["reason"], row["lines"])
                       for row in rows if row["ignored"] is not None)
-    counts = {name: sum(row[name] or 0 for row in rows) for name in ("read", "used", "repeated")}
-    return groups, rejects, ignored, counts
+    assert account.groups == groups.total() and account.rejects.total() == rejects.total()
+    assert account.ignored.total() == sum(lines * count for (*_, lines), count in ignored.items())
+    return groups, rejects, ignored, (account.read, account.used)
 
 
 def in_one_process(source, **reading):
@@ -135,63 +121,50 @@ def in_one_process(source, **reading):
             rejects[source, 0, NO_TEXT[kind].format(reason)] += 1
         else:
             ignored[source, position, kind, reason, lines] += 1
-    return Counter(map(told, rows)), rejects, ignored, {
-        name: getattr(groups, name) for name in ("read", "used", "repeated")}
+    return Counter(map(told, rows)), rejects, ignored, (groups.read, groups.used)
 
 
 @pytest.mark.parametrize("seed", range(2000 if LONG else 60))
-def test_stages_say_what_one_process_says(tmp_path, monkeypatch, seed):
+def test_moments_say_what_all_files_at_once_say(tmp_path, monkeypatch, seed):
+    """JSON apart, whose documents have times and clusters of their own: those that repeat are told by the job."""
     chance = random.Random(seed)
     write_fleet(chance, tmp_path)
-    monkeypatch.setattr(text, "BUCKETS", chance.choice((1, 2, 3, 64, 4096)))
-    monkeypatch.setattr(text, "BLOCK_BYTES", chance.choice((1, 5000, 1 << 22)))
+    monkeypatch.setattr(text, "_BYTES_OF_FILE", chance.choice((1, 5000, 1 << 22)))
     reading = chance.choice(({}, {}, {"cluster": "prod"}, {"time": "2026-11-19"}, {"reset": "earliest"}))
-    source = chance.choice((tmp_path, sorted(path for path in tmp_path.rglob("*") if path.is_file())))
-    rows = in_stages(files_of(source, **reading), chance, **reading)
+    found = sorted(path for path in tmp_path.rglob("*") if path.is_file() and b"{" not in path.read_bytes())
+    source = chance.choice((tmp_path, found)) if found == sorted(
+        path for path in tmp_path.rglob("*") if path.is_file()) else found
+    rows, account = in_moments(source, **reading)
     try:
         expected = in_one_process(source, **reading)
     except SnapshotError as error:
-        assert "Parquet" in str(error) or not any(row["group"] is not None for row in rows)
+        assert "Parquet" in str(error) or not account.groups
     else:
-        assert account_of(rows) == expected
+        assert account_of(rows, account) == expected
 
 
 def test_all_captures():
     """What the tool of each version prints, and what people post: one folder each, and every file as a stream."""
     for folder in (SAMPLES, POSTED):
-        assert account_of(in_stages(files_of(folder))) == in_one_process(folder)
+        assert account_of(*in_moments(folder)) == in_one_process(folder)
     paths = [path for path in sorted(SAMPLES.rglob("*.txt")) if b"\n" in path.read_bytes()]
     texts = [path.read_text(encoding="utf-8") for path in paths]
-    assert account_of(in_stages(files_of(texts))) == in_one_process(texts)
+    assert account_of(*in_moments(texts)) == in_one_process(texts)
 
 
-@pytest.mark.parametrize("seed", range(20))
-def test_a_reader_of_many_files_can_be_divided(tmp_path, seed):
-    """Parts of a whole reader, pickled, make its groups; the parts of one bucket alone change nothing."""
-    chance = random.Random(seed)
-    write_fleet(chance, tmp_path)
+def test_a_moment_is_forgotten_before_the_next_is_read(tmp_path, monkeypatch):
+    """Memory follows the largest moment: rows are stored as they come, and no file is opened before that."""
+    for day in range(3):
+        (tmp_path / f"2026-11-2{day}.txt").write_text(table(OFFSETS, ["g", "t", 0, day, 9, 9, "c", "/h", "c"]))
+    monkeypatch.setattr(text, "_BYTES_OF_FILE", 0)
+    done, opened = [], []
 
-    def reader():
-        reader = SnapshotReader()
-        for origin in origins(tmp_path):
-            try:
-                reader.read(origin, origin.folder)
-            except NoText:
-                continue
-        return reader
-
-    def groups_of(readers):
-        found = [one for reader in readers for one in reader.groups()]
-        return (Counter((one.group.to_json(), one.place, one.source, one.position) for one in found),
-                Counter(reject for reader in readers for reject in reader.account.rejects),
-                sum(reader.account.used for reader in readers), sum(reader.account.rows for reader in readers))
-    whole = groups_of([reader()])
-    for buckets in (1, 3):
-        parts = [pickle.loads(pickle.dumps(part)) for *_, part in reader().divide(buckets)]
-        extended = [SnapshotReader() for _ in parts]
-        for one, part in zip(extended, parts):
-            one.extend(part)
-        assert groups_of(extended) == whole
+    def reading():
+        for name, files in moments_of_files([*origins(tmp_path)]):
+            opened.append(len(done))
+            yield read_moment(files, name, TextAccount())
+    assert store_rows(reading(), lambda name, data: done.append(name)) == 3
+    assert opened == [0, 1, 2] and done == ["0.parquet", "1.parquet", "2.parquet"]
 
 
 # --- where a group was found ---------------------------------------------------------------------------------------
@@ -211,7 +184,7 @@ def test_a_group_names_the_first_line_that_shows_it(tmp_path):
     document = tmp_path / "g.json"
     document.write_text("\n" + json.dumps({"name": "json", "topics": {}, "members": []}) + "\n")
     expected["json", None] = str(document), 2
-    rows = [row for row in in_stages(files_of(tmp_path)) if row["group"]]
+    rows = [row for row in in_moments(tmp_path)[0] if row["group"]]
     assert {(row["group"], row["time"] or None): (row["source"], row["position"]) for row in rows} == expected
 
 
@@ -220,7 +193,7 @@ def test_groups_without_a_name_stay_different(tmp_path):
     lines = [{"topics": {"t": i}, "members": []} for i in range(3)] + [{"name": "group", "topics": {}, "members": []}]
     (tmp_path / "a.json").write_text("\n".join(map(json.dumps, lines)))
     sources = [str(tmp_path / "a.json"), table(OFFSETS[1:], ["t", 0, 1, 2, 1, "c", "/h", "c"])]
-    rows = [row for row in in_stages(files_of(sources, cluster=""), cluster="") if row["group"] is not None]
+    rows = [row for row in in_moments(sources, cluster="")[0] if row["group"] is not None]
     path = tmp_path / "a.json"
     assert sorted((row["group"], row["moment"]) for row in rows) == [
         (f"{path}:1", None), (f"{path}:2", None), (f"{path}:3", None), ("group", 1), ("group", 2)]
@@ -235,35 +208,22 @@ def test_a_file_that_cannot_be_read_is_one_reject(tmp_path):
     (tmp_path / "fleet.parquet").write_bytes(b"PAR1 and more")
     os.mkfifo(tmp_path / "pipe.txt")
     (tmp_path / "link.txt").symlink_to("nowhere")
-    files = files_of(tmp_path).to_pylist()
-    files += [{"path": path, "cluster": "", "named": True, "content": None}
-              for path in ("hdfs://nowhere/x.txt", str(tmp_path / "binary.txt"))]
-    table_of = pa.Table.from_pylist([file | {"file": i} for i, file in enumerate(files)], FILES_SCHEMA)
-    groups, rejects, ignored, counts = account_of(in_stages(table_of))
+    groups, rejects, ignored, counts = account_of(*in_moments([tmp_path, str(tmp_path / "binary.txt")]))
     kinds = Counter((Path(source).name, position, reason) for source, position, reason in rejects.elements())
     gone, pipe = map(NO_TEXT["unreadable"].format, ("No such file or directory", "no regular file"))
     assert kinds == {("binary.txt", 0, NO_TEXT["binary"]): 2, ("pipe.txt", 0, pipe): 1,
-                     ("fleet.parquet", 0, NO_TEXT["parquet"]): 1, ("x.txt", 0, gone): 1, ("link.txt", 0, gone): 1}
-    assert len(groups) == 1 and counts == {"read": 1, "used": 1, "repeated": 0}
+                     ("fleet.parquet", 0, NO_TEXT["parquet"]): 1, ("link.txt", 0, gone): 1}
+    assert len(groups) == 1 and counts == (1, 1)
     assert {kind for _, _, kind, *_ in ignored} == {"header"}
 
 
-@pytest.mark.parametrize("named", [True, False])
-@pytest.mark.parametrize("prefix", ["", "file:", "file://"])
-def test_a_file_that_the_worker_does_not_see_ends_the_job(tmp_path, prefix, named):
-    """The driver listed it, so the folder is not shared; rejects of all files would hide that."""
-    files = pa.Table.from_pylist([{"file": 0, "path": f"{prefix}{tmp_path}/gone.txt", "named": named}], FILES_SCHEMA)
-    with pytest.raises(FileNotFoundError, match="gone.txt"):
-        in_stages(files)
-
-
 def test_a_group_that_is_no_row_is_a_reject():
-    """A rack that UTF-8 cannot encode comes from JSON; the other groups of its bucket become rows."""
+    """A rack that UTF-8 cannot encode comes from JSON; the other groups of its moment become rows."""
     documents = [{"name": name, "topics": {"t": 1}, "members": [], "partition_racks": {"t": [[rack]]}}
                  for name, rack in (("a", "r"), ("odd", "\ud800"), ("b", "r"))]
-    content = "\n".join(map(json.dumps, documents)).encode()
-    files = pa.Table.from_pylist([{"file": 0, "path": "x.json", "content": content}], FILES_SCHEMA)
-    groups, rejects, *_ = account_of(in_stages(files))
+    account, content = TextAccount(), "\n".join(map(json.dumps, documents)).encode()
+    rows = read_moment([Origin("x.json", "", content)], "", account).to_pylist()
+    groups, rejects, *_ = account_of(rows, account)
     [(source, position, reason)] = rejects
     assert len(groups) == 2 and (source, position) == ("x.json", 2)
     assert reason.startswith("group odd: its values must fit into a row (got")
@@ -295,35 +255,16 @@ def test_folders_of_hive(tmp_path, prefix, folder, cluster, time):
     (place / "x.txt").write_text(table(OFFSETS, ["g", "t", 0, 1, 2, 1, "c", "/h", "c"]))
     path = f"{prefix}{place}/x.txt"
     for paths in ([path], [path, f"{prefix}{tmp_path}/cluster=east/y.txt"]):
-        found = [Origin(one, os.path.dirname(one), one) for one in paths]
-        clusters = clusters_of(found, None)
-        files = pa.Table.from_pylist([{"file": 0, "path": path, "named": True,
-                                       "cluster": clusters[os.path.dirname(path)]}], FILES_SCHEMA)
-        [row] = [row for row in in_stages(files) if row["group"]]
+        found = [Origin(one, os.path.dirname(one), str(place / "x.txt")) for one in paths]
+        [(row, *_), *_] = ([row for row in read_moment(files[:1], name, TextAccount()).to_pylist() if row["group"]]
+                           for name, files in moments_of_files(found) if files[0].name == path)
         assert (row["cluster"], row["time"] or "", row["source"]) == (cluster, time, path)
     [group] = read_groups(place / "x.txt").values()
     assert (group.cluster, group.time) == (cluster, time)
 
 
-# --- Spark ---------------------------------------------------------------------------------------------------------
-
-@pytest.mark.needs("spark", "java")
-def test_spark_changes_nothing(spark, store, tmp_path, monkeypatch):
-    """Files by path, relative path and address, and text that only the driver has, in any number of partitions."""
-    write_fleet(random.Random(8), tmp_path)
-    monkeypatch.chdir(tmp_path.parent)
-    files = files_of([tmp_path, tmp_path.name, output_of(random.Random(1), ["a", "b", "c"])]).to_pylist()
-    for name in ("g [1],{2}*.2026-11-20.txt", "b.txt"):
-        (store / name).write_text(output_of(random.Random(2), ["a", "b", "c"]))
-        files.append({"path": f"viewfs:/store/{name}", "cluster": "far", "named": True, "content": None})
-    table_of = pa.Table.from_pylist([file | {"file": i} for i, file in enumerate(files)], FILES_SCHEMA)
-    local = [file | {"file": i, "content": (store / Path(file["path"]).name).read_bytes()}
-             if "viewfs:" in file["path"] else
-             file | {"file": i} for i, file in enumerate(files)]
-    expected = account_of(in_stages(pa.Table.from_pylist(local, FILES_SCHEMA)))
-    for partitions in (1, 5):
-        found = text_frame(spark, table_of, partitions).toArrow().to_pylist()
-        assert account_of(found) == expected
-    other = table_of.slice(0, 1).set_column(1, "path", pa.array(["viewfs:///store/b.txt"]))
-    [row] = [row for row in text_frame(spark, other, 2).toArrow().to_pylist() if row["used"] is None]
-    assert row["reason"].startswith("must be readable where Spark's workers run (got No such file")
+@pytest.mark.parametrize("value, cluster", [("%FF", "%FF"), ("%FE", "%FE"), ("a%20b", "a b"), ("%C3%BC", "\u00fc")])
+def test_bytes_in_the_name_of_a_folder_that_are_no_text_stay_apart(value, cluster):
+    """Otherwise `%FF` and `%FE` would be one cluster with the name U+FFFD."""
+    [(name, _)] = moments_of_files([Origin("x.txt", f"/data/cluster={value}", b"", False)])
+    assert name == cluster and folder_keys(f"/data/cluster={value}") == {"cluster": cluster}

@@ -47,10 +47,9 @@ FIXED = {
     "comparison": {"MOST_PLACES", "_MOST_MEMBERS"},
     "cli.changes": {"_MOST_JOIN", "NAMED_CANDIDATES", "_LISTED_MEMBERS"},
     "cli.output": {"_READABLE", "_SHOWN_NEEDS", "_GROUPS_WITHOUT_LIST", "_NAMED_CONDITIONS"},
-    "fleet.files": {"_READERS"}, "fleet.text": {"BUCKETS"}, "fleet.job": {
-        "_FORMAT", "_BYTES_OF_PART", "_BYTES_AT_ONCE", "_BATCH_ROWS", "_LARGE"},
-    "fleet.storage": {"_HOURS_UNTIL_ABANDONED"},
-    "fleet.apart": {"_LOOK", "_PARENT_DEATH_SIGNAL"}, "fleet.session": {"OLDEST_JAVA", "_LOOK", "_PAUSE"},
+    "fleet.inputs": {"_READERS"}, "fleet.text": {"_BYTES_OF_FILE"},
+    "fleet.job": {"_FORMAT", "_BYTES_OF_PART", "_ROWS_AT_ONCE", "_LARGE"},
+    "fleet.apart": {"_LOOK", "_PARENT_DEATH_SIGNAL"}, "fleet.session": {"OLDEST_JAVA"},
     "group": {"SHOWN_MEMBERS"},
     "hash_order": {"LAST_32_BITS", "INITIAL_CAPACITY", "LOAD_FACTOR", "TREEIFY_THRESHOLD", "MIN_TREEIFY_CAPACITY"},
     "live": {"_MOST_NAMED"},

@@ -6,8 +6,10 @@
 __all__ = ['chosen_strategies', 'narrow_is_enough', 'versions', 'compare_fleet']
 
 # %% ../../nbs/12_fleet/10_job.ipynb #521d26db
+import io
 import json
 import os
+import re
 import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import nullcontext, suppress
@@ -15,6 +17,7 @@ from datetime import UTC, datetime
 from functools import partial
 from importlib.metadata import version
 from itertools import chain
+from math import inf
 from typing import IO, Any, NamedTuple
 
 import pyarrow as pa
@@ -22,25 +25,25 @@ import pyarrow as pa
 from ..assignors.base import StrategyError
 from ..assignors.registry import (
     BUILT_IN, resolve, strategies as all_strategies, usual_strategies)
-from kafka_assign.fleet.inputs import (
-    Inputs, absolute, as_list, count_moments, find_inputs, parquet_frame, pick_moments,
-    with_addresses)
+from .inputs import (
+    Inputs, absolute, as_list, find_inputs, folder_columns, groups_with_several_rows, needs_driver,
+    parquet_frame, pick_moments, with_addresses)
 from .kernel import SHARE_GROUP, compare_batches, importable_name
 from .runs import (
-    Run, folder_of_runs, latest_run, new_run, path_for_spark)
+    Address, Run, folder_of_runs, latest_run, new_run, path_for_spark)
 from kafka_assign.fleet.schemas import (
-    COMPARED_SCHEMA, GROUP_SCHEMA, NARROW_GROUP_SCHEMA, REJECTED_THINGS, FleetError,
+    COMPARE_TABLES, COMPARED_SCHEMA, GROUP_SCHEMA, NARROW_GROUP_SCHEMA, REJECTED_THINGS, FleetError,
     spark_schema)
 from .session import (
-    cores, importable, interruptible, masked, set_for_job, settings_in_force, spark_errors,
-    spark_session, wrap_spark_errors)
+    cores, error_line, importable, interruptible, masked, set_for_job, settings_in_force,
+    spark_errors, spark_session, wrap_spark_errors)
 from .tables import (
     changed_needs, count_by, reconcile, select_tables, write_table)
-from .text import FILES_SCHEMA, text_frame
+from .text import (
+    TEXT_SCHEMA, TextAccount, moments_of_files, parquet_rows, read_moment, store_rows)
 from ..groups.joins import checked_joins
 from ..ranking.judging import strategies_for_joins
-from ..snapshot import Reject
-from ..snapshot.sources import clusters_of, end_of, local_path
+from ..snapshot.sources import end_of, local_path
 from ..text.words import count_of, shown
 
 # %% ../../nbs/12_fleet/10_job.ipynb #e8921543
@@ -66,29 +69,23 @@ def narrow_is_enough(names: Iterable[str]) -> bool:
 
 # %% ../../nbs/12_fleet/10_job.ipynb #d6970fb4
 _BYTES_OF_PART = 64 << 20        # of groups in memory; the tables of such a part have less than 128 MiB
-_BYTES_AT_ONCE = 32 << 20
-_BATCH_ROWS = 512              # for rows of unknown size
+_LARGE = 64 << 20                # size of inputs from which on Java's best compiler pays off
+_ROWS_AT_ONCE = 512
 
 
 def _partition_count(inputs: Inputs, cores: int) -> int:
     "The number of parts into which the groups of `inputs` are divided."
     return max(cores, inputs.size // _BYTES_OF_PART + 1)
 
-# %% ../../nbs/12_fleet/10_job.ipynb #52b5e371
-def _reader_batch_rows(inputs: Inputs) -> int:
-    "The number of rows of Parquet that Spark should read at once, from 16 to 4,096."
-    row_size = max((file.row_size for file in inputs.parquet), default=0)
-    return min(max(_BYTES_AT_ONCE // row_size, 16), 4_096) if row_size else _BATCH_ROWS
-
 # %% ../../nbs/12_fleet/10_job.ipynb #5f6da93d
-def _defaults_for(spark, inputs, parts):
+def _settings_for(spark, inputs, parts):
     "Settings for a job on `inputs` in `parts` parts, without those that the user has made."
-    chosen = {"spark.sql.parquet.columnarReaderBatchSize": _reader_batch_rows(inputs),
-              "spark.sql.shuffle.partitions": parts}
+    chosen = {"spark.sql.parquet.columnarReaderBatchSize": _ROWS_AT_ONCE, "spark.sql.shuffle.partitions": parts}
     if all(local_path(file.path) is not None for file in inputs.parquet):
         # Spark would list more than 32 files in a job of its own, which takes longer than listing them here
         chosen["spark.sql.sources.parallelPartitionDiscovery.threshold"] = 2**31 - 1
-    return {name: str(value) for name, value in chosen.items() if spark.conf.get(name, None) is None}
+    found = {name: str(value) for name, value in chosen.items() if spark.conf.get(name, None) is None}
+    return found | {"spark.sql.session.timeZone": "UTC"}
 
 # %% ../../nbs/12_fleet/10_job.ipynb #95fe6788
 def versions(spark) -> dict[str, str]:
@@ -125,83 +122,102 @@ class _Plan(NamedTuple):
                        everything=self.everything, time_limit=self.time_limit)
 
 
-def _text_files(inputs, cluster):
-    "The table of text files, with the cluster of each, and the content of what is no file."
-    clusters, rows = clusters_of(list(inputs.text), cluster), []
-    for number, origin in enumerate(inputs.text):
-        content = None if isinstance(origin.content, str) else origin.content
-        rows.append({"file": number, "path": origin.name, "cluster": clusters[origin.folder],
-                     "named": origin.named, "content": content})
-    return pa.Table.from_pylist(rows, FILES_SCHEMA)
+class _Unreadable(NamedTuple):
+    "The content of a file that cannot be read."
+    reason: str
+
+    def read(self, _size):
+        raise OSError(self.reason)
 
 
-def _frames(spark, plan, inputs, parts):
-    "The frame of text, persisted, and the frame of all rows of groups."
-    from pyspark import StorageLevel
-    reading = {name: value for name, value in plan.reading.items() if name != "at"}
-    files = _text_files(inputs, reading["cluster"])
-    text = text_frame(spark, files, parts, **reading).persist(StorageLevel.DISK_ONLY)
-    rows = text.where("`group` IS NOT NULL").to(spark_schema(plan.schema))
-    if inputs.parquet:
-        rows = parquet_frame(spark, inputs.parquet, plan.schema).unionByName(rows)
-    return text, rows
+def _opened(spark, origin):
+    "The origin of text with something to read it from."
+    path = origin.content
+    if not isinstance(path, str):
+        # a stream was read before Spark started; as a stream, it gives no group its name
+        return origin._replace(content=io.BytesIO(path)) if re.fullmatch("<.*>", origin.name) else origin
+    if local_path(path) is not None:
+        return origin
+    try:
+        return origin._replace(content=Address(path, spark).content(path))
+    except spark_errors() as error:
+        return origin._replace(content=_Unreadable(error_line(error)))
+
+
+def _rows_of_driver(spark, plan, inputs, account):
+    "Tables of the rows that the driver reads: text, and Parquet that Spark would pass over."
+    reading = plan.reading["cluster"], plan.reading["time"]
+    for name, files in moments_of_files(inputs.text, *reading):
+        opened = (_opened(spark, one) for one in files)
+        yield read_moment(opened, name, account, *reading, "", plan.reading["reset"])
+    for file in filter(needs_driver, inputs.parquet):
+        is_here = local_path(file.path) is not None
+        content = file.path if is_here else pa.BufferReader(Address(file.path, spark).content(file.path))
+        yield from parquet_rows(absolute(file.path), content)
+
+
+def _frames(spark, plan, inputs, place, folder):
+    """The frame of what the driver reads, stored in `folder` of `place`, the frame of all rows of groups,
+    and the account of text."""
+    account = TextAccount()
+    stored = store_rows(_rows_of_driver(spark, plan, inputs, account),
+                        lambda name, data: place.write(f"{folder}/{name}", data))
+    kinds, schema = spark_schema(TEXT_SCHEMA), spark_schema(plan.schema)
+    text = (spark.read.schema(kinds).parquet(path_for_spark(f"{place.address}/{folder}")) if stored
+            else spark.createDataFrame([], kinds))
+    rows = text.where("reject IS NULL AND ignored IS NULL").to(schema)
+    if listed := [file for file in inputs.parquet if not needs_driver(file)]:
+        rows = parquet_frame(spark, listed, plan.schema).unionByName(rows)
+    return text, rows, account
 
 
 def _moments_to_compare(rows, at, report):
-    """The rows to compare, the rows that repeat one of them (None = there are none), the number of all
-    rows, and the number of those at other moments."""
-    count, several = count_moments(rows)
+    """The rows to compare, the rows that repeat one of them (None = there are none), and the number of
+    those at other moments."""
+    several = groups_with_several_rows(rows)
     if not several and at in ("latest", "all"):
-        return rows, None, count, 0
+        return rows, None, 0
     marked = pick_moments(rows, at)
     if other := marked.where("other").count():
         used = "the latest is used" if at == "latest" else f"the last one up to {shown(at)} is used"
         report(f"several moments in the input for {count_of(several, 'group')}; {used}")
     wanted = marked.where("NOT other AND repeats IS NULL").select(rows.columns)
-    return wanted, marked.where("repeats IS NOT NULL"), count, other
+    return wanted, marked.where("repeats IS NOT NULL"), other
 
 # %% ../../nbs/12_fleet/10_job.ipynb #a8307dd8
-class _Account(NamedTuple):
-    "What became of the inputs before the kernel saw them."
-    rows: Mapping[str, int]  # of text: `read`, `used`
-    ignored: Mapping[str, int]  # lines of text, by kind
-    unfit: int  # groups that do not fit into rows
-    groups: int  # rows of groups
-    other: int  # rows of groups at other moments
-
-
-def _account(text, inputs, groups, other):
-    "The account of the inputs; raises `FleetError` if there is no group."
-    found = [row.asDict() for row in text.groupBy("reject", "ignored").agg({
-        one: "sum" for one in ("lines", "read", "used")} | {"reason": "first", "*": "count"}).collect()]
-    ignored = {row["ignored"]: row["sum(lines)"] for row in found if row["ignored"]}
-    unfit = sum(row["count(1)"] for row in found if row["reject"] == "group")
-    if not groups and not unfit:
+def _groups_read(inputs, account):
+    "The number of groups in all inputs; raises `FleetError` if there is none."
+    groups = account.groups + sum(file.rows for file in inputs.parquet)
+    if not groups and not account.rejects["group"]:
         reasons = [f"{shown(one.source)}: {one.reason}" for one in inputs.rejects]
-        reasons += [row["first(reason)"] for row in found if row["reject"]]
-        what = ", ".join(reasons[:1]) or ignored or "none"
+        what = next(filter(None, [*reasons, account.reason, dict(account.ignored)]), "none")
         raise FleetError(f"inputs must hold a group to compare (got {what})")
-    rows = {one: sum(row[f"sum({one})"] or 0 for row in found) for one in ("read", "used")}
-    return _Account(rows, ignored, unfit, groups, other)
+    return groups
 
 
-def _counts(account: _Account, inputs: Inputs, tables: Mapping[str, Mapping]) -> dict:
+def _counts(inputs: Inputs, account: TextAccount, groups: int, other: int, tables: Mapping[str, Mapping]) -> dict:
     "The numbers read, used, rejected and ignored; raises `FleetError` if they do not add up."
     rejects, shared = tables["rejects"], tables["ignored"][SHARE_GROUP]
-    read = account.groups + account.unfit - shared - account.other
-    ignored = {**account.ignored, "share group": shared, "other moment": account.other}
+    read = groups + account.rejects["group"] - shared - other
+    ignored = {**account.ignored, SHARE_GROUP: shared, "other moment": other}
     ignored = {kind: lines for kind, lines in ignored.items() if lines}
     if not read:
         raise FleetError(f"inputs must hold a group to compare (got {ignored})")
     return {
         "files": reconcile("files", inputs.files, inputs.files - rejects["file"], rejects["file"]),
-        "rows": reconcile("rows", account.rows["read"], account.rows["used"], rejects["row"]),
+        "rows": reconcile("rows", account.read, account.used, rejects["row"]),
         "groups": reconcile("groups", read, tables["groups"]["rows"], rejects["group"]),
         "failures": rejects["strategy"],
         "ignored": ignored}
 
 # %% ../../nbs/12_fleet/10_job.ipynb #77940d8e
 _FORMAT = 2          # of the manifest and the tables
+
+
+def _written(spark, place, name, table):
+    "A table of the run `name`."
+    schema = spark_schema(COMPARE_TABLES[table])
+    return spark.read.schema(schema).parquet(path_for_spark(f"{place.address}/{name}/{table}"))
 
 
 def _changes_before(spark, plan, place):
@@ -211,7 +227,7 @@ def _changes_before(spark, plan, place):
     if (last := latest_run(place, asked)) is None:
         return None
     try:
-        return spark.read.parquet(path_for_spark(f"{place.address}/{last}/changes"))
+        return _written(spark, place, last, "changes")
     except spark_errors():
         plan.report(f"the last run, {last}, has no table changes, so all needs are new")
         return None
@@ -220,70 +236,42 @@ def _changes_before(spark, plan, place):
 def _write_all(spark, plan, inputs, parts, place, name, date):
     "Write all tables of the run `name`; returns their rows and hashes, and the counts of inputs."
     from pyspark import StorageLevel
-    tables, report = {}, plan.report
-    text, rows = _frames(spark, plan, inputs, parts)
-    rows, repeated, count, other = _moments_to_compare(rows, plan.reading["at"], report)
-    account = _account(text, inputs, count, other)
+    tables, report, stored = {}, plan.report, f"{name}/text"
+    text, rows, account = _frames(spark, plan, inputs, place, stored)
+    count = _groups_read(inputs, account)
+    rows, repeated, other = _moments_to_compare(rows, plan.reading["at"], report)
     joins = _known_joins(rows, plan.joins) if plan.joins else []
     report(f"comparing {', '.join(map(shown, plan.strategies))} on {count_of(count - other, 'group')}")
     key = "cluster", "`group`", "time", "moment"
-    divided = rows.repartitionByRange(parts, *key[:2]).sortWithinPartitions(*key)
+    divided = rows.repartition(parts, *key[:2]).sortWithinPartitions(*key)
     compared = divided.mapInArrow(plan.kernel(joins), spark_schema(COMPARED_SCHEMA))
     compared = compared.persist(StorageLevel.DISK_ONLY)
     totals = {"rejects": count_by("scope", REJECTED_THINGS), "ignored": count_by("kind", [SHARE_GROUP]),
               "changes": count_by("change", ["new", "persisting", "resolved", "unchecked"])}
+    sources = [absolute(file.path) for file in inputs.parquet] + [one.name for one in inputs.text if one.folder]
+    folders = folder_columns(sources, ["source", *COMPARE_TABLES["groups"].names])
 
     def write(table, frame):
         report(f"writing {table}")
         return write_table(frame, f"{place.address}/{name}", table, date, **totals.get(table, {}))
-    for table, frame in select_tables(compared, repeated, text, inputs.rejects).items():
+    for table, frame in select_tables(compared, repeated, text, inputs.rejects, folders).items():
         tables[table] = write(table, frame)
-    needs, groups = (spark.read.parquet(path_for_spark(f"{place.address}/{name}/{table}"))
-                     for table in ("attention", "groups"))
+    needs, groups = (_written(spark, place, name, table) for table in ("attention", "groups"))
     before = _changes_before(spark, plan, place)
     tables["changes"] = write("changes", changed_needs(needs, groups, before, name))
-    for frame in (compared, text):
-        frame.unpersist()
-    return tables, _counts(account, inputs, tables)
+    compared.unpersist()
+    place.remove(stored)
+    return tables, _counts(inputs, account, count, other, tables)
 
 # %% ../../nbs/12_fleet/10_job.ipynb #a89cfc6b
-def _damaged(spark, plan, inputs):
-    "The files that have rows that cannot be read, by absolute path or address."
-    from pyspark.sql import functions as F
-    if not inputs.parquet:
-        return set()
-    readable = parquet_frame(spark, inputs.parquet, plan.schema, skip_damaged=True)
-    columns = [F.col(f"`{name}`") for name in readable.columns]
-    whole = F.xxhash64(*columns) != 0                     # a hash of all columns makes Spark read them
-    counts = dict(map(tuple, readable.groupBy("source").agg(F.count_if(whole)).collect()))
-    promised = {absolute(file.path): file.rows for file in inputs.parquet}
-    return {path for path, rows in promised.items() if counts.get(path, 0) < rows}
-
-
-def _without(inputs, damaged):
-    "The inputs, with the files at the paths or addresses `damaged` as rejects."
-    bad = [file for file in inputs.parquet if absolute(file.path) in damaged]
-    rejects = [Reject(file.path, 0, "Parquet must be readable (got a damaged page)") for file in bad]
-    kept = tuple(file for file in inputs.parquet if file not in bad)
-    return inputs._replace(parquet=kept, rejects=(*inputs.rejects, *rejects))
-
-
 def _compare(spark, plan, inputs, place, name, date):
-    "Write the tables of a run without damaged files; returns the results for its manifest."
-    while True:
-        parts = _partition_count(inputs, cores(spark))
-        try:
-            with set_for_job(spark, _defaults_for(spark, inputs, parts)):
-                settings = settings_in_force(spark, plan.conf)
-                plan.report(", ".join(f"{words} {value}" for words, value in settings.items()))
-                tables, counts = _write_all(spark, plan, inputs, parts, place, name, date)
-                return {"versions": versions(spark), "settings": settings, "counts": counts, "tables": tables}
-        except spark_errors():
-            of_parquet = "parquet" in str(sys.exception()).lower()
-            if not (of_parquet and (damaged := _damaged(spark, plan, inputs))):
-                raise
-            plan.report(f"starting again without {count_of(len(damaged), 'damaged file')}")
-            inputs = _without(inputs, damaged)
+    "Write the tables of a run; returns the results for its manifest."
+    parts = _partition_count(inputs, cores(spark))
+    with set_for_job(spark, _settings_for(spark, inputs, parts)):
+        settings = settings_in_force(spark, plan.conf)
+        plan.report(", ".join(f"{words} {value}" for words, value in settings.items()))
+        tables, counts = _write_all(spark, plan, inputs, parts, place, name, date)
+        return {"versions": versions(spark), "settings": settings, "counts": counts, "tables": tables}
 
 # %% ../../nbs/12_fleet/10_job.ipynb #221fc466
 def _checked_reading(at, reset, cluster, time, inputs):
@@ -298,11 +286,12 @@ def _checked_reading(at, reset, cluster, time, inputs):
 
 def _write_run(spark, plan, inputs, place, about, began):
     "Write a new run, and last its manifest, which begins with `about`; returns the run's address."
-    with new_run(place, plan.report) as name:
+    with new_run(place) as name:
         done = _compare(spark, plan, inputs, place, name, began.date())
         seconds = round((datetime.now(UTC) - began).total_seconds(), 3)
         manifest = about | {"run": name, "began": f"{began:%Y-%m-%dT%H:%M:%SZ}", "seconds": seconds} | done
-        place.write(name, json.dumps(manifest, indent=2, ensure_ascii=False) + "\n")
+        text = json.dumps(manifest, indent=2, ensure_ascii=False, allow_nan=False) + "\n"
+        place.write(f"{name}/run.json", text.encode())
     return f"{place.address}/{name}"
 
 
@@ -337,8 +326,8 @@ def compare_fleet(
     began, report = datetime.now(UTC), progress or (lambda line: None)
     if spark is not None and (master or conf or py_files):
         raise FleetError("a session must be used as it is (got a master, settings or files for it)")
-    if time_limit is not None and not time_limit > 0:
-        raise FleetError(f"a time limit must be above 0 seconds (got {time_limit})")
+    if time_limit is not None and not 0 < time_limit < inf:
+        raise FleetError(f"a time limit must be above 0 seconds, and finite (got {time_limit})")
     named, joins = as_list(inputs), checked_joins(joins)
     with importable(py_files):
         chosen = chosen_strategies(strategies, joins)
@@ -349,7 +338,7 @@ def compare_fleet(
         about = {"format": _FORMAT, "job": "compare", "inputs": [shown(masked(str(one)))[:200] for one in named],
                  "strategies": list(chosen), "joins": joins, "everything": everything, **reading,
                  "time_limit": time_limit}
-        session = nullcontext(spark) if spark else spark_session(master, conf, py_files)
+        session = nullcontext(spark) if spark else spark_session(master, conf, py_files, found.size < _LARGE)
         with session as active, wrap_spark_errors("the job must run to completion"), interruptible(active):
             found, place = with_addresses(active, found, schema), folder_of_runs(out, active)
             run = Run(_write_run(active, plan, found, place, about, began), spark)

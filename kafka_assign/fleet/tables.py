@@ -12,7 +12,8 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from .runs import path_for_spark
+from .inputs import join_folders
+from .runs import path_for_spark, stored_schema
 from .schemas import (
     COMPARE_TABLES, KEY_FIELDS, NEED_KEY, RUN_FIELDS, TABLE_KEY, FleetError, spark_schema)
 from ..snapshot.sources import local_path
@@ -42,11 +43,12 @@ def _frame_of_rejects(spark, rejects):
     return spark.createDataFrame(table, spark_schema(table.schema))
 
 
-def select_tables(compared, repeated, text, files) -> dict:
+def select_tables(compared, repeated, text, files, folders) -> dict:
     """The tables of the job by name, except `changes`: selections without the columns of the run.
 
     `compared`: the kernel's frame; `repeated`: rows that repeat others (None = there are none);
-    `text`: the frame of text; `files`: rejects for files that cannot be read.
+    `text`: the frame of text; `files`: rejects for files that cannot be read; `folders`: more columns of
+    `groups`, as for `join_folders`.
     """
     origin = "source", "position"
     used = compared.where("reject IS NULL AND ignored IS NULL")
@@ -61,8 +63,11 @@ def select_tables(compared, repeated, text, files) -> dict:
         compared.where("ignored IS NOT NULL").selectExpr(
             *origin, "ignored AS kind", f"{_IGNORED} AS reason", "1L AS lines"),
         text.where("ignored IS NOT NULL").selectExpr(*origin, "ignored AS kind", "reason", "lines")]
+    known = [name for name in COMPARE_TABLES["groups"].names if name in used.columns]
+    groups = used.selectExpr(
+        "source", "`group` AS group_id", "members AS member_ids", *known)
     return {
-        "groups": used.selectExpr("*", "`group` AS group_id", "members AS member_ids"),
+        "groups": join_folders(groups, folders).drop("source"),
         "results": used.selectExpr(*_RENAMED_KEY, "inferred", "inline(results)"),
         "attention": _rank_needs(used),
         "rejects": _one_file(rejects), "ignored": _one_file(ignored)}
@@ -107,7 +112,7 @@ _CODEC_SETTING = "spark.sql.parquet.compression.codec"
 def _with_run(frame, name, run_id, run_date):
     "The frame with all columns of a table, in their types and with their descriptions."
     from pyspark.sql import functions as F
-    schema = spark_schema(COMPARE_TABLES[name])
+    schema = spark_schema(stored_schema(name, frame.columns))
     frame = frame.withColumns({"run_id": F.lit(run_id), "run_date": F.lit(run_date)})
     missing = {one: F.lit(None) for one in schema.names if one not in frame.columns}
     frame = frame.withColumns(missing) if missing else frame
@@ -129,7 +134,7 @@ def write_table(frame, place: str, name: str, run_date, **totals) -> dict:
     """
     from pyspark.sql import Observation, functions as F
     spark, seen, address = frame.sparkSession, Observation(), f"{place}/{name}"
-    content = [F.col(f"`{field.name}`") for field in COMPARE_TABLES[name] if field not in RUN_FIELDS]
+    content = [F.col(f"`{field.name}`") for field in stored_schema(name, frame.columns) if field not in RUN_FIELDS]
     sums = {"rows": F.count(F.lit(1)), "hash": F.sum(F.xxhash64(*content).cast("decimal(20,0)"))} | totals
     codec = spark.conf.get(_CODEC_SETTING, None) or "zstd"          # the user's codec wins
     frame = _with_run(frame, name, place.rpartition("/")[2], run_date)

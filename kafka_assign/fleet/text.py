@@ -30,11 +30,11 @@ def moments_of_files(files: Sequence[Origin], cluster: str | None = None,
     "The files of each cluster and moment, with the name of the cluster."
     clusters, found = clusters_of(list(files), cluster), {}
     for file in files:
-        times = found.setdefault(clusters[file.folder], {})
+        together, times = found.setdefault(clusters[file.folder], ([], {}))
+        together.append(file)
         times.setdefault(origin_place(file, time, 0).time, []).append(file)
-    for name, times in found.items():
-        together = [[file for file in files if clusters[file.folder] == name]]
-        yield from ((name, part) for part in (together if "" in times else times.values()))
+    for name, (together, times) in found.items():
+        yield from ((name, part) for part in ([together] if "" in times else times.values()))
 
 # %% ../../nbs/12_fleet/08_text.ipynb #dcf5dd11
 TEXT_SCHEMA = pa.schema([

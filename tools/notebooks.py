@@ -383,7 +383,7 @@ def without_directives(source):
 
 
 def markdown_of(html):
-    """Paragraphs and a table, as `kafka_assign.text.tables` writes them, in Markdown; what HTML escapes stays escaped."""
+    """Paragraphs and a table, as `text.tables` writes them, in Markdown; what HTML escapes stays escaped."""
     lines = []
     for _, inner in re.findall(r"<(p|tr)>(.*?)</\1>", html, flags=re.S):
         cells = re.findall(r'<(t[hd]) style="text-align: (left|right)">(.*?)</\1>', inner, flags=re.S)

@@ -288,7 +288,8 @@ def read_cluster(admin, questions: Questions, names: Collection[str] | None = No
     groups, rejects = {}, questions.rejects
     for name in [name for name in wanted if name in commits]:
         try:
-            groups[name] = _group(wanted[name], described.get(name), commits[name], topics, questions.undescribed, about)
+            groups[name] = _group(
+                wanted[name], described.get(name), commits[name], topics, questions.undescribed, about)
         except GroupError as error:
             questions.reject("group", name, str(error))
     if not groups:

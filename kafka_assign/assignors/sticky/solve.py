@@ -12,21 +12,15 @@ from dataclasses import replace
 import numpy as np
 
 from ...arrays.columns import Columns
-from ...arrays.ragged import row_lengths, row_sums, total_by_key
+from kafka_assign.arrays.ragged import (
+    deal_shares, row_lengths, row_offsets, row_ranges, row_sums, stable_order, take_rows,
+    total_by_key)
 from ..registry import strategy
 from .balance import (
     balanced_counts, by_number_of_classes, single_class_counts, unsettled)
-from .classes import Classes, compress
+from .classes import Classes, Compressed, compress
 from .levels import flattest, undecided
 from .proving import prove
-
-# %% ../../../nbs/02_optimum/07_solve.ipynb #4563af17
-import numpy as np
-
-from .classes import Compressed
-from ...arrays.columns import Columns
-from ...arrays.ragged import (
-    deal_shares, row_offsets, row_ranges, stable_order, take_rows)
 
 # %% ../../../nbs/02_optimum/07_solve.ipynb #0949d7a3
 def released_partitions(columns: Columns, compressed: Compressed,

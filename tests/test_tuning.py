@@ -61,9 +61,8 @@ FIXED = {
     "ranking.outcomes": {"LEAST_LAG"},
     "ranking.rules": {"_MOST_NAMED"},
     "reports.comparison": {"MOST_PLACES", "_MOST_MEMBERS"},
-    "reports.draw": {
-        "EDGE", "MOST_ROWS", "TEXT", "WIDTH", "WITHHELD", "_DENSITY", "_GAP", "_GUTTER", "_LETTER", "_LINE",
-                     "_MOST_BINS", "_NARROWEST"},
+    "reports.draw": {"EDGE", "MOST_ROWS", "TEXT", "WIDTH", "WITHHELD", "_DENSITY", "_GAP", "_GUTTER", "_LETTER",
+                     "_LINE", "_MOST_BINS", "_NARROWEST"},
     "reports.moves": {"SHOWN_CLAIMANTS", "SHOWN_MOVES"},
     "reports.proof": {"SHOWN_LINES", "_LETTERS", "_NAMED", "_TEXT_WIDTH"},
     "reports.timeline": {"_BAR", "_HEAD", "_LINE"},

@@ -6,18 +6,17 @@
 __all__ = ['Groups', 'SnapshotReader', 'read_groups', 'Ignored', 'Reject', 'SnapshotError']
 
 # %% ../../nbs/07_snapshot/05_reading.ipynb #63a1f0c4
-from collections import Counter, defaultdict, deque
-from collections.abc import Iterable, Iterator, Mapping
+from collections import Counter
+from collections.abc import Iterable, Mapping
 from itertools import chain, groupby
 from os import PathLike
 from typing import IO
-from zlib import crc32
 
 from ..groups.document import is_group_document
 from ..groups.group import Group
 from .assemble import (
     Assembler, GroupDocument, document_groups, merge_tables)
-from .moments import UNNAMED, Found, by_moment, chosen, left_out
+from .moments import Found, by_moment, chosen, left_out
 from .parse import (
     NAMED_BY_FILE, MemberRow, OffsetsRow, ParsedTables, StateRow, TextParser, rows_in_json)
 from kafka_assign.snapshot.sources import (
@@ -171,48 +170,6 @@ class SnapshotReader:
         position = self.account.position
         self.documents.append(GroupDocument(value, cluster, time, position))
         self.account.rows += 1
-
-    def extend(self, part: "SnapshotReader") -> None:
-        "Add what `part` has read, from sources that come after."
-        lines = self.account.position
-        for cluster, tables in part.tables.items():
-            own = {0: self.tables.setdefault(cluster, ParsedTables())}
-            deque(tables.move(own, lambda group: 0, lines, self.files), 0)
-        self.documents += [document._replace(position=document.position + lines)
-                           for document in part.documents]
-        self.errors += [(position + lines, text) for position, text in part.errors]
-        self.account.extend(part.account)
-        self.files += part.files
-
-    def _parts(self, bucket_of):
-        "Cluster, bucket, tables and documents of each part."
-        documents = defaultdict(list)
-        for one in self.documents:
-            place = self.account.place(one.position)
-            texts = one.cluster, one.value.get("name")
-            cluster, name = (text if isinstance(text, str) else "" for text in texts)
-            cluster = cluster.encode("utf-8", "replace").decode()
-            documents[cluster, bucket_of(name or place)].append(one)
-        for cluster, whole in self.tables.items():
-            for bucket, tables in whole.move(defaultdict(ParsedTables), bucket_of):
-                own = documents.pop((cluster, bucket), [])
-                yield cluster, bucket, {cluster: tables}, own
-        yield from ((*key, {}, own) for key, own in documents.items())
-
-    def divide(self, buckets: int) -> Iterator[tuple[str, int, "SnapshotReader"]]:
-        """Parts by cluster and by bucket of the group's name, at least one; the first
-        has the account. Uses up the reader."""
-        def bucket_of(name):
-            return crc32((name or UNNAMED).encode("utf-8", "surrogatepass")) % buckets
-        recorded = self.account, self.errors
-        nothing = ("", bucket_of(""), {}, [])
-        parts = self._parts(bucket_of)
-        for cluster, bucket, *held in chain([next(parts, nothing)], parts):
-            part = SnapshotReader(self.cluster, self.time, self.group, self.reset)
-            (part.account, part.errors), part.files = recorded, self.files
-            part.tables, part.documents = held
-            yield cluster, bucket, part
-            recorded = self.account.same_lines(), []
 
     def groups(self) -> list[Found]:
         "All groups at all moments."

@@ -10,7 +10,7 @@ __all__ = ['TABLE_KINDS', 'LEAST_TOO_HIGH', 'FOREIGN_TEXTS', 'NAMED_BY_FILE', 'T
 import re
 from array import array
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from functools import cache
 from operator import itemgetter
 from typing import NamedTuple
@@ -515,54 +515,6 @@ class ParsedTables:
         "All rows of offsets in the order of their positions. They are removed, so that memory holds them once."
         columns, self._offsets = np.array(self._offsets, np.int64).reshape(-1, len(_COLUMN_TYPES)).T, array("q")
         return OffsetsTable(*map(np.ndarray.astype, columns, _COLUMN_TYPES))
-
-    def move(self, parts: dict[int, "ParsedTables"], bucket_of: Callable[[str], int], lines: int = 0, files: int = 0
-             ) -> Iterator[tuple[int, "ParsedTables"]]:
-        """Move what is about a group to the part of its bucket, so many lines and files later; then give away
-        each part.
-
-        `bucket_of`: the bucket of the group of this name. Each part is taken out of `parts` when it is whole.
-        """
-        def later(entry):
-            place = entry.place._replace(file=entry.place.file + files)
-            return entry._replace(place=place, position=entry.position + lines)
-        starts, outputs = [*map(later, self.starts)], []
-        for (table, group), position in zip(self.outputs, self.first):
-            part = parts[bucket := bucket_of(group)]
-            if part.starts[-1:] != [starts[table]]:                        # outputs are in the order of tables
-                part.damaged.update({len(part.starts)} if table in self.damaged else ())
-                part.starts.append(starts[table])
-            outputs.append((bucket, part.outputs[len(part.starts) - 1, group]))
-            part.first.append(position + lines)
-        for notice in self.notices:
-            parts[bucket_of(notice.group)].notices.append(later(notice))
-        for group, notes in self.notes.items():
-            parts[bucket_of(group)].notes[group] |= notes
-        return self._move_rows(parts, outputs, lines)
-
-    def _move_rows(self, parts, outputs, lines):
-        "Move all rows; of each output, its bucket and its number there."
-        def renumbered(names):
-            placed = ((*outputs[output], texts) for output, *texts in getattr(self, names))
-            return [(bucket, getattr(parts[bucket], names)[output, *texts]) for bucket, output, texts in placed]
-        topics, members = renumbered("topics"), renumbered("descriptions")
-        for number, row, position in self.members:
-            bucket, number = members[number]
-            parts[bucket].members.append((number, row, position + lines))
-        for number, name in self.instances.items():
-            bucket, number = members[number]
-            parts[bucket].instances[number] = name
-        for output, row, position in self.states:
-            bucket, output = outputs[output]
-            parts[bucket].states.append((output, row, position + lines))
-        rows, self._offsets = np.array(self._offsets, np.int64).reshape(-1, len(_COLUMN_TYPES)), array("q")
-        (topic_bucket, topic), (member_bucket, member) = (np.array([*pairs, (-1, -1)]).T for pairs in (topics, members))
-        bucket = np.where(rows[:, 0] < 0, member_bucket[rows[:, 4]], topic_bucket[rows[:, 0]])
-        for number in sorted(parts):
-            own = rows[bucket == number] + (0, 0, 0, 0, 0, lines)
-            own[:, 0], own[:, 4] = topic[own[:, 0]], member[own[:, 4]]
-            parts[number]._offsets.frombytes(own.tobytes())
-            yield number, parts.pop(number)
 
 # %% ../../nbs/07_snapshot/02_parse.ipynb #23a1f0e0
 NAMED_BY_FILE = Note("name-guessed", None, ("of the file",))

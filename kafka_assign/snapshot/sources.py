@@ -367,22 +367,6 @@ class Account:
         elif self.rows == self._before and "header" in self._ignored[-1]:
             self._ignored[-1]["header"] = self._ignored[-1]["header"]._replace(reason="a header without rows")
 
-    def same_lines(self) -> "Account":
-        "An account of the same lines, in which nothing is recorded yet."
-        other = Account()
-        other.position, other._sources, other._starts = self.position, [*self._sources], [*self._starts]
-        other._ignored = [{} for _ in self._sources]
-        return other
-
-    def extend(self, other: "Account") -> None:
-        "Add what `other` records, of sources that come after those of this account."
-        self._sources += other._sources
-        self._starts += [start + self.position for start in other._starts]
-        self._rejected += [(position + self.position, reason) for position, reason in other._rejected]
-        self._ignored += other._ignored
-        self.rows, self.used = self.rows + other.rows, self.used + other.used
-        self.repeated, self.position = self.repeated + other.repeated, self.position + other.position
-
     @property
     def rejects(self) -> list[Reject]:
         "The rejected rows in the order of their positions."

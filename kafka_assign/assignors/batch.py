@@ -4,7 +4,7 @@
 
 # %% auto #0
 __all__ = ['GROUPS_AT_ONCE', 'PARTITIONS_AT_ONCE', 'GroupBatch', 'batch_of_groups', 'cut_short', 'batch_slices', 'Answer',
-           'Failure', 'answer_alone', 'answer_each', 'answer_at_once', 'answer']
+           'Failure', 'answer_alone', 'answer_at_once', 'answer']
 
 # %% ../../nbs/06_assignors/04_batch.ipynb #b0a70004
 import logging

@@ -4,7 +4,7 @@
 
 # %% auto #0
 __all__ = ['NOT_COMPUTED', 'BUILT_IN', 'ALIASES', 'find_strategy', 'importable_place', 'strategy', 'strategies', 'who_can_run',
-           'usual_strategies', 'parse_options', 'resolve', 'resolve_all', 'checked_group', 'assign', 'assign_many']
+           'usual_strategies', 'resolve', 'resolve_all', 'checked_group', 'assign', 'assign_many']
 
 # %% ../../nbs/06_assignors/02_registry.ipynb #780d05aa
 import re
@@ -81,7 +81,7 @@ def find_strategy(name: str) -> Strategy | None:
         return replace(_adopt(name, _load(point.value)), name=name)
     return None
 
-
+# %% ../../nbs/06_assignors/02_registry.ipynb #e363cfc4
 def importable_place(strategy: Strategy) -> str | None:
     "`package.module:function` and options, by which other processes find a strategy; or None."
     function = strategy.function

@@ -93,7 +93,7 @@ def impossible_owners(label: str, groups: "Group | GroupBatch", owner: np.ndarra
     return (f"{label} cannot have produced this assignment: "
             f"{first_of(topics, _MOST_NAMED)} on {first_of(members, _MOST_NAMED)}")
 
-
+# %% ../../nbs/06_assignors/03_running.ipynb #e638cfd3
 def doubt_owners(group: Group, strategy: Strategy) -> str:
     "Why the strategy that a group reports cannot have produced its owners, and what to check; empty if it can have."
     kinds = {note.kind for note in group.notes}

@@ -4,10 +4,9 @@
 
 # %% auto #0
 __all__ = ['NAME', 'MOST_REMARKS', 'DONE', 'HOLDS', 'UNUSABLE', 'write_remark', 'write_remarks', 'Options', 'InOrder',
-           'typed_changes', 'typed_joins', 'typed_settings', 'line_of_error', 'Commands', 'open_streams',
-           'form_to_write', 'written_to', 'resolved', 'sources_of', 'groups_of', 'picked_groups', 'group_label',
-           'changed', 'compared_groups', 'restarts_of', 'remark_on_rows', 'write_once', 'remark_on_missing',
-           'check_usable', 'remark_on_answer']
+           'typed_changes', 'typed_joins', 'typed_settings', 'Commands', 'open_streams', 'form_to_write', 'written_to',
+           'resolved', 'sources_of', 'groups_of', 'picked_groups', 'group_label', 'changed', 'compared_groups',
+           'restarts_of', 'remark_on_rows', 'write_once', 'remark_on_missing', 'check_usable', 'remark_on_answer']
 
 # %% ../../nbs/13_cli/02_arguments.ipynb #2a1356b1
 import os

@@ -5,7 +5,7 @@
 # %% auto #0
 __all__ = ['WIDTH', 'EDGE', 'TEXT', 'MOST_ROWS', 'TONES', 'TRACK', 'QUIET', 'INK', 'HUES', 'AMBER', 'PLAIN', 'NAMED_LOOKS',
            'KEPT', 'MOVED', 'PLACED', 'WITHHELD', 'Look', 'looks', 'matplotlib_defaults', 'Picture', 'legend_spots',
-           'distinct', 'marks', 'Cells', 'Scene', 'Drawing']
+           'distinct', 'marks', 'Scene', 'Drawing']
 
 # %% ../../nbs/10_reports/04_draw.ipynb #ba149525
 import io

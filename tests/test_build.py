@@ -312,7 +312,7 @@ def test_limits_of_tables_and_caches_change_nothing(group, data):
     by_topic = [{member.id for member in group.details if topic in member.topics} for topic in group.topics]
     with pytest.MonkeyPatch.context() as patch:
         for most in (1, 2, 1 << 30):
-            patch.setattr(columns_module, "LARGEST_CELL_TABLE", most)
+            patch.setattr(columns_module, "_LARGEST_CELL_TABLE", most)
             assert group.replace(members=as_listed(group)) == group
             assert Assignment(group, owner).to_dict() == dict(Assignment(group, owner).check())
             subscribed = [group.members[m] in by_topic[t] for t, m in pairs]

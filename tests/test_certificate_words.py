@@ -13,7 +13,7 @@ from kafka_assign import Assignment, AssignmentError, Group, assign
 from kafka_assign.assignors.sticky.proving import prove
 from kafka_assign.reports.comparison import Comparison
 from kafka_assign.groups.certificate import CertificateError
-from kafka_assign.reports.proof import SHOWN_LINES, proof_of
+from kafka_assign.reports.proof import _SHOWN_LINES, proof_of
 from kafka_assign.samples import demo_group
 from kafka_assign.cli.output import proof_block, proof_rows, show_blocks
 
@@ -112,7 +112,7 @@ def test_long_proofs_are_cut():
     members = {f"{side}{topic}": [topic] for topic in topics for side in "ab"}
     owned = {f"a{topic}": [(topic, number) for number in range(count)] for topic, count in topics.items()}
     proof = proof_of(assign(Group(topics, members, owned), "sticky"))
-    assert len(proof.level_table.rows) == SHOWN_LINES + 1 and proof.level_table.rows[-1][0] == "and 9 more levels"
+    assert len(proof.level_table.rows) == _SHOWN_LINES + 1 and proof.level_table.rows[-1][0] == "and 9 more levels"
     assert len(repr(proof).splitlines()) < 60
 
 

@@ -612,7 +612,7 @@ def test_results_do_not_depend_on_the_size_of_a_batch(monkeypatch, rows, partiti
     everything = table_of(some_groups())
     expected = compared(everything)
     monkeypatch.setattr("kafka_assign.assignors.batch.GROUPS_AT_ONCE", rows)
-    monkeypatch.setattr("kafka_assign.assignors.batch.PARTITIONS_AT_ONCE", partitions)
+    monkeypatch.setattr("kafka_assign.assignors.batch._PARTITIONS_AT_ONCE", partitions)
     done = pa.Table.from_batches(compare_batches([everything], STRATEGIES), COMPARED_SCHEMA)
     assert done.sort_by("position").to_pylist() == expected
 

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kafka_assign.protocol.java import INITIAL_CAPACITY, JavaHashSet, java_hash, partition_hash
+from kafka_assign.protocol.java import _INITIAL_CAPACITY, JavaHashSet, java_hash, partition_hash
 
 HERE = Path(__file__).parent
 TABLE = HERE / "reference" / "java-order.jsonl"
@@ -88,4 +88,4 @@ def test_it_is_the_order_of_a_table_of_buckets(codes):
     for code in codes:
         table.add(code, code)
     assert list(keys) == [key for bucket in table.buckets for key, _ in bucket]
-    assert keys.capacity == len(table.buckets) >= INITIAL_CAPACITY
+    assert keys.capacity == len(table.buckets) >= _INITIAL_CAPACITY

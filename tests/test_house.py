@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from layers import FLOORS, TOP, circles, modules, parsed, room, sources, table
 from layers import imports as inner_imports
-from notebooks import is_exported, source_files
+from notebooks import is_exported, sidebar_pages, source_files
 
 import kafka_assign
 
@@ -125,6 +125,18 @@ def test_no_public_name_has_two_meanings():
         for one in defined & set(public(name)):
             homes[one].append(name)
     assert not {one: where for one, where in homes.items() if len(where) > 1}
+
+
+def test_every_public_name_has_a_user():
+    """Another module, a page in a tab of the site, or the top; any other name is exported with `#| exporti`."""
+    nodes = [node for name in modules() for node in ast.walk(parsed(name))]
+    used = {alias.name for node in nodes if isinstance(node, ast.ImportFrom) for alias in node.names}
+    used |= {node.attr for node in nodes if isinstance(node, ast.Attribute)}
+    places = [node.value for node in nodes if isinstance(node, ast.Constant) and isinstance(node.value, str)]
+    used |= {place.rpartition(":")[2] for place in places if place.startswith(f"{TOP}.")}
+    for page in sidebar_pages(ROOT):
+        used |= set(re.findall(r"\w+", (ROOT / "nbs" / page).read_text(encoding="utf-8")))
+    assert not {name: unused for name in modules() if (unused := set(public(name)) - used) and name != TOP}
 
 
 def test_no_base_class_is_used_once():

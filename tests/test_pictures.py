@@ -18,8 +18,8 @@ from hypothesis import strategies as st
 
 from kafka_assign import Assignment, Group, Member, assign, compare
 from kafka_assign.reports.draw import (
-    AMBER, HUES, INK, KEPT, MOST_ROWS, MOVED, NAMED_LOOKS, PLACED, QUIET, TEXT, TONES, TRACK, WITHHELD, Drawing, Scene,
-    looks, marks)
+    _TONES, _WITHHELD, AMBER, HUES, INK, KEPT, MOST_ROWS, MOVED, NAMED_LOOKS, PLACED, QUIET, TEXT, TRACK, Drawing,
+    Scene, looks, marks)
 from kafka_assign.reports.words import MOST_NAMED, describe
 
 matplotlib = pytest.importorskip("matplotlib")
@@ -146,18 +146,18 @@ def test_the_site_replaces_the_tones_of_the_paper():
     answers = [*example()], [shape(41, 5, 5)], [shape(3, 20, 2)], [joined()], [shape(2, 2, 900)]
     shown = "".join(re.sub("<text.*?>[^<]*", lambda text: text[0].partition(">")[0], plot(*one)._repr_svg_())
                     for one in answers)
-    variables = {f"var(--picture-{name}, {tone})" for name, tone in TONES.items()}
+    variables = {f"var(--picture-{name}, {tone})" for name, tone in _TONES.items()}
     assert set(re.findall(r"var\(.*?\)", shown)) == variables
     kept = {*(color for look in [*looks(18), *looks(30)] for color in look), AMBER, "#7d838c"}
     assert set(re.findall("#[0-9a-f]{6}", re.sub(r"var\(.*?\)", "", shown))) <= kept
     for theme in ("dark", "light"):
         [line] = re.findall(r"(?m)^\$picture: .*$", (ROOT / f"nbs/theme/{theme}.scss").read_text(encoding="utf-8"))
         named = set(re.findall(r"(\w+): ", line)) - {"picture"}
-        assert named == set(TONES) if theme == "dark" else named < set(TONES)
+        assert named == set(_TONES) if theme == "dark" else named < set(_TONES)
 
 
 def test_a_color_is_replaced_only_where_something_is_painted():
-    names = [*TONES.values(), "fill: #eef1f5", 'style="fill: #eef1f5"']
+    names = [*_TONES.values(), "fill: #eef1f5", 'style="fill: #eef1f5"']
     picture = quietly(assign(Group(dict.fromkeys(names, 1), {"#1c2430": names}), "range"))
     assert "var(" not in "".join(texts(picture)) and "#1c2430" in texts(picture)
 
@@ -252,14 +252,14 @@ def hatched(picture):
 def test_withheld_is_added_to_the_mark():
     one = joined()
     assert one.withheld.sum() == 3
-    assert (marks(one) == np.where(one.withheld, MOVED + WITHHELD, KEPT)).all()
+    assert (marks(one) == np.where(one.withheld, MOVED + _WITHHELD, KEPT)).all()
     assert (marks(at_once(one)) == np.where(one.withheld, MOVED, KEPT)).all()
     twice = Group({"t": 1, "u": 1}, [Member("a", ["t", "u"], owned=[("t", 0), ("u", 0)], generation=5),
                                      Member("b", ["t"], owned=[("t", 0)], generation=5)])
-    assert marks(assign(twice, "cooperative-sticky")).tolist() == [PLACED + WITHHELD, KEPT]
+    assert marks(assign(twice, "cooperative-sticky")).tolist() == [PLACED + _WITHHELD, KEPT]
     void = assign(Group({"t": 1}, [Member(name, ["t"], owned=[("t", 0)], generation=5) for name in "ab"]),
                   "cooperative-sticky")
-    assert marks(void).tolist() == [WITHHELD] and len(hatched(plot(void))) == 2
+    assert marks(void).tolist() == [_WITHHELD] and len(hatched(plot(void))) == 2
 
 
 def test_each_withheld_cell_is_hatched_in_the_row_of_its_target():

@@ -20,7 +20,7 @@ from kafka_assign import (
     Group, GroupError, LiveGroup, Member, StrategyError, assign, rank, strategy)
 from kafka_assign.ranking import judging as ranking
 from kafka_assign.ranking.outcomes import current_outcome, outcome
-from kafka_assign.ranking.rules import REBALANCING, needs
+from kafka_assign.ranking.rules import _REBALANCING, needs
 from kafka_assign.cli.app import program
 from kafka_assign.assignors.batch import batch_of_groups
 from kafka_assign.groups.notes import Note
@@ -285,7 +285,7 @@ def test_a_group_without_waiting_records_needs_nothing():
         assert rank(Group({"t": 2}, {}, lag=lag, state="Empty")) == []
 
 
-@pytest.mark.parametrize("state", ["Stable", *REBALANCING])
+@pytest.mark.parametrize("state", ["Stable", *_REBALANCING])
 def test_members_that_are_not_shown_are_not_missing(state):
     """The state of the group says that it has members."""
     assert 6 not in kinds(rank(Group({"t": 1}, {}, lag={"t": [5]}, state=state)))
@@ -305,7 +305,7 @@ def test_a_lagging_member_is_not_hidden():
     assert rows[2]["affected"] == 2
 
 
-@pytest.mark.parametrize("state", [*REBALANCING, "preparingrebalance"])
+@pytest.mark.parametrize("state", [*_REBALANCING, "preparingrebalance"])
 def test_a_group_that_rebalances_is_not_judged(state):
     [row] = rank(lagging(state=state))
     assert row["kind"] == 8 and row["affected"] == 8 and row["strategy"] is None

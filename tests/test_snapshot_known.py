@@ -17,11 +17,11 @@ TRUTH = json.loads((SAMPLES / "truth.json").read_text(encoding="utf-8"))
 OURS = [name for name, truth in TRUTH["groups"].items() if truth["type"] in ("Classic", "Consumer")]
 OUTPUTS = [("describe",), ("describe", "members-verbose"), ("offsets-verbose",), ("members",), ("members-verbose",),
            ("state",), ("state-verbose",)]
-OF_MEMBERS = {"members", "min_load", "balance_score", "balanced", "topic_gap", "lag_min"}
+_OF_MEMBERS = {"members", "min_load", "balance_score", "balanced", "topic_gap", "lag_min"}
 
 # Figures that may differ from the truth, by the note that says so, without its count.
 MARKED = {
-    Note("idle-members-not-shown"): OF_MEMBERS,
+    Note("idle-members-not-shown"): _OF_MEMBERS,
     **{Note("subscriptions-guessed", None, (f"of {words}",)): {"topic_gap", "balanced"} for words in (
         "each member, the topics of its own partitions",
         "every member, all topics of which any member owns a partition")},

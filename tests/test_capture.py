@@ -238,10 +238,12 @@ def test_bytes_of_one_member_never_end_a_capture(data):
     assert dict(read_groups("".join(group.to_json() + "\n" for group in found.values()))) == dict(found)
 
 
-def modern(id, topics, owned, regex=None, **known):
-    """A member of a group of the new protocol as the broker describes it; `owned`: pairs of its target."""
-    parts = [SimpleNamespace(topic_name=topic, partitions=[number]) for topic, number in owned]
+def modern(id, topics, owned, regex=None, has=None, **known):
+    """A member of a group of the new protocol as the broker describes it: pairs of its target, and of what it has."""
+    parts, there = ([SimpleNamespace(topic_name=topic, partitions=[number]) for topic, number in pairs]
+                    for pairs in (owned, owned if has is None else has))
     return SimpleNamespace(**{
+        "assignment": SimpleNamespace(topic_partitions=there),
         "member_id": id, "instance_id": None, "rack_id": None, "client_id": f"client of {id}",
         "client_host": "/10.0.0.1", "subscribed_topic_names": topics, "subscribed_topic_regex": regex,
         "target_assignment": SimpleNamespace(topic_partitions=parts)} | known)
@@ -261,6 +263,20 @@ def test_groups_of_the_new_protocol():
     assert not found.rejects and not group.hides_members and (group.lag == [0, 60, 0, 0, 0]).all()
     empty = read({"g": ({"group_type": "consumer", "group_state": "Empty"}, [], {("t", 0): 1})})["g"]
     assert not empty.members and not empty.hides_members and kinds(empty) == [("lag-from-end", 2)]
+
+
+def test_a_target_that_is_not_reached_is_noted():
+    members = [modern("a", ["t"], [("t", 0)], has=[("t", 0), ("t", 1), ("t", 2)]),
+               modern("b", ["t"], [("t", 1), ("t", 2)], has=[])]
+    group = read({"g": ({"group_type": "consumer", "group_state": "Reconciling"}, members, {("t", 1): 40})})["g"]
+    assert group.details[1].owned == (("t", 1), ("t", 2)) and ("target-not-reached", 2) in kinds(group)
+
+
+def test_a_group_that_its_coordinator_does_not_know_is_a_reject():
+    """Its members are unknown, not none: a group may change its protocol between two questions."""
+    found = read({"g": ({"group_state": "Dead"}, [], {("t", 0): 1}), "h": ({}, TWO, {})})
+    assert list(found) == ["h"]
+    assert [one.reason for one in found.rejects] == ["group 'g': its coordinator does not know it (Dead)"]
 
 
 def test_a_group_of_the_new_protocol_that_cannot_be_described():
@@ -467,7 +483,10 @@ LOGIN = {"security.protocol": "SASL_PLAINTEXT", "sasl.mechanism": "PLAIN", "sasl
     ({"sasl.password": ""}, "got no sasl.password"),
     ({SECRET: ""}, "client.properties:5: a setting must be one of"), ({f"sasl.password{SECRET}": ""}, "may be secret"),
     ({f"ssl.keystore.{SECRET}": ""}, "give ssl.certificate.location and ssl.key.location"),
-    ({"security.protocol": "SASL_SSL", "ssl.ca.location": "no such.pem"}, "got no such.pem: No such file"),
+    ({"security.protocol": "SASL_SSL", "ssl.ca.location": "no such.pem"}, "got 'no such.pem': No such file"),
+    ({"security.protocol": "SASL_SSL", "ssl.key.location": f"-----BEGIN PRIVATE KEY----- {SECRET}"}, "(got ***: "),
+    ({"sasl.mechanism": f'PLAIN password="{SECRET}"'}, "(got ***)"),
+    ({"security.protocol": f"SASL_SSL password={SECRET}"}, "(got ***)"),
     ({"security.protocol": "SASL_SSL", "ssl.ca.location": __file__}, "must name PEM files that can be read"),
     ({"security.protocol": "SASL_SSL", "ssl.key.location": __file__}, "ssl.key.location must name PEM files")],
     ids=lambda value: "" if isinstance(value, str) else next(iter(value)))

@@ -297,6 +297,7 @@ VOICES = {         # how clients send claims and a generation under a rule: vers
         (0, lambda owned, made_in: Subscription(["t"], sticky_data(owned, made_in))),
         (1, lambda owned, made_in: Subscription(["t"], sticky_data(owned, made_in), owned)),
         (1, lambda owned, made_in: Subscription(["t"], sticky_data(owned, -1, version=0), owned)),
+        (0, lambda owned, made_in: Subscription(["t"], sticky_data(owned, -1, version=0))),
         (1, lambda owned, made_in: Subscription(["t"], None, owned))],
     "sticky": [
         (3, lambda owned, made_in: Subscription(["t"], sticky_data(owned, made_in), owned, made_in)),
@@ -606,18 +607,19 @@ def test_two_aiokafka_consumers_keep_separate_state():
     run_aio(story)
 
 
-def test_members_that_claim_the_same_are_named(caplog):
-    """Two consumers of aiokafka share an assignor; a third one has its own."""
+@pytest.mark.parametrize("partitions", [6, 2], ids=["all own some", "one owns none"])
+def test_consumers_of_aiokafka_that_share_an_assignor_are_told(partitions, caplog):
+    """At once, by the second assignment that one assignor gets; consumers that have their own are not."""
     async def story():
-        shared = aio_assignor("sticky")
-        group = {name: AioConsumer(shared, {"t": 6}) for name in "AB"}
-        group["C"] = AioConsumer(aio_assignor("sticky"), {"t": 6})
-        await aio_round(group, 1)
+        own = {name: AioConsumer(aio_assignor("sticky"), {"t": partitions}) for name in "ABC"}
+        await aio_round(own, 1)
+        await aio_round(own, 2)
         assert not caplog.messages
-        await aio_round(group, 2)
+        shared = aio_assignor("sticky")
+        await aio_round({name: AioConsumer(shared, {"t": partitions}) for name in "ABC"}, 1)
     run_aio(story)
-    assert caplog.messages == ["members 'A', 'B' claim the same partitions, as consumers do that share an assignor: "
-                               "create one for each consumer"]
+    assert set(caplog.messages) == {"several consumers share an assignor, so their claims overwrite one another: "
+                                    "create one for each consumer"}
 
 
 def test_the_epoch_travels_in_aiokafka():
@@ -631,6 +633,18 @@ def test_the_epoch_travels_in_aiokafka():
 
 
 # --- the listener -----------------------------------------------------------------------------------------------
+
+def test_no_error_of_a_callback_is_lost():
+    """If `clean_up` raises after `commit`, the first error is the context of the second."""
+    def fails(name):
+        def callback(partitions):
+            raise KeyError(name)
+        return callback
+    listener = StickyRebalanceListener(protocol="cooperative", commit=fails("commit"), clean_up=fails("clean_up"))
+    with pytest.raises(KeyError, match="clean_up") as raised:
+        listener.on_partitions_revoked([("t", 0)])
+    assert str(raised.value.__context__) == "'commit'"
+
 
 CALLBACKS = "commit", "clean_up", "initialize", "seek"
 

@@ -167,7 +167,7 @@ class ConsumerAssignor(ClientMember):
 
     def assign(self, cluster: Any, members: Iterable) -> dict[str, bytes]:
         "The encoded assignment of each member; it never raises an error."
-        coordinator, before = coordinator_of(cluster), self.withheld
+        coordinator, before = coordinator_of(cluster, self), self.withheld
         generation = coordinator._generation.generation_id if coordinator else -1
         joined = readable_joins([(one.member_id, one.group_instance_id, one.metadata)
                                  for one in members], read_subscription)

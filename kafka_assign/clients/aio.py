@@ -26,7 +26,7 @@ class AioAssignor(ClientMember):
 
     def assign(self, cluster: Any, members: Mapping[str, Any]) -> dict[str, bytes]:
         "The encoded assignment of each member; it never raises an error."
-        generation = getattr(coordinator_of(cluster), "generation", -1)
+        generation = getattr(coordinator_of(cluster, self), "generation", -1)
         joined = readable_joins(
             [(name, None, sent) for name, sent in members.items()],
             lambda sent: Subscription(tuple(sent.subscription), sent.user_data))

@@ -106,6 +106,7 @@ class _Described(NamedTuple):
     members: Sequence[Member] = ()
     unknown: Collection[str] = ()  # ids of the members whose subscriptions are not known, or not all of them
     guess: str = ""  # what is assumed about subscriptions; empty = nothing
+    moving: int = 0  # partitions of the target assignment that their members do not have yet
 
 
 def _assigned_by_leader(questions, told):
@@ -140,8 +141,10 @@ def _assigned_by_leader(questions, told):
 def _assigned_by_broker(questions, told):
     "A group of the new protocol."
     matched, members = defaultdict(set), []
-    owned = {one.member_id: [(part.topic_name, number) for part in one.target_assignment.topic_partitions
-                             for number in part.partitions] for one in told.members}
+    owned, has = ({one.member_id: [(part.topic_name, number) for part in pick(one).topic_partitions
+                                   for number in part.partitions] for one in told.members}
+                  for pick in (lambda one: one.target_assignment, lambda one: one.assignment))
+    moving = sum(len({*target}.difference(has[name])) for name, target in owned.items())
     for one in told.members:
         if one.subscribed_topic_regex:
             assigned = {topic for topic, _ in owned[one.member_id]}
@@ -154,7 +157,7 @@ def _assigned_by_broker(questions, told):
     expressions = first_of([quoted(one) for one in sorted(matched)], 3)
     guess = (f"of members that subscribe by an expression ({expressions}), only the topics assigned to members with "
              "the same one") if matched else ""
-    return _Described(told.group_state, told.assignor_name, told.group_epoch, members, (), guess)
+    return _Described(told.group_state, told.assignor_name, told.group_epoch, members, (), guess, moving)
 
 # %% ../../nbs/11_clients/06_cluster.ipynb #c16e0014
 # How requests call the end and the begin of a log; and error codes of a topic.
@@ -214,6 +217,7 @@ def _group(listed, described, commits, topics, undescribed, about):
     assumed = forecast_notes(type, known.strategy, [one.client_id for one in members])
     notes += offset_notes(group.offsets) + [one for one in assumed if one.kind != "racks-unknown" or known.unknown]
     notes += [Note("subscriptions-guessed", None, (known.guess,))] * bool(known.guess)
+    notes += [Note("target-not-reached", known.moving)] * bool(known.moving)
     return group.replace(notes=notes)
 
 # %% ../../nbs/11_clients/06_cluster.ipynb #c16e0019
@@ -243,6 +247,8 @@ def _checked(told):
     if told.error_code:
         from kafka.errors import for_code
         raise for_code(told.error_code)
+    if told.group_state == "Dead":
+        raise GroupError("its coordinator does not know it (Dead)")
     return told
 
 
@@ -260,6 +266,8 @@ def _described(questions, admin, wanted, progress):
             for name, told in questions.ask_about("group", some, describe).items():
                 try:
                     described[name] = read(questions, _checked(told))
+                except GroupError as error:
+                    questions.reject("group", name, str(error))
                 except Exception as error:                 # strangers sent parts of it
                     questions.reject("group", name, _in_words(error))
         commits |= questions.ask_about("group", part, admin.list_group_offsets)
@@ -402,4 +410,4 @@ def capture(bootstrap_server: str, groups: Collection[str] | None = None, settin
         which = "a broker at the address that it advertises: " * isinstance(error, errors.KafkaConnectionError)
         raise CaptureError(f"{server}: {which}{_in_words(error)}") from None
     except TimeoutError as error:
-        raise CaptureError(f"{server}: {error}: check the port and security.protocol") from None
+        raise CaptureError(f"{server}: {error}: it cannot be reached, or check the port and security.protocol") from None

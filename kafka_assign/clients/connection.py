@@ -48,6 +48,11 @@ class _Secret(str):
         return "'***'"
 
 
+def _harmless(value):
+    "A value in quotes for a message, if no login or key can stand in it."
+    return quoted(value) if re.fullmatch(r"[\w./:~ -]*", value) and "-----" not in value else "***"
+
+
 def read_settings(path: str) -> dict[str, str]:
     "The settings in a Java properties file; raises `SettingsError`, or `OSError` if the file cannot be read."
     with needing("kafka"):
@@ -76,7 +81,7 @@ def _ssl_context(settings):
             context.load_cert_chain(certificate or key, key, password="")
     except OSError as error:                            # `ssl.SSLError` is one
         raise SettingsError(f"{', '.join(_FILES)} must name PEM files that can be read, a key without a password "
-                            f"(got {', '.join(filter(None, files))}: {error.strerror or error})") from None
+                            f"(got {', '.join(map(_harmless, filter(None, files)))}: {error.strerror or error})") from None
     return context
 
 
@@ -88,7 +93,7 @@ def client_settings(settings: Mapping[str, str]) -> dict:
     _check_keys(settings)
     protocol = settings.get("security.protocol", "PLAINTEXT").upper()
     if protocol not in _PROTOCOLS:
-        raise SettingsError(f"security.protocol must be one of {', '.join(_PROTOCOLS)} (got {quoted(protocol)})")
+        raise SettingsError(f"security.protocol must be one of {', '.join(_PROTOCOLS)} (got {_harmless(protocol)})")
     for kind, used in ("SASL", protocol.startswith("SASL")), ("SSL", protocol.endswith("SSL")):
         if not used and (needless := [key for key in settings if key.startswith(f"{kind.lower()}.")]):
             raise SettingsError(f"{needless[0]} must come with a security.protocol that has {kind} (got {protocol})")
@@ -99,7 +104,7 @@ def client_settings(settings: Mapping[str, str]) -> dict:
         mechanism, user, password = (settings[key] for key in _LOGIN)
         if mechanism not in _MECHANISMS:
             raise SettingsError(f"sasl.mechanism must be {', '.join(_MECHANISMS[:-1])} or {_MECHANISMS[-1]} "
-                                f"(got {quoted(mechanism)})")
+                                f"(got {_harmless(mechanism)})")
         arguments |= {"sasl_mechanism": mechanism, "sasl_plain_username": user,
                       "sasl_plain_password": _Secret(password)}
     return arguments | ({"ssl_context": _ssl_context(settings)} if protocol.endswith("SSL") else {})

@@ -7,7 +7,7 @@ __all__ = ['StickyRebalanceListener']
 
 # %% ../../nbs/11_clients/02_listener.ipynb #59c00003
 from collections.abc import Awaitable, Callable, Iterable
-from contextlib import AsyncExitStack, ExitStack, suppress
+from contextlib import suppress
 from functools import partial
 from importlib import import_module
 from inspect import isawaitable, iscoroutine, iscoroutinefunction
@@ -33,10 +33,20 @@ async def _awaited(call, partitions):
         await result
 
 
+def _all_called(steps):
+    if steps:
+        try:
+            _called(*steps[0])
+        finally:
+            _all_called(steps[1:])
+
+
 async def _all_awaited(steps):
-    async with AsyncExitStack() as last_to_first:
-        for step in steps:
-            last_to_first.push_async_callback(_awaited, *step)
+    if steps:
+        try:
+            await _awaited(*steps[0])
+        finally:
+            await _all_awaited(steps[1:])
 
 
 _LISTENERS = {"kafka": ("ConsumerRebalanceListener", "AsyncConsumerRebalanceListener"),
@@ -50,11 +60,13 @@ class StickyRebalanceListener:
     called for an empty one; a callback that is not given does nothing. Callbacks may
     be coroutine functions, in kafka-python 3 and in aiokafka. Close the listener after
     the consumer, or use it in a `with` block: when a consumer is closed, kafka-python
-    only revokes its partitions, and aiokafka does not call the listener.
+    only revokes its partitions, and aiokafka does not call the listener. Call `close`
+    after `consumer.unsubscribe()`, too, which no client reports.
 
-    aiokafka reports partitions that it has lost as revoked, as kafka-python does if the
-    consumer is evicted while it joins. The state of an eager consumer may then be
-    stale, if another member has consumed the partition meanwhile. In `seek`, compare
+    aiokafka reports partitions that it has lost as revoked, as kafka-python does if an
+    eager consumer is evicted while it joins; of a cooperative one, it then reports only
+    the partitions that do not come back. In both cases the state may be stale, if
+    another member has consumed the partition meanwhile. Where `seek` is called, compare
     the committed offset with the offset up to which the state was built, and rebuild
     the state if they differ.
 
@@ -85,7 +97,7 @@ class StickyRebalanceListener:
                 setattr(self, name, partial(_awaited, getattr(self, name)))
         for client, names in _LISTENERS.items():
             for name in names:
-                with suppress(ImportError):
+                with suppress(ImportError, AttributeError):
                     getattr(import_module(client), name).register(type(self))
 
     def on_partitions_revoked(self, revoked: Iterable[Any]) -> Awaitable[None] | None:
@@ -137,12 +149,10 @@ class StickyRebalanceListener:
 
     def _run(self, *steps):
         "Call each callback with its partitions; a coroutine if any has to be awaited."
-        steps = [(callback, sorted(some)) for callback, some in reversed(steps) if some]
+        steps = [(callback, sorted(some)) for callback, some in steps if some]
         if any(iscoroutinefunction(callback) for callback, _ in steps):
             return _all_awaited(steps)
-        with ExitStack() as last_to_first:
-            for step in steps:
-                last_to_first.callback(_called, *step)
+        _all_called(steps)
 
     def __enter__(self) -> "StickyRebalanceListener":
         if iscoroutinefunction(self.clean_up):

@@ -76,13 +76,14 @@ def known_or_nothing(what: str, read: Callable[..., dict], *given) -> dict:
         return {}
 
 # %% ../../nbs/11_clients/01_member.ipynb #58c00011
-def coordinator_of(cluster: Any) -> Any:
-    "The coordinator of the consumer whose metadata `cluster` is; None if there is none."
+def coordinator_of(cluster: Any, assignor: Any) -> Any:
+    "The coordinator that uses an assignor and its metadata `cluster`; None if there is none."
     for listener in list(getattr(cluster, "_listeners", ())):
         if type(listener).__name__ == "WeakMethod":             # of kafka-python
             listener = listener.target()
         owner = getattr(listener, "__self__", listener)
-        if hasattr(owner, "_assignors"):
+        used = getattr(owner, "_assignors", ())
+        if any(one is assignor for one in (used.values() if isinstance(used, Mapping) else used)):
             return owner
     return None
 
@@ -106,20 +107,12 @@ def fallback(strategy: Strategy) -> Strategy:
 _MOST_NAMED = 3          # members that a warning names; a large group must not fill the log
 
 
-def warn_of_claims(assignment: Assignment) -> None:
-    "Log a warning for claims that cannot be decoded, have all lost to others', or are sent twice."
-    group, senders = assignment.group, {}
+def warn_of_lost_claims(assignment: Assignment) -> None:
+    "Log a warning if claims of members cannot be decoded, or have all lost to others'."
     lost = [f"member {quoted(one.claim.member)}: {one.reason}"
-            for one in group.dropped if one.claim.topic is None]
+            for one in assignment.group.dropped if one.claim.topic is None]
     if lost:
         _log.warning("%s", first_of(lost, _MOST_NAMED, "; "))
-    contested = {one.claim.member for one in group.dropped}
-    for member in group.details:
-        if member.id in contested and len(member.owned):
-            senders.setdefault((member.generation, *member.owned), []).append(quoted(member.id))
-    if names := next((names for names in senders.values() if len(names) > 1), None):
-        _log.warning("members %s claim the same partitions, as consumers do that share an "
-                     "assignor: create one for each consumer", first_of(names, _MOST_NAMED))
 
 # %% ../../nbs/11_clients/01_member.ipynb #58c0001d
 def assignment_in_words(assignment: Assignment, generation: int = -1) -> str:
@@ -147,6 +140,7 @@ class ClientMember:
     """
 
     withheld: frozenset = frozenset()  # the partitions that it withheld when it last led
+    joining: bool = False  # whether its consumer has joined since the last assignment
 
     def __init__(self, strategy: StrategyLike, rack: str | None = None,
                  offsets: Callable[[Mapping], dict] | None = None, options: Mapping = {}):
@@ -160,11 +154,16 @@ class ClientMember:
 
     def subscription(self, topics: Iterable[str]) -> bytes:
         "The bytes to send when the consumer joins."
+        self.joining = True
         self.consumer = replace(self.consumer, topics=tuple(topics)).revoke(self.strategy)
         return self.consumer.subscription(self.strategy)
 
     def receive(self, data: bytes, generation: int) -> None:
         "Remember an encoded assignment, and the generation of the group, -1 if unknown."
+        if self.strategy.claims and not self.joining:
+            _log.warning("several consumers share an assignor, so their claims overwrite one "
+                         "another: create one for each consumer")
+        self.joining = False
         self.consumer = self.consumer.receive(data, generation)
 
     def lead(self, joined: Sequence[Member], topics: Mapping[str, int], generation: int = -1,
@@ -177,7 +176,7 @@ class ClientMember:
         for strategy, facts in ((self.strategy, known), (fallback(self.strategy), {})):
             try:
                 assignment, answers = safe_round(strategy, joined, topics, generation, **facts)
-                warn_of_claims(assignment)
+                warn_of_lost_claims(assignment)
                 _log.info("%s", assignment_in_words(assignment, generation))
                 self.withheld = frozenset(
                     map(assignment.group.at, np.flatnonzero(assignment.withheld)))

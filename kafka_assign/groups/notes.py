@@ -34,6 +34,7 @@ NOTE_TEXTS = {
     "topics-not-described": "topics: the cluster does not describe {subjects}",
     "topics-absent": "{subjects}",
     "owners-missing": "owned: {partitions} not named",
+    "target-not-reached": "owned: as the broker has assigned; {partitions} not yet with the new owners",
     "outputs-apart": "moments: no time and no name tells whether the output of {subjects} belongs to this one",
     "partitions-missing": "{partitions} not in the input, inferred from the highest number seen",
     "partitions-counted": "partitions: highest number seen + 1",

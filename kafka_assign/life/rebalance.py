@@ -121,11 +121,12 @@ def without_future(strategy: Strategy, joined: Iterable[Member], generation: int
     `generation` is the one that begins, -1 if unknown.
     """
     joined = list(joined)
-    if strategy.protocol != "cooperative" or generation < 0:
+    if strategy.protocol != "cooperative":
         return joined
     decoded = decoded_members(joined, strategy.claims)[0] if strategy.claims else joined
-    return [replace(found, user_data=None, generation=-1, version=None)
-            if max(member.generation, found.generation) >= generation else member
+    return [replace(found, owned=found.owned or member.owned, user_data=None, generation=-1, version=None)
+            if -1 < generation <= max(member.generation, found.generation) else
+            replace(member, user_data=None) if member.owned and not found.owned else member
             for member, found in zip(joined, decoded)]
 
 # %% ../../nbs/09_life/01_rebalance.ipynb #b66fce61

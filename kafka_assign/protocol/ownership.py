@@ -97,8 +97,8 @@ def _decoded(sent, rule):
     "The claims of one member."
     try:
         return DecodedClaims(_claims_of(sent, rule))
-    except WireError as error:
-        listed = sent.owned if rule == "cooperative" else ()       # it may still consume these
+    except WireError as error:              # under a cooperative protocol it may still consume what it lists
+        listed = (sent.owned or decode_sticky(sent.user_data).owned) if rule == "cooperative" else ()
         return DecodedClaims(Claims(listed), error)
 
 

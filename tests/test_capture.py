@@ -260,9 +260,9 @@ def test_groups_of_the_new_protocol():
         (("t", 0), ("t", 2)), "static", "a", "client of b", "/10.0.0.1")
     assert (group.type, group.state, group.strategy, group.generation) == ("consumer", "Stable", "uniform", 5)
     assert kinds(group) == [("lag-from-end", 4), ("subscriptions-guessed", None)] and "('t|u')" in group.inferred
-    assert not found.rejects and not group.hides_members and (group.lag == [0, 60, 0, 0, 0]).all()
+    assert not found.rejects and not group.members_unknown and (group.lag == [0, 60, 0, 0, 0]).all()
     empty = read({"g": ({"group_type": "consumer", "group_state": "Empty"}, [], {("t", 0): 1})})["g"]
-    assert not empty.members and not empty.hides_members and kinds(empty) == [("lag-from-end", 2)]
+    assert not empty.members and not empty.members_unknown and kinds(empty) == [("lag-from-end", 2)]
 
 
 def test_a_target_that_is_not_reached_is_noted():
@@ -284,7 +284,7 @@ def test_a_group_of_the_new_protocol_that_cannot_be_described():
     odd = modern("a", ["t"], [], target_assignment=None)
     found = read({"g": ({"group_type": "consumer", "error_code": 30}, [], {("t", 0): 1}), "h": ({}, TWO, {}),
                   "i": ({"group_type": "consumer"}, [odd], {("t", 0): 1})})
-    assert [found[name].hides_members for name in "ghi"] == [True, False, True]
+    assert [found[name].members_unknown for name in "ghi"] == [True, False, True]
     assert [one.reason.split(" (")[0] for one in found.rejects][:1] == ["group 'g': this client may not describe it"]
     assert "group 'i': " in found.rejects[1].reason and len(found.rejects) == 2
 

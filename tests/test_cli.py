@@ -141,7 +141,7 @@ def test_proofs_in_all_forms():
     assert table.splitlines()[-1].startswith("sticky") and without == "Without a proof: range, fair\n"
     assert proof.startswith("sticky: no assignment is flatter, and no equally flat one moves fewer\nBalance: ")
     assert "Moves: of 12 partitions with a valid owner, 3 moved" in proof and sticky.moved.sum() == 3
-    checked = "Checked by kafka_assign.groups.certificate, which knows nothing about the strategy."
+    checked = "Checked by kafka_assign.groups.certificate, which knows no strategy."
     assert proof.splitlines()[-1] == checked
     [group] = json.loads(run("compare --demo -s fair -s sticky --prove --format json").out)
     assert [row.get("proof") for row in group["rows"]] == [None, None, None, {

@@ -9,14 +9,14 @@ from collections import Counter, defaultdict
 from pathlib import Path
 
 import pytest
-from layers import FLOORS, TOP, circles, modules, parsed, room, sources, table
+from layers import LAYERS, TOP, cycles, folder_of, modules, parsed, sources, table
 from layers import imports as inner_imports
 from notebooks import is_exported, sidebar_pages, source_files
 
 import kafka_assign
 
 ROOT = Path(__file__).resolve().parent.parent
-MOST_FLOORS = 8
+MOST_LAYERS = 8
 
 LIBRARIES = {  # what a module may load while it is itself loaded; functions may load more where they need it
     "fleet": {"numpy", "pyspark", "pyarrow", "pandas"}, "cli": {"numpy", "typer", "rich"},
@@ -48,12 +48,12 @@ every_module = pytest.mark.parametrize("name", [name for name in modules() if na
 
 
 def test_imports_run_down():
-    """Every folder has a floor; a module imports from its own folder and from lower floors, and never in a circle."""
-    floor = {name: number for number, rooms in enumerate(FLOORS, 1) for name in rooms}
-    assert floor.keys() == set(map(room, modules())) and len(FLOORS) <= MOST_FLOORS
+    """Every folder has a layer; a module imports from its own folder and from lower layers, and never in a cycle."""
+    layer = {name: number for number, folders in enumerate(LAYERS, 1) for name in folders}
+    assert layer.keys() == set(map(folder_of, modules())) and len(LAYERS) <= MOST_LAYERS
     up = [(name, other) for name in modules() for other in inner_imports(name)
-          if room(name) != room(other) and floor[room(other)] >= floor[room(name)]]
-    assert not up and not circles()
+          if folder_of(name) != folder_of(other) and layer[folder_of(other)] >= layer[folder_of(name)]]
+    assert not up and not cycles()
 
 
 def test_contributing_has_the_table_of_floors():
@@ -71,12 +71,12 @@ def test_a_chapter_is_a_folder(name):
     page = re.search(r"File to edit: \S*?nbs/(\S+?)\.ipynb", modules()[name].read_text(encoding="utf-8"))
     if page:
         chapter = page[1].split("/")[0].partition("_")[2]
-        assert room(name) in CHAPTERS.get(chapter, chapter).split(), f"{page[1]} exports {name}"
+        assert folder_of(name) in CHAPTERS.get(chapter, chapter).split(), f"{page[1]} exports {name}"
 
 
 @every_module
 def test_loads_only_what_its_layer_may(name):
-    allowed = LIBRARIES.get(room(name), {"numpy"}) | {"kafka_assign"} | sys.stdlib_module_names
+    allowed = LIBRARIES.get(folder_of(name), {"numpy"}) | {"kafka_assign"} | sys.stdlib_module_names
     for source, at_load in imports(name):
         if at_load:
             assert source.split(".")[0] in allowed, f"{name} imports {source}: do it in the function that needs it"
@@ -111,7 +111,7 @@ def test_no_name_shadows_a_builtin_or_a_module(name):
 
 
 def test_no_public_name_shadows_a_module():
-    assert not set(kafka_assign.__all__) & set(map(room, modules())) - {TOP}
+    assert not set(kafka_assign.__all__) & set(map(folder_of, modules())) - {TOP}
 
 
 def test_no_public_name_has_two_meanings():

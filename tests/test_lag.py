@@ -20,7 +20,7 @@ from kafka_assign.assignors.conformance import check_strategy, random_groups
 from kafka_assign.text.words import count_of
 from kafka_assign.protocol.wire import Claims, encode_sticky
 
-PAGE = Path(__file__).resolve().parent.parent / "nbs" / "24_lag.ipynb"
+PAGE = Path(__file__).resolve().parent.parent / "nbs/01_proposals/03_kafka5337.ipynb"
 SEARCHED = {  # options -> what they say of counts: the scope, and the skew allowed
     "scope=group": ("group", 1),
     "scope=group,max_skew=2": ("group", 2),
@@ -473,7 +473,7 @@ def test_numbers_of_numpy():
 
 def test_nothing_is_said_about_nothing():
     """Without owners or known lag, a largest lag of 0 would be no news, or untrue."""
-    for group in (Group({}, {}), Group({"t": 2}, {}, lag={"t": [1, 2]}), Group({"t": 0}, {"a": ["t"]}, lag={"t": []})):
+    for group in (Group({}, {}), Group({"t": 2}, {}, lag={"t": [1, 2]}), Group({"t": 0}, {"a": []}, lag={"t": []})):
         assert texts(assign(group, "lag:scope=group")) == texts(assign(group, "lag", weight={})) == []
     unknown = Group({"t": 2}, {"a": ["t"]}, lag={"t": [-1, -1]})
     assert texts(assign(unknown, "lag:max_moves=1")) == ["no lag is known, so the partitions are only counted"]

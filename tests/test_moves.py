@@ -108,7 +108,7 @@ def test_the_optimum_may_move_more():
     group = group.replace(owned={"a": [("t", 0), ("t", 1)], "b": [("t", 2), ("t", 3)]})
     lines = repr(explain(Assignment(group, [1, 1, 1, 1], "all"))).splitlines()
     assert lines[0] == "<all: 2 moved, 2 of them unnecessary (sticky moves 0 with more balanced loads); 0 placed>"
-    assert lines[1].endswith("unnecessary: sticky takes fewer such partitions from a")
+    assert lines[1].endswith("unnecessary: sticky takes fewer partitions of this kind from a")
 
 
 def test_partitions_of_one_kind_are_interchangeable():

@@ -207,8 +207,8 @@ def test_numbers_that_would_fill_the_memory():
     rows = [["g", f"t{t}", p, 1, 2, 1, "m", "/h", "c"] for t in range(20) for p in (0, 999_999)]
     groups = read_groups(table(OFFSETS, *rows, G_T_0[:2] + [7] + G_T_0[3:]))
     assert (groups.used, groups.rejected, groups["g"].columns.size) == (21, 20, 20 + 8)
-    assert groups.rejects[0].reason == ("partition t0-999999 must be below 10,020, the limit for what the input shows "
-                                        "of its topic")
+    assert groups.rejects[0].reason == ("partition t0-999999 must be below 10,020, given how few partitions of its "
+                                        "topic the input shows")
 
 
 def test_topics_whose_partitions_are_not_shown_share_a_total():
@@ -217,14 +217,14 @@ def test_topics_whose_partitions_are_not_shown_share_a_total():
     groups = read_groups(table(OFFSETS, *rows))
     size = sum(group.columns.size for group in groups.values())
     assert 900_000 < size < 400 * 10 + 1_000_000 and groups.used == 200 + (1_000_000 - 200 * 491) // 8_991
-    assert all("-9000 must be below 10, the limit" in reject.reason for reject in groups.rejects)
+    assert all("-9000 must be below 10, given" in reject.reason for reject in groups.rejects)
 
 
 def test_members_that_own_partitions_far_beyond_those_shown():
     rows = [["g", "m", "", "/h", "c", 2, "t(0,999999)"], ["g", "n", "", "/h", "c", 1, "t(1)"]]
     groups = read_groups(table(LISTED, *rows))
     assert [reject.reason for reject in groups.rejects] == [
-        "partitions of member m must be below the limits for what the input shows of their topics"]
+        "partition numbers of member m must be lower, given how few partitions of their topics the input shows"]
     assert (groups.used, groups["g"].topic_counts) == (1, {"t": 2})
 
 
@@ -233,8 +233,8 @@ def test_documents_whose_partitions_are_not_shown_share_a_total():
         return json.dumps({"name": name, "topics": {"t": 400_000}, "members": []} | more) + "\n"
     groups = read_groups(line("a") + line("b") + line("c") + line("d"))
     assert list(groups) == ["a", "b"] and groups.read == groups.used + groups.rejected == 4
-    assert groups.rejects[0].reason == ("all groups of an input must have at most 1,000,000 partitions without lag, "
-                                        "offsets and owner (got 400,000 in c)")
+    assert groups.rejects[0].reason == ("the groups of an input must together have at most 1,000,000 partitions "
+                                        "without lag, offsets or owner (got 400,000 in c)")
 
 
 def test_subscriptions_that_no_row_shows_are_not_made_up_by_the_million():
@@ -442,7 +442,7 @@ def test_two_rows_in_a_line(owner):
     groups = read_groups("\n".join([*lines[:3], lines[3] + lines[4], lines[5]]))
     group = groups["web ui"]
     assert (groups.used, [reject.position for reject in groups.rejects]) == (3, [4])
-    assert groups.rejects[0].reason.startswith("a row must begin a line (got web ui t ")
+    assert groups.rejects[0].reason.startswith("a row must begin on a line of its own (got web ui t ")
     assert (group.topic_counts, {member.client_id for member in group.details}) == (
         {"t": 4}, {owner[2]} - {"-"})
     assert [member.owned for member in group.details] == [(("t", 0), ("t", 1), ("t", 3))][:len(group.members)]
@@ -543,7 +543,7 @@ def account(text):
     lines = [line for line in text.split("\n") if line.strip()]
     assert groups.read == groups.used + groups.rejected == groups.used + len(groups.rejects)
     found = groups.read + groups.repeated + sum(entry.lines for entry in groups.ignored)
-    rows = sum(reject.reason.startswith("a row must begin a line") for reject in groups.rejects)
+    rows = sum(reject.reason.startswith("a row must begin on a line of its own") for reject in groups.rejects)
     assert rows <= found - len(lines) <= rows + sum(map(bool, map(GLUED_HEADER.search, lines)))
     for reject in groups.rejects:
         assert reject.source == "<text>" and reject.reason.isprintable()

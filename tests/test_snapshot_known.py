@@ -142,7 +142,7 @@ def test_lag_where_nothing_is_committed(version):
     for reset, lag, words in (
             (None, 0, "counted as lag 0, as auto.offset.reset=latest does"),
             ("latest", 0, "counted as lag 0, as auto.offset.reset=latest does"),
-            ("earliest", -1, "lag unknown, as auto.offset.reset=earliest needs the begin of the log"),
+            ("earliest", -1, "lag unknown, as auto.offset.reset=earliest needs the beginning of the log"),
             ("none", -1, "lag unknown, as auto.offset.reset=none does not say where to begin")):
         group = read_groups(path, reset=reset)["search-indexer"]
         assert set(group.lag[without].tolist()) == {lag} and group.offsets.reset == (reset or "latest")

@@ -74,7 +74,7 @@ def test_too_little_memory(megabytes):
 
 @POSIX
 def test_memory_that_runs_out_later():
-    text = json.dumps({"topics": {"t": 16_000_000}, "members": [{"id": "a", "topics": ["t"]}]})
+    text = json.dumps({"topics": {"t": 4_000_000}, "lag": {"t": [1] * 4_000_000}, "members": {"a": ["t"]}})
     done = shell('ulimit -v 300000; "$@"', "compare", "-", "-s", "range", text=text)
     assert done.returncode == 3 and one_line(done.stderr), done.stderr
     assert "MemoryError" in done.stderr and re.search(r"\(kafka_assign/[\w/]+\.py, line \d+\)$", done.stderr)

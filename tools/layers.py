@@ -1,4 +1,4 @@
-"""The floors of the package: which folders a module may import from. `python tools/layers.py` prints them.
+"""The layers of the package: which folders a module may import from. `python tools/layers.py` prints them.
 
 The numbers are counted from the imports, also from those that only type checkers run. The same table is in
 CONTRIBUTING.md, where `python tools/layers.py write` puts it.
@@ -14,7 +14,7 @@ ROOT = Path(__file__).resolve().parent.parent
 PACKAGE = ROOT / "kafka_assign"
 CONTRIBUTING = ROOT / "CONTRIBUTING.md"
 TOP = "kafka_assign"  # the module at the top, which offers the public names
-FLOORS = [  # the lowest first; a module imports from its own folder and from lower floors
+LAYERS = [  # the lowest first; a module imports from its own folder and from lower layers
     {"arrays": "ragged rows, sets, columns, figures", "text": "words, errors, tables"},
     {"protocol": "what clients send: bytes, claims, the orders of Java"},
     {"groups": "a group, its members, its assignment, and the check of a certificate"},
@@ -63,19 +63,19 @@ def imports(name: str) -> frozenset[str]:
     return frozenset(found - {name})
 
 
-def room(name: str) -> str:
+def folder_of(name: str) -> str:
     """The folder of a module, or the module itself if it is in none."""
     return name.split(".")[0]
 
 
-def arrows() -> Counter[tuple[str, str]]:
+def imports_between() -> Counter[tuple[str, str]]:
     """How many modules of one room import how many of another: (importing room, imported room) -> imports."""
-    return Counter((room(name), room(other)) for name in modules() for other in imports(name)
-                   if room(name) != room(other))
+    return Counter((folder_of(name), folder_of(other)) for name in modules() for other in imports(name)
+                   if folder_of(name) != folder_of(other))
 
 
-def circles() -> list[list[str]]:
-    """Circles of modules that import each other."""
+def cycles() -> list[list[str]]:
+    """Cycles of modules that import each other."""
     found, done = [], set()
 
     def visit(name, path):
@@ -91,25 +91,27 @@ def circles() -> list[list[str]]:
 
 
 def table() -> str:
-    """The floors as a Markdown table, the highest first."""
-    rows = ["| floor | folder | contents |", "|---|---|---|"]
-    for number, rooms in reversed(list(enumerate(FLOORS, 1))):
-        rows += [f"| {number} | `{name}` | {about} |" for name, about in rooms.items()]
+    """The layers as a Markdown table, the highest first."""
+    rows = ["| layer | folder | contents |", "|---|---|---|"]
+    for number, folders in reversed(list(enumerate(LAYERS, 1))):
+        rows += [f"| {number} | `{name}` | {about} |" for name, about in folders.items()]
     return "\n".join(rows)
 
 
 def main() -> None:
     if sys.argv[1:] == ["write"]:
         text = CONTRIBUTING.read_text(encoding="utf-8")
-        found = re.compile(r"\| floor \| folder \| contents \|\n(\|.*\n)+")
+        found = re.compile(r"\| layer \| folder \| contents \|\n(\|.*\n)+")
         CONTRIBUTING.write_text(found.sub(lambda _: table() + "\n", text), encoding="utf-8")
         return
-    below = {name: sorted(other for one, other in arrows() if one == name) for name in map(room, modules())}
-    for number, rooms in reversed(list(enumerate(FLOORS, 1))):
-        for name in rooms:
-            size = sum(room(one) == name for one in modules())
+    below = {name: sorted(other for one, other in imports_between() if one == name)
+             for name in map(folder_of, modules())}
+    for number, folders in reversed(list(enumerate(LAYERS, 1))):
+        for name in folders:
+            size = sum(folder_of(one) == name for one in modules())
             print(f"{number}  {name:12} {size:3} modules  imports from {', '.join(below[name]) or 'nothing'}")
-    print(f"{len(FLOORS)} floors, {len(below)} rooms, {len(arrows())} arrows, {len(circles())} circles")
+    print(f"{len(LAYERS)} layers, {len(below)} folders, {len(imports_between())} arrows between folders, "
+          f"{len(cycles())} cycles")
 
 
 if __name__ == "__main__":

@@ -83,7 +83,7 @@ _MOST_NAMED = 3                # topics, and members
 
 
 def impossible_owners(label: str, groups: "Group | GroupBatch", owner: np.ndarray, at: int = 0) -> str:
-    "That a strategy, whose own answer is `owner`, cannot have produced the owners of the group at a place: where."
+    "A sentence: a strategy, whose own answer is `owner`, cannot have produced the owners of group `at`, and where."
     columns, (begin, end) = groups.columns, groups.columns.group_offsets[at:at + 2]
     places = begin + np.flatnonzero(columns.previous[begin:end] != owner[begin:end])
     members = np.union1d(columns.previous[places], owner[places])

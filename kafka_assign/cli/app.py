@@ -160,8 +160,9 @@ def assign_command(
     [chosen], changes = resolved([strategy]), typed_changes(ctx)
     form, groups = form_to_write(form, output, files), groups_of(ctx.params)
     [one] = picked_groups(groups, group and [group], one=True)
-    if one.hides_members:
-        raise ValueError(f"{group_label(one)}: its members must be known (got none shown)")
+    if one.members_unknown:
+        raise ValueError(f"{group_label(one)}: its members must be known, "
+                         "but the input does not show them")
     after, made = changed(one, changes, like)
     answer = chosen.run(after)
     with written_to(output):
@@ -222,9 +223,10 @@ def capture_command(
     """The consumer groups of a live cluster as JSON, one group per line.
 
     The output has the subscriptions, racks and partitions of members, and the offsets
-    and replica racks of topics. The partitions of a group that the broker assigns
-    (KIP-848) are those of its target assignment. Of Streams groups (KIP-1071), only the
-    offsets are known. Nothing is changed on the cluster. Needs the extra [kafka].
+    and replica racks of topics. In a group that the broker assigns (KIP-848), the
+    partitions of a member are those of its target assignment. For Streams groups
+    (KIP-1071), only the offsets are known. Nothing is changed on the cluster. Needs the
+    extra [kafka].
 
     \b
       kafka-assign capture --bootstrap-server HOST:PORT -o groups.jsonl

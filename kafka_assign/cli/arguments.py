@@ -27,7 +27,6 @@ from typer.core import TyperCommand, TyperGroup
 from .changes import (
     FORMS, NAMED_CANDIDATES, Change, apply_changes, find_members, lost_topics, made_up_ids,
     parse_change, tracked, usage_errors)
-from ..life.rolling import Restarts, restart_in_turn
 from ..samples import demo_group
 from ..text.words import did_you_mean, first_of, quoted, shown
 
@@ -224,7 +223,7 @@ _INTERRUPTED, _PIPE_CLOSED = 130, 141
 def _code_after(error: BaseException) -> int:
     "Write why a command ended; return the exit code."
     if isinstance(error, SystemExit):
-        if not isinstance(error.__context__, BrokenPipeError):         # of which Typer makes an exit with 1
+        if not isinstance(error.__context__, BrokenPipeError):         # which Typer turns into an exit with 1
             return UNUSABLE if isinstance(error.code, str) or error.code == HOLDS else error.code
         error = error.__context__
     if isinstance(error, BrokenPipeError):
@@ -258,7 +257,7 @@ class Commands(TyperGroup):
             return super().invoke(ctx)
         except (typer.Exit, typer.TyperException):
             raise
-        except BaseException as error:             # of some kinds, Typer would make exits of its own
+        except BaseException as error:             # Typer would turn some kinds into exits of its own
             raise typer.Exit(_code_after(error)) from None
 
     def main(self, args: list[str] | None = None, prog_name: str = NAME, **settings):
@@ -273,7 +272,7 @@ class Commands(TyperGroup):
 
 # %% ../../nbs/13_cli/02_arguments.ipynb #8c99287a
 def open_streams() -> None:
-    "Put a file on which reading or writing fails in the place of each standard stream that is closed."
+    "Replace each standard stream that is closed with a file that cannot be read or written."
     for number, name in enumerate(("stdin", "stdout", "stderr")):
         if getattr(sys, name) is None:
             file = os.open(os.devnull, os.O_RDONLY if number else os.O_WRONLY)
@@ -290,7 +289,7 @@ def form_to_write(form: str | None, output: str | None, inputs: Sequence[str] = 
                   forms: Mapping[str, str] = _FORM_OF_FILE) -> str:
     """The form of an output: as asked for, else by the name of the file, else a table; or a usage error.
 
-    `forms`: by the end of a name.
+    `forms`: the form for each suffix of a file name.
     """
     if not output:
         return form or "table"
@@ -426,7 +425,7 @@ def compared_groups(groups: Iterable, after: Iterable, strategies: Sequence | No
                     changes: Sequence[Change] = ()) -> tuple[list, list[str]]:
     """A comparison of each group, as it is and `after` the what-ifs; and why groups or strategies have no answer.
 
-    `changes`: the what-ifs, by member id; if their ids are made up, the places of these are tried.
+    `changes`: the what-ifs, by member id; if these made up ids, all places of the ids are tried.
     """
     from kafka_assign.reports.comparison import compare
     comparisons, failed = [], []
@@ -443,11 +442,12 @@ def compared_groups(groups: Iterable, after: Iterable, strategies: Sequence | No
     return comparisons, failed
 
 # %% ../../nbs/13_cli/02_arguments.ipynb #204b75df
-def restarts_of(comparison, given: Mapping, chosen: Sequence | None, failed: list[str]) -> tuple[list[Restarts], str]:
-    """What the restarts of `--restart` and `--rolling` cost under each strategy of a comparison, and why nothing can
-    be said of the group. A strategy that fails gets a line in `failed`."""
-    from kafka_assign.groups.leader import who_assigns
+def restarts_of(comparison, given: Mapping, chosen: Sequence | None, failed: list[str]) -> tuple[list, str]:
+    """What the restarts of `--restart` and `--rolling` cost under each strategy of a comparison, as `Restarts`, and why
+    nothing can be said of the group. A strategy that fails gets a line in `failed`."""
     from kafka_assign.assignors.registry import resolve
+    from kafka_assign.groups.leader import who_assigns
+    from kafka_assign.life.rolling import restart_in_turn
     group, known = comparison.group, {one.label: one for one in chosen or ()}
     with usage_errors("--restart"):
         found = [find_members(group, text, "a member that restarts", several=True) for text in given["restart"] or ()]

@@ -14,7 +14,6 @@ from typing import NamedTuple
 
 import typer
 
-from ..life.rolling import new_ids
 from ..text.words import count_of, did_you_mean, first_of, quoted, shown
 
 # %% ../../nbs/13_cli/01_changes.ipynb #7a0c001a
@@ -129,7 +128,7 @@ def _subscription_of_new(group, models):
 
 # %% ../../nbs/13_cli/01_changes.ipynb #7a0c001b
 def made_up_ids(group, changes: Iterable[Change]) -> list[str]:
-    "The ids in a group after `changes` that were made up."
+    "The made-up ids that are in a group after `changes`."
     members = set(group.members)
     return [change.name for change in changes if change.generated and change.name in members]
 
@@ -157,6 +156,7 @@ def _single_changes(change, group, like):
     if change.kind == "join":
         models = group.members if like is None else find_members(group, like, "the member that new members are like")
         topics = _subscription_of_new(group, models) if change.count else ()
+        from kafka_assign.life.rolling import new_ids
         ids = new_ids(group, change.count, models)
         return [Change("join", name, topics, generated=True) for name in ids] or [change]
     what = "a member that leaves" if change.kind == "leave" else "a member that subscribes"

@@ -123,7 +123,7 @@ def _facts(group):
             "assigned_by": assigner(group.type, [member.client_id for member in group.details]) or None,
             "protocol": runs and runs.protocol,
             "generation": None if group.generation < 0 else group.generation,
-            "members": None if group.hides_members else len(group.members), "topics": len(group.topics),
+            "members": None if group.members_unknown else len(group.members), "topics": len(group.topics),
             "partitions": int(group.counted.sum()) if counted_only else group.columns.size,
             "lag_known": 0 if group.lag is None else int((group.lag >= 0).sum()), "inferred": group.inferred or None}
 
@@ -134,7 +134,7 @@ _OWNER_CHANGE = ("strategy", "topic", "partition", "from", "to")
 def _figures(comparison):
     """A summary for the group as it is (strategy `current`) and one for each strategy.
 
-    `moved` is the most of all places of made-up ids, if there are any, and `moved_least` the least.
+    If ids are made up, `moved` is the largest figure of all their places, and `moved_least` the smallest.
     """
     least = {label: {"moved_least": rows[-1]["moved"]} for label, rows in comparison.placements.items()}
     return [comparison.current.summary(), *(row | least.get(label, {}) for label, row in zip(
@@ -568,7 +568,7 @@ def _why_unknown(comparison, rows, rule):
     if rebalancing([before.state])[0] and not only_lag:
         return f"the group was rebalancing when it was captured ({before.state}), so its figures are transient"
     missing = [note.text for note in before.notes if note.kind == "members-missing"
-               or note.kind == "members-not-shown" and before.hides_members]
+               or note.kind == "members-not-shown" and before.members_unknown]
     if missing and not only_lag:
         return f"{missing[0]} in the input; add the output of --members --verbose"
     if lost_topics(before, comparison.group) and not only_lag:
@@ -599,7 +599,7 @@ def judge_conditions(comparisons: Sequence[Comparison], conditions: Sequence[Con
                      named: Collection[str] = (), restarts: Sequence[tuple] = ()) -> tuple[bool, bool]:
     """Whether some condition holds, and whether all could be judged; lines say which hold, and which could not.
 
-    `restarts`: of each comparison, what restarts cost, and why that is not known; these are then judged.
+    `restarts`: for each comparison, what restarts cost, and why that is unknown; if given, they are judged instead.
     """
     found, unknown = [], []
     for one, (costs, why) in zip(comparisons, restarts or [(None, "")] * len(comparisons)) if conditions else ():

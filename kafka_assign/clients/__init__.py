@@ -48,7 +48,7 @@ def second_client(settings: Mapping[str, Any], seconds: float,
                   first: Callable[[Any], object] = lambda client: None) -> Iterator[Any]:
     """An admin client with the settings of a consumer, and a limit for each request.
 
-    `first` is called with the client below it, before that connects.
+    `first` is called with the network client that it uses, before that connects.
     """
     from kafka import KafkaAdminClient
     from kafka.net.compat import KafkaNetClient
@@ -69,7 +69,7 @@ def second_client(settings: Mapping[str, Any], seconds: float,
 def within(seconds: float, call: Callable, *given) -> Any:
     """What `call` returns, in a thread of its own; `TimeoutError` if it takes longer.
 
-    The thread then ends, too: what its second client waits for fails.
+    The thread then ends, too, because the requests of its second client fail.
     """
     answer, clients = Future(), []
 

@@ -155,12 +155,12 @@ def _assigned_by_broker(questions, told):
             one.member_id, sorted(topics), owned=owned[one.member_id], rack=one.rack_id, client_id=one.client_id,
             host=one.client_host, instance_id=one.instance_id))
     expressions = first_of([quoted(one) for one in sorted(matched)], 3)
-    guess = (f"of members that subscribe by an expression ({expressions}), only the topics assigned to members with "
-             "the same one") if matched else ""
+    guess = (f"of members that subscribe by a regular expression ({expressions}), only the topics assigned to members "
+             "with the same expression") if matched else ""
     return _Described(told.group_state, told.assignor_name, told.group_epoch, members, (), guess, moving)
 
 # %% ../../nbs/11_clients/06_cluster.ipynb #c16e0014
-# How requests call the end and the begin of a log; and error codes of a topic.
+# Timestamps that mean the end and the beginning of a log in a request; error codes of a topic.
 _LATEST, _EARLIEST, _UNKNOWN, _NOT_AUTHORIZED = -1, -2, 3, 29
 
 
@@ -253,8 +253,8 @@ def _checked(told):
 
 
 def _described(questions, admin, wanted, progress):
-    """What the coordinators say about the members and the commits of groups. Of a group that its members assign both
-    are known, or else none of it."""
+    """What the coordinators say about the members and the commits of groups. Of a group whose members compute its
+    assignment, either both are returned or neither."""
     described, commits, names = {}, {}, list(wanted)
     for first in range(0, len(names), GROUPS_PER_REQUEST):
         part = names[first:first + GROUPS_PER_REQUEST]
@@ -268,7 +268,7 @@ def _described(questions, admin, wanted, progress):
                     described[name] = read(questions, _checked(told))
                 except GroupError as error:
                     questions.reject("group", name, str(error))
-                except Exception as error:                 # strangers sent parts of it
+                except Exception as error:                 # parts of it come from any client
                     questions.reject("group", name, _in_words(error))
         commits |= questions.ask_about("group", part, admin.list_group_offsets)
         for name in classic:
@@ -315,7 +315,7 @@ def _shows_no_bytes(record):
 
 
 def _reach(client):
-    "Raise why no server can be used, which the client would keep to itself."
+    "Raise an error that says why no server can be used; the client would not report the cause."
     async def ask():
         failed = []
         for server in client.cluster.bootstrap_brokers():
@@ -330,7 +330,7 @@ def _reach(client):
 # %% ../../nbs/11_clients/06_cluster.ipynb #c16e0035
 @cache
 def _new_messages():
-    "The request that describes groups of the new protocol, and its answer, which the client finds by its number."
+    "The request that describes groups of the new protocol, and its response, which the client finds by the API key."
     from kafka.protocol.api_message import ApiMessage
 
     class ConsumerGroupDescribeRequest(ApiMessage, load_json="kafka_assign.clients"):
@@ -400,7 +400,7 @@ def capture(bootstrap_server: str, groups: Collection[str] | None = None, settin
     def work():
         current_thread().name = _CLIENT
         questions = Questions(server, time.monotonic() + timeout)
-        with second_client(config, timeout + 1, _reach) as admin:          # so that only one of two limits is met
+        with second_client(config, timeout + 1, _reach) as admin:          # so that `timeout` is reached first
             now = datetime.now(timezone.utc).strftime("%Y-%m-%dT%H:%M:%SZ")
             return read_cluster(_ClusterAdmin(admin), questions, names, time=now, cluster=cluster, reset=reset,
                                 progress=progress)

@@ -85,8 +85,8 @@ class StickyRebalanceListener:
                  initialize: Callable[[list[Any]], Any] = _nothing,
                  seek: Callable[[list[Any]], Any] = _nothing):
         if protocol not in ("eager", "cooperative"):
-            raise ValueError("protocol of a listener must be eager or cooperative, as "
-                             f"its consumer's assignor is (got {brief(protocol)})")
+            raise ValueError("protocol of a listener must be eager or cooperative, like that "
+                             f"of the consumer's assignor (got {brief(protocol)})")
         self.protocol, self.commit, self.clean_up = protocol, commit, clean_up
         self.initialize, self.seek = initialize, seek
         self.owned: frozenset = frozenset()        # assigned, and not revoked since
@@ -101,7 +101,7 @@ class StickyRebalanceListener:
                     getattr(import_module(client), name).register(type(self))
 
     def on_partitions_revoked(self, revoked: Iterable[Any]) -> Awaitable[None] | None:
-        """Commit; a cooperative consumer also cleans up, an eager one when it knows more.
+        """Commit; in a cooperative group, also clean up. An eager one waits for the assignment.
 
         `revoked`: partitions, as the client passes them. Raises `ValueError` if a
         callback that is not a coroutine function returns a coroutine.

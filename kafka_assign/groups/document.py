@@ -145,12 +145,12 @@ def group_arguments(document: str | Mapping) -> dict:
 
 # %% ../../nbs/05_groups/06_document.ipynb #7ac50002
 def _names_of(member):
-    "The names by which a member may be called, the last of which counts."
+    "The names by which a member may be called; if several are given, the last one counts."
     return [name for name in (member.client_id, member.instance_id, member.id) if name]
 
 
 def _with_racks(group, of_members, of_topics):
-    "The group with these racks, or itself if no name is of this group."
+    "The group with these racks, or the group itself if they have none for it."
     members = [group.details[at] for at in group.listed]
     racks = {member.id: of_members[name] for member in members
              for name in _names_of(member) if name in of_members}
@@ -166,7 +166,7 @@ def _with_racks(group, of_members, of_topics):
 def with_racks(groups: Mapping[str, Any], document: str | Mapping) -> dict[str, Any]:
     """The groups (`Group`) with the racks of a JSON object.
 
-    Raises `GroupError`, also if a name in it is of no group.
+    Raises `GroupError`, also if a name in it is in none of the groups.
     """
     document = _as_dict(document, "racks")
     _check_keys(document, ("members", "partitions"), "racks")

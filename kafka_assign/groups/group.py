@@ -188,7 +188,7 @@ class Group:
         return note_text(self.notes)
 
     @property
-    def hides_members(self) -> bool:
+    def members_unknown(self) -> bool:
         "Whether it has members of which nothing is known: the broker that assigns it shows none."
         kinds = {note.kind for note in self.notes}
         return self.type not in ("", "classic") and "members-not-shown" in kinds
@@ -367,7 +367,7 @@ class Group:
 
     def __repr__(self) -> str:
         name = f" {quoted(self.name)}" if self.name else ""
-        sizes = [(len(self.members), "member")] * (not self.hides_members)
+        sizes = [(len(self.members), "member")] * (not self.members_unknown)
         sizes += [(len(self.topics), "topic"), (self.columns.size, "partition")]
         sizes += [(len(self.dropped), "dropped claim")] if self.dropped else []
         return f"<Group{name}: {', '.join(count_of(*size) for size in sizes)}>"

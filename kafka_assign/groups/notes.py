@@ -41,9 +41,9 @@ NOTE_TEXTS = {
     "commits-left-out": "{partitions} with a commit left out, since the cluster does not have {them}: {subjects}",
     "lag-from-end": "{partitions} without a commit: counted as lag 0, as auto.offset.reset={subjects} does",
     "lag-from-begin":
-        "{partitions} without a commit: counted from the begin of the log, as auto.offset.reset={subjects} does",
+        "{partitions} without a commit: counted from the beginning of the log, as auto.offset.reset={subjects} does",
     "lag-without-begin":
-        "{partitions} without a commit: lag unknown, as auto.offset.reset={subjects} needs the begin of the log",
+        "{partitions} without a commit: lag unknown, as auto.offset.reset={subjects} needs the beginning of the log",
     "lag-unknown":
         "{partitions} without a commit: lag unknown, as auto.offset.reset={subjects} does not say where to begin",
     "type-guessed": "type: {subjects}",
@@ -152,7 +152,7 @@ UNCERTAIN_ANSWERS = frozenset({"owners-depend-on-ids", "all-depends-on-ids"})
 
 # %% ../../nbs/05_groups/01_notes.ipynb #43a1e0a4
 def reset_notes(reset: str, partitions: int, with_begin: int = 0) -> list[Note]:
-    "Notes on the lag of `partitions` without a commit; of so many of these, the begin of the log is known."
+    "Notes on the lag of `partitions` without a commit; of `with_begin` of these, the beginning of the log is known."
     if reset == "latest":
         parts = [("lag-from-end", partitions)]
     elif reset == "earliest":

@@ -29,7 +29,7 @@ def _client_id(member):
 
 
 def _ids_of(client, group):
-    "Ids that the coordinator may give to more members with a client id; if it is unknown, with Java's defaults."
+    "Ids that the coordinator may give to further members with a client id; if it is empty, with Java's default."
     stem = client or "-".join(filter(None, ["consumer", group.name]))
     numbered = (f"{stem}-{number}" for number in itertools.count(1))
     ids = (f"{client or name}-{uuid5(NAMESPACE_URL, name)}" for name in numbered)
@@ -44,7 +44,7 @@ def _family(client):
 
 
 def new_ids(group: Group, count: int, models: Iterable[str] | None = None) -> list[str]:
-    "Ids for members that join, in the form of those of most members, or of most of the `models`."
+    "Ids for members that join, in the form that most members have, or most of the `models`."
     models = group.members if models is None else models
     known = filter(None, (_client_id(group.details[group.members.index(name)]) for name in models))
     family, _ = next(iter(Counter(map(_family, known)).most_common(1)), ("", 0))

@@ -151,7 +151,7 @@ def _parts(group, made_up, name):
 
 
 def _orders(counts):
-    "In how many orders letters can be written, given how often each of them occurs."
+    "The number of different orders of letters, given how often each letter occurs."
     return factorial(sum(counts)) // prod(map(factorial, counts))
 
 
@@ -171,7 +171,7 @@ def _order(counts, rank):
 
 
 def count_places(group: Group, made_up: Collection[str], name: str) -> int:
-    "How many different places members with `made_up` ids may have among the others under the strategy of a name."
+    "How many places members with `made_up` ids may have among the others, under the strategy called `name`."
     return _orders(list(map(len, _parts(group, made_up, name))))
 
 # %% ../../nbs/10_reports/01_comparison.ipynb #91aced05
@@ -188,13 +188,13 @@ def _placed(group, parts, rank):
     return group.replace(members=[replace(one, id=ids[one.id]) if one.id in ids else one for one in members])
 
 
-def _harm(row):
-    "By which rows are compared: the most moves first, then the most pauses, and so on."
+def _severity(row):
+    "The key by which rows are compared: moves first, then pauses, and so on."
     return [-1 if row[key] is None else row[key] for key in ("moved", "paused", "max_load", "lag_max")]
 
 
-def _at_home(group, there):
-    "An answer for `group` with other ids of new members, as one for `group` itself."
+def _with_own_ids(group, there):
+    "The answer `there`, in which new members have other ids, as an answer for `group`."
     member = np.full(len(group.members) + 1, -1, np.int32)       # the last one: no member
     member[there.group.listed] = group.listed
     return Assignment(group, member[there.owner], there.strategy, there.prove, member[there.target],
@@ -202,7 +202,7 @@ def _at_home(group, there):
 
 
 def _note_on_places(tried, total, rows):
-    "What the rows of strategies show, of which so many places were tried."
+    "A note on what the rows show if `tried` of `total` places were tried."
     tried = f"{tried:,} of {total:,} places, spread evenly," if tried < total else f"all {total:,} places"
     moves = {label: {row["moved"] for row in found} for label, found in rows.items()}
     fewest = ", ".join(f"{label} {min(found):,}" for label, found in moves.items() if len(found) > 1)
@@ -235,12 +235,12 @@ def _try_places(group, strategies, answers, made_up, failed, track):
                     del answers[label]
                     failed(able.pop(label), error)
                     continue
-                worst, there = max(pairs, key=lambda pair: _harm(pair[0]))
-                if _harm(worst) > max(map(_harm, rows[label]), default=[]):
-                    answers[label] = _at_home(answers[label].group, there)
+                worst, there = max(pairs, key=lambda pair: _severity(pair[0]))
+                if _severity(worst) > max(map(_severity, rows[label]), default=[]):
+                    answers[label] = _with_own_ids(answers[label].group, there)
                 rows[label] += [row for row, _ in pairs]
         notes += [_note_on_places(tried, total, {label: rows[label] for label in able})] * bool(total > 1 and able)
-    return {label: sorted(rows[label], key=_harm, reverse=True) for label in answers}, notes
+    return {label: sorted(rows[label], key=_severity, reverse=True) for label in answers}, notes
 
 
 # %% ../../nbs/10_reports/01_comparison.ipynb #0e7ff6fd
@@ -274,8 +274,8 @@ def compare(group: Group, strategies: Iterable[StrategyLike] | StrategyLike | No
     moves (`Comparison.placements` has all). `on_failure`: a function that is called with the
     strategy and the error if a strategy fails; that strategy then has no row. None = the first error
     is raised; but if the strategy is from another package and was not named, a note gives the error
-    in place of the row. `track`: a function that returns an iterator over what it gets, which is a number
-    for each batch of places; it may show a progress bar.
+    in place of the row. `track`: a function that gets the numbers of the batches of places and yields
+    them one by one, for example to show a progress bar.
 
     Raises `GroupError` if `group` or `before` is not a `Group`, or if the group has no member with a
     `made_up` id, and `StrategyError` if a strategy or

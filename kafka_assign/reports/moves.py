@@ -42,7 +42,7 @@ def _optimum_beside(assignment: Assignment) -> Assignment:
 
 
 def _unnecessary(assignment: Assignment, optimum: Assignment) -> np.ndarray:
-    "Mask over partitions: moved, although the optimum takes fewer such from the owner."
+    "Mask over partitions: moved, although the optimum takes fewer of this kind from the owner."
     pair, found = compress(assignment.group.columns).pair, assignment.moved.copy()
     taken = [np.bincount(pair[one.moved], minlength=pair.max(initial=0) + 1)
              for one in (assignment, optimum)]
@@ -129,14 +129,14 @@ class Moves(Sequence[Move]):
             return Move(self.group.at(place), names[source], None, "unassigned")
         load, (one, other) = self.assignment.loads, map(shown, (names[source], names[target]))
         if self._unnecessary[place]:
-            reason = f"unnecessary: sticky takes fewer such partitions from {one}"
+            reason = f"unnecessary: sticky takes fewer partitions of this kind from {one}"
         elif load[source] >= load[target]:
             reason = (f"balance: without this move, {one} would have {load[source] + 1:,} "
                       f"and {other} {load[target] - 1:,}")
         elif self.optimum is self.assignment:
             reason = "no equally balanced assignment moves fewer"
         else:
-            reason = f"sticky takes as many such partitions from {one}"
+            reason = f"sticky takes as many partitions of this kind from {one}"
         return Move(self.group.at(place), names[source], names[target], reason)
 
     def _placed_moves(self, limit=None):

@@ -37,7 +37,7 @@ _BALANCE = (
     "The owner of each partition is on the lowest level among the subscribers of its "
     "topic. If one member took a partition from another, the first would then own at "
     "least as many as the second owns now, so nothing would get flatter.")
-CHECKED = "Checked by kafka_assign.groups.certificate, which knows nothing about the strategy."
+CHECKED = "Checked by kafka_assign.groups.certificate, which knows no strategy."
 _SHOWN_LINES = 12
 _TEXT_WIDTH = 88            # columns of plain text
 

@@ -237,7 +237,7 @@ _MOST_MORE_IN_ALL = 10**6
 
 
 def _most_partitions(counts, shown, of_topic, groups):
-    "The number of partitions that each topic may have; it would have `counts`, and rows show so many."
+    "The number of partitions that each topic may have; `counts`: by its highest number; `shown`: in rows."
     most, topics_of = _SHARE * shown, np.bincount(of_topic, minlength=groups)
     more = np.clip(counts - most, 0, _MOST_MORE)
     order = np.argsort(more, kind="stable")
@@ -263,13 +263,13 @@ def _within_limits(rows, owned, records, members, topics, groups, account):
 
     def reason(row):
         if row.partition < most[row.topic]:
-            return "a group must have a lag of less than 2**63 records, and this row asks for too many"
-        return (f"partition {_partition_name(topics, row)} must be below {most[row.topic]:,}, the limit for what the "
-                "input shows of its topic")
+            return "a group must have a lag of less than 2**63 records, and this row has too many"
+        return (f"partition {_partition_name(topics, row)} must be below {most[row.topic]:,}, given how few partitions "
+                "of its topic the input shows")
     positions = [(member, position) for member in beyond for position in records[member][1]]
     for member, position in positions:
-        account.reject(position, f"partitions of member {shown(members[member][1])} must be below the limits for what "
-                                 "the input shows of their topics")
+        account.reject(position, f"partition numbers of member {shown(members[member][1])} must be lower, given how "
+                                 "few partitions of their topics the input shows")
     account.used -= int((too_high | too_late).sum()) + len(positions)
     kept = {member: record for member, record in records.items() if member not in beyond}
     return _without(rows, too_high | too_late, reason, account), kept
@@ -508,8 +508,8 @@ def document_groups(documents: Iterable[GroupDocument], in_tables: set[tuple[str
             group = _group_of(document, reset)
             more = _count_unshown(group, document.value)
             if unshown + more > _MOST_MORE_IN_ALL:
-                raise ValueError(f"all groups of an input must have at most {_MOST_MORE_IN_ALL:,} partitions without "
-                                 f"lag, offsets and owner (got {more:,} in {shown(group.name or 'a group')})")
+                raise ValueError(f"the groups of an input must together have at most {_MOST_MORE_IN_ALL:,} partitions "
+                                 f"without lag, offsets or owner (got {more:,} in {shown(group.name or 'a group')})")
             unshown += more
             key = (group.cluster, group.name, group.time, group.moment, None if group.name else document.position)
             _, first = kept.setdefault(key, (group, document))

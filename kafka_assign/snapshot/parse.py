@@ -558,7 +558,7 @@ class TextParser:
             if rest and (layout := _layout_of(rest)):
                 self.header(layout)
             elif rest:
-                self._reject(f"a row must begin a line (got {excerpt(rest)} at the end of another one)")
+                self._reject(f"a row must begin on a line of its own (got {excerpt(rest)} after another row)")
         elif line.strip():
             self._no_row(line, error)
 

@@ -410,4 +410,5 @@ def capture(bootstrap_server: str, groups: Collection[str] | None = None, settin
         which = "a broker at the address that it advertises: " * isinstance(error, errors.KafkaConnectionError)
         raise CaptureError(f"{server}: {which}{_in_words(error)}") from None
     except TimeoutError as error:
-        raise CaptureError(f"{server}: {error}: it cannot be reached, or check the port and security.protocol") from None
+        hint = "it cannot be reached, or check the port and security.protocol"
+        raise CaptureError(f"{server}: {error}: {hint}") from None

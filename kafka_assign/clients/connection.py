@@ -80,8 +80,9 @@ def _ssl_context(settings):
         if certificate or key:
             context.load_cert_chain(certificate or key, key, password="")
     except OSError as error:                            # `ssl.SSLError` is one
+        got = ", ".join(map(_harmless, filter(None, files)))
         raise SettingsError(f"{', '.join(_FILES)} must name PEM files that can be read, a key without a password "
-                            f"(got {', '.join(map(_harmless, filter(None, files)))}: {error.strerror or error})") from None
+                            f"(got {got}: {error.strerror or error})") from None
     return context
 
 

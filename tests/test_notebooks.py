@@ -84,11 +84,11 @@ def test_what_only_quarto_reads_is_left_out():
 
 CODE = r"(?ms)^(`{3,})[^`\n]*\n.*?^\1 *$|(`+)[^`].*?\2"
 SHOWN_AS_TEXT = {  # by a code host, outside of code
-    "attributes": r"\{[.#=:][^}]*\}", "a div": r"(?m)^ *:{3,}", "a shortcode": r"\{\{[<%]",
+    "attributes": r"(?<!\{)\{ *(?:[.#=:-]|[\w-]+=|[^{}\n]* [.#]\w)[^}]*\}", "a div": r"(?m)^ *:{3,}", "a shortcode": r"\{\{[<%]",
     "front matter": r"\A\s*---\n",
-    "a citation": r"\[-?@\w", "a reference": r"(?<![\w`])@(sec|fig|tbl|lst|eq|thm)-", "raw text": r"<(?!!--)[a-z/]*"
+    "a citation": r"(?<![\w`.@])-?@[a-z]\w", "a note": r"\^\[", "a reference": r"(?<![\w`])@(sec|fig|tbl|lst|eq|thm)-", "raw text": r"<(?!!--)[a-z/]*"
     r"(title|textarea|style|xmp|iframe|noembed|noframes|script|plaintext)\b"}
-OF_CODE = {"a cell": r"(?m)^ *`{3,} *\{", "attributes of code": r"`\{[.#=][^}`]*\}(?!`)", "an option": r"(?m)^ *#\|"}
+OF_CODE = {"code that is run": r"(?<!`)`\{\w+\} ", "a cell": r"(?m)^ *`{3,} *\{", "attributes of code": r"`\{[.#=][^}`]*\}(?!`)", "an option": r"(?m)^ *#\|"}
 
 
 def only_for_quarto(text):
@@ -101,6 +101,9 @@ def only_for_quarto(text):
 @pytest.mark.parametrize(("text", "found"), [
     ("[Go](a.md){.btn\n.btn-primary}", "attributes"), ("# Head {#head}", "attributes"), ("[a]{.aside}", "attributes"),
     ("![](a.png){fig-alt=1}{#fig-a}", "attributes"), ("a\n::: {.callout-note}\nb\n:::\n", "a div"), (":::", "a div"),
+    ("![](a.png){width=300}", "attributes"), ("[Go](a.md){ .btn }", "attributes"), ("# Head {-}", "attributes"),
+    ('[a](b){target="_blank"}', "attributes"), ("![](a.png){width=50% .c}", "attributes"), ("a^[note]", "a note"),
+    ("as @knuth says", "a citation"), ("`{python} x`", "code that is run"),
     ("{{< include a.md >}}", "a shortcode"), ("see [@knuth]", "a citation"), ("as @sec-head says", "a reference"),
     ("<style>p {}</style>", "raw text"), ("---\ntitle: a\n---\n", "front matter"), ("```{python}\n1\n```\n", "a cell"),
     ("``` {.sh}\nls\n```\n", "a cell"), ("`x`{.python}", "attributes of code"),

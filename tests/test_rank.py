@@ -71,10 +71,9 @@ class Plain:
 
     @property
     def misled(self):
-        """Members that subscribe to a topic without partitions, of which no member claims one."""
-        claimed = {topic for member in self.group.details for topic, _ in member.owned}
+        """Members that subscribe to a topic without partitions."""
         return [member.id for member in self.group.details
-                if any(topic not in self.topics and topic not in claimed for topic in member.topics)]
+                if any(topic not in self.topics for topic in member.topics)]
 
     @property
     def lag_max(self):
@@ -138,7 +137,7 @@ def test_needs_and_remedies_follow_their_definitions(group):
     ways |= {name: Plain(group, one.target) for name, one in foretold.items()}
     now, best, kinds = kinds_of(group, ways)
     rows = rank(group, asked, joined(group), everything=True)
-    missing = [row for row in rows if "does not exist" in row["reason"]]
+    missing = [row for row in rows if "exist" in row["reason"]]
     assert [(row["kind"], row["affected"]) for row in missing] == [(2, len(now.misled))] * bool(now.misled)
     cold = [row for row in rows if "partition holds" not in row["reason"] and row not in missing]
     assert {row["kind"] for row in cold} == kinds and len(cold) == len(kinds)
@@ -429,14 +428,15 @@ def test_a_member_that_subscribes_to_nothing_is_not_one_too_many(group):
 
 
 def test_what_does_not_exist_is_said_only_if_it_is_known():
-    """A topic that the client may not describe may exist, and one of which a member owns partitions does."""
+    """A topic that the client may not describe may exist, and so may one of which a member claims partitions."""
     unclear = TYPING_ERROR.replace(notes=[Note("topics-not-described", 1, ("oders",))])
     [row] = rank(unclear)
     assert row["reason"] == "oders is not in the input; if it does not exist, did they mean orders? (1 subscriber: c)"
     far = unclear.replace(members={"a": ["orders"], "b": ["orders"], "c": ["x\x1b"]})
     assert rank(far)[0]["reason"] == r"x\x1b is not in the input, and may not exist (1 subscriber: c)"
     owned = {"a": [("orders", 0)], "b": [("orders", 1)], "c": [("oders", 0)]}
-    assert rank(TYPING_ERROR.replace(owned=owned))[0]["kind"] == 7
+    [claimed] = rank(TYPING_ERROR.replace(owned=owned))
+    assert (claimed["kind"], claimed["reason"]) == (2, row["reason"])
 
 
 def test_many_topics_that_do_not_exist_are_one_need():

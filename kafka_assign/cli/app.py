@@ -114,7 +114,7 @@ def _compare(ctx, given):
     chosen = resolved(given.strategy)
     groups = groups_of(ctx.params)
     picked = picked_groups(groups, given.group, one=bool(changes or given.restart))
-    if not chosen:
+    if not chosen and not restarts:
         check_judgeable(picked, conditions)
 
     after = [changed(one, changes, given.like) for one in picked]

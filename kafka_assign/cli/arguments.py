@@ -15,6 +15,7 @@ import sys
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, redirect_stdout, suppress
+from errno import ELOOP
 from functools import partial
 from itertools import chain
 from pathlib import Path
@@ -291,8 +292,10 @@ def form_to_write(form: str | None, output: str | None, inputs: Sequence[str] = 
 
     `forms`: the form for each suffix of a file name.
     """
-    if not output:
+    if output is None:
         return form or "table"
+    if not output:
+        raise ValueError("a file must have a name (got '')")
     path = Path(output)
     if path.is_file() and any(Path(one).is_file() and path.samefile(one) for one in inputs):
         raise ValueError(f"it must not be an input (got {quoted(output)})")
@@ -313,6 +316,8 @@ def written_to(output: str | None) -> Iterator[None]:
         return
     directly = os.path.exists(output) and not os.path.isfile(output)                   # as /dev/null, or a pipe
     into = Path(output if directly else os.path.realpath(output))
+    if into.is_symlink():                                               # to itself, in the end
+        raise OSError(ELOOP, os.strerror(ELOOP), output)
     part = into if directly else into.with_name(f".kafka-assign-{os.urandom(8).hex()}")
     try:
         with open(part, "w" if directly else "x", encoding="utf-8", newline="") as target, redirect_stdout(target):

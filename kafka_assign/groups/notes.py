@@ -118,11 +118,9 @@ _PARTIAL_KINDS = frozenset({"topics-not-shown", "topics-not-described", GUESSED}
 
 
 def absent_topics(group: Any) -> list[int]:
-    "The topics, as indices, that have subscribers but no partitions, and of which no member claims one."
+    "The topics, as indices, that have subscribers but no partitions."
     columns = group.columns
-    absent = np.flatnonzero((columns.partitions == 0) & (columns.subscriber_counts > 0)).tolist()
-    claimed = {one.claim.topic for one in group.dropped} if absent else ()
-    return [at for at in absent if group.topics[at] not in claimed]
+    return np.flatnonzero((columns.partitions == 0) & (columns.subscriber_counts > 0)).tolist()
 
 # %% ../../nbs/05_groups/01_notes.ipynb #a6ee0003
 _MOST_NAMED = 3                # topics, and subscribers of each
@@ -133,7 +131,8 @@ def _absence(group, at):
     known = [name for name, count in zip(group.topics, group.partitions.tolist()) if count]
     name, near = group.topics[at], nearest(group.topics[at], known)
     words = f"{shown(name)} does not exist" + f"; did they mean {shown(near)}?" * bool(near)
-    if any(note.kind in _PARTIAL_KINDS for note in group.notes):
+    if any(note.kind in _PARTIAL_KINDS for note in group.notes) or name in {
+            one.claim.topic for one in group.dropped}:             # a member owned partitions of it
         guess = f"; if it does not exist, did they mean {shown(near)}?" if near else ", and may not exist"
         words = f"{shown(name)} is not in the input{guess}"
     subscribers = [shown(group.members[one]) for one in group.columns.subscribers_of(at)]

@@ -143,6 +143,9 @@ class TableLayout(NamedTuple):
         "The cells of a row by column, without the blanks around them. Raises `ValueError` if the row cannot be cut."
         line = checked_utf8(line.rstrip("\r\n"), "a row")
         cells = dict(zip(self.columns, self.cut(line)))
+        if (self.kind == "members" or "   " in cells[self.columns[-1]]) and (
+                " " in (last := cells[self.columns[-1]]).replace(", ", "")):
+            raise ValueError(f"a row must end with the line (got {excerpt(last)} below {self.columns[-1]})")
         if self.by_rpk:
             return cells | {"CONSUMER-ID": cells["MEMBER-ID"] or "-"}
         return cells | _owner_cells(cells["OWNER"]) if "OWNER" in cells else cells

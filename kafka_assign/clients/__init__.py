@@ -194,7 +194,7 @@ def assignor(
         strategy: StrategyLike,  # as in `assign`
         *,
         rack: str | None = None,  # rack of the consumer, which the client does not pass on
-        offsets_from: Mapping[str, Any] | None = None,  # settings to read lag with; None = not needed
+        offsets_from: Mapping[str, Any] | None = None,  # settings to read lag with, if needed
         offsets_timeout: float = 5.0,  # seconds that reading offsets may take
         **options: object,  # options of the strategy, by name
 ) -> ConsumerAssignor:

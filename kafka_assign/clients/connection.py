@@ -49,7 +49,7 @@ class _Secret(str):
 
 
 def _harmless(value):
-    "A value in quotes for a message, if no login or key can stand in it."
+    "A value in quotes for a message, if it can hold no login and no key."
     return quoted(value) if re.fullmatch(r"[\w./:~ -]*", value) and "-----" not in value else "***"
 
 

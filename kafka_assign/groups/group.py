@@ -421,8 +421,8 @@ def group_to_document(group: "Group", offsets: bool = True) -> dict:
 
     `offsets=False` writes the lag in place of the offsets from which it follows.
     """
-    about = {name: getattr(group, name) for name in ABOUT}
-    document = {"format": 1} | {name: value for name, value in about.items() if value != ABOUT[name]}
+    document = {"format": 1} | {name: value for name, unknown in ABOUT.items()
+                                if (value := getattr(group, name)) != unknown}
     if group.notes:
         document |= {"notes": note_documents(group.notes), "inferred": group.inferred}
     document["topics"] = group.topic_counts

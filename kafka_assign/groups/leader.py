@@ -93,7 +93,7 @@ _ASSIGNORS_OF_JAVA = "range", "roundrobin", "sticky", "cooperative-sticky"
 
 
 def forecast_notes(type: str, strategy: str, client_ids: Sequence[str]) -> list[Note]:
-    "Notes on what forecasts take for granted about a group with members if its racks are not shown."
+    "Notes on what forecasts assume about a group with members whose racks are not shown."
     if not client_ids or who_assigns(type, strategy, client_ids):
         return []
     return [*[Note("leader-assumed")] * (strategy in _ASSIGNORS_OF_JAVA), Note("racks-unknown")]

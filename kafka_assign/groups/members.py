@@ -140,7 +140,7 @@ class TopicPartition(NamedTuple):
     partition: int  # its number, from 0
 
 # %% ../../nbs/05_groups/04_members.ipynb #4e4b0001
-MEMBER_TEXT = "instance_id", "client_id", "host", "rack"        # fields of a member that are text or unknown
+MEMBER_TEXT = "instance_id", "client_id", "host", "rack"        # fields that are text
 
 # %% ../../nbs/05_groups/04_members.ipynb #a1a81a27
 @dataclass(frozen=True, init=False)

@@ -124,7 +124,8 @@ def without_future(strategy: Strategy, joined: Iterable[Member], generation: int
     if strategy.protocol != "cooperative":
         return joined
     decoded = decoded_members(joined, strategy.claims)[0] if strategy.claims else joined
-    return [replace(found, owned=found.owned or member.owned, user_data=None, generation=-1, version=None)
+    return [replace(found, owned=found.owned or member.owned, user_data=None, generation=-1,
+                    version=None)
             if -1 < generation <= max(member.generation, found.generation) else
             replace(member, user_data=None) if member.owned and not found.owned else member
             for member, found in zip(joined, decoded)]
@@ -137,7 +138,9 @@ def encoded_answers(strategy: Strategy, assignment: Assignment,
     Members that send the generation in their user data learn it here, if it is known: some
     clients do not tell it to their assignors.
     """
-    user_data = encode_epoch(generation) if strategy.claims == "sticky" and generation >= 0 else None
+    user_data = None
+    if strategy.claims == "sticky" and generation >= 0:
+        user_data = encode_epoch(generation)
     if strategy.claims == "stream-join":
         user_data = encode_epoch(next_epoch(member.user_data for member in joined))
     group, columns = assignment.group, assignment.group.columns

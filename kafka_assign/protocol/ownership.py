@@ -97,8 +97,10 @@ def _decoded(sent, rule):
     "The claims of one member."
     try:
         return DecodedClaims(_claims_of(sent, rule))
-    except WireError as error:              # under a cooperative protocol it may still consume what it lists
-        listed = (sent.owned or decode_sticky(sent.user_data).owned) if rule == "cooperative" else ()
+    except WireError as error:
+        if rule != "cooperative":
+            return DecodedClaims(Claims(()), error)
+        listed = sent.owned or decode_sticky(sent.user_data).owned      # it may still consume these
         return DecodedClaims(Claims(listed), error)
 
 

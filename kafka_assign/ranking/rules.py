@@ -54,7 +54,7 @@ _MOST_NAMED = 3                # topics, and members, that a reason names
 
 
 def _idle_names(batch, current, group, count, misled=None):
-    "The idle members of a group in words, without the `misled` ones, if they are so many; else empty."
+    "The idle members in words, without the `misled` ones, if they are so many; else empty."
     begin, end = batch.columns.group_offsets[group:group + 2]
     members = np.arange(*batch.columns.member_offsets[group:group + 2])
     if misled is not None:

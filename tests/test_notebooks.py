@@ -84,11 +84,12 @@ def test_what_only_quarto_reads_is_left_out():
 
 CODE = r"(?ms)^(`{3,})[^`\n]*\n.*?^\1 *$|(`+)[^`].*?\2"
 SHOWN_AS_TEXT = {  # by a code host, outside of code
-    "attributes": r"(?<!\{)\{ *(?:[.#=:-]|[\w-]+=|[^{}\n]* [.#]\w)[^}]*\}", "a div": r"(?m)^ *:{3,}", "a shortcode": r"\{\{[<%]",
-    "front matter": r"\A\s*---\n",
-    "a citation": r"(?<![\w`.@])-?@[a-z]\w", "a note": r"\^\[", "a reference": r"(?<![\w`])@(sec|fig|tbl|lst|eq|thm)-", "raw text": r"<(?!!--)[a-z/]*"
+    "attributes": r"(?<!\{)\{ *(?:[.#=:-]|[\w-]+=|[^{}\n]* [.#]\w)[^}]*\}", "a div": r"(?m)^ *:{3,}",
+    "a shortcode": r"\{\{[<%]", "front matter": r"\A\s*---\n", "a citation": r"(?<![\w`.@])-?@[a-z]\w",
+    "a note": r"\^\[", "a reference": r"(?<![\w`])@(sec|fig|tbl|lst|eq|thm)-", "raw text": r"<(?!!--)[a-z/]*"
     r"(title|textarea|style|xmp|iframe|noembed|noframes|script|plaintext)\b"}
-OF_CODE = {"code that is run": r"(?<!`)`\{\w+\} ", "a cell": r"(?m)^ *`{3,} *\{", "attributes of code": r"`\{[.#=][^}`]*\}(?!`)", "an option": r"(?m)^ *#\|"}
+OF_CODE = {"code that is run": r"(?<!`)`\{\w+\} ", "a cell": r"(?m)^ *`{3,} *\{",
+           "attributes of code": r"`\{[.#=][^}`]*\}(?!`)", "an option": r"(?m)^ *#\|"}
 
 
 def only_for_quarto(text):

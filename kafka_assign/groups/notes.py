@@ -117,10 +117,25 @@ MEMBER_IDS_TO_COME = Note("member-ids-to-come")
 _PARTIAL_KINDS = frozenset({"topics-not-shown", "topics-not-described", GUESSED})
 
 
+def _partial(group):
+    "Whether topics or subscriptions of the group may not be in the input."
+    return any(note.kind in _PARTIAL_KINDS for note in group.notes)
+
+
+def _claimed(group):
+    "The topics without partitions of which a member claims some."
+    return {one.claim.topic for one in group.dropped}
+
+
 def absent_topics(group: Any) -> list[int]:
-    "The topics, as indices, that have subscribers but no partitions."
+    """The topics, as indices, that have subscribers but no partitions.
+
+    If the input may not show all topics, one that a member owned exists, and is left out.
+    """
     columns = group.columns
-    return np.flatnonzero((columns.partitions == 0) & (columns.subscriber_counts > 0)).tolist()
+    absent = np.flatnonzero((columns.partitions == 0) & (columns.subscriber_counts > 0)).tolist()
+    there = _claimed(group) if absent and _partial(group) else ()
+    return [at for at in absent if group.topics[at] not in there]
 
 # %% ../../nbs/05_groups/01_notes.ipynb #a6ee0003
 _MOST_NAMED = 3                # topics, and subscribers of each
@@ -131,8 +146,7 @@ def _absence(group, at):
     known = [name for name, count in zip(group.topics, group.partitions.tolist()) if count]
     name, near = group.topics[at], nearest(group.topics[at], known)
     words = f"{shown(name)} does not exist" + f"; did they mean {shown(near)}?" * bool(near)
-    if any(note.kind in _PARTIAL_KINDS for note in group.notes) or name in {
-            one.claim.topic for one in group.dropped}:             # a member owned partitions of it
+    if _partial(group) or name in _claimed(group):
         guess = f"; if it does not exist, did they mean {shown(near)}?" if near else ", and may not exist"
         words = f"{shown(name)} is not in the input{guess}"
     subscribers = [shown(group.members[one]) for one in group.columns.subscribers_of(at)]

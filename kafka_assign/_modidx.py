@@ -1499,6 +1499,8 @@ d = { 'settings': {'branch': 'main', 'doc_baseurl': '', 'doc_host': '', 'git_url
                                                                                        'kafka_assign/fleet/session.py'),
                                             'kafka_assign.fleet.session._open_remote': ( '12_fleet/session.html#_open_remote',
                                                                                          'kafka_assign/fleet/session.py'),
+                                            'kafka_assign.fleet.session._postponed_signals': ( '12_fleet/session.html#_postponed_signals',
+                                                                                               'kafka_assign/fleet/session.py'),
                                             'kafka_assign.fleet.session._start_java': ( '12_fleet/session.html#_start_java',
                                                                                         'kafka_assign/fleet/session.py'),
                                             'kafka_assign.fleet.session._stop': ( '12_fleet/session.html#_stop',

@@ -230,6 +230,22 @@ def interruptible(spark) -> Iterator[None]:
         raise KeyboardInterrupt
 
 # %% ../../nbs/12_fleet/05_session.ipynb #a63dbd08
+@contextmanager
+def _postponed_signals():
+    "Ctrl-C and SIGTERM come at the end: a Java that is left alone while it starts would not end."
+    received, handlers = [], {}
+    if threading.current_thread() is threading.main_thread():
+        for number in (signal.SIGINT, signal.SIGTERM):
+            handlers[number] = signal.signal(number, lambda number, _: received.append(number))
+    try:
+        yield
+    finally:
+        for number, handler in handlers.items():
+            signal.signal(number, handler)
+    for number in received[:1]:
+        signal.raise_signal(number)
+
+
 def _start_java(conf: Mapping[str, str], small: bool) -> None:
     "Start the JVM of this process with the settings `conf`; one that runs already is used as it is."
     from pyspark import SparkConf, SparkContext
@@ -249,7 +265,7 @@ def _start_java(conf: Mapping[str, str], small: bool) -> None:
     if Path.cwd() != Path(__file__).parents[2]:
         chosen["PYTHONSAFEPATH"] = "1"          # workers do not import what lies in the current folder
     why = "; it printed why: check spark.driver.memory and the options for Java"
-    with patch.dict(os.environ, chosen), wrap_spark_errors("Java must start", why):
+    with _postponed_signals(), patch.dict(os.environ, chosen), wrap_spark_errors("Java must start", why):
         SparkContext._ensure_initialized(conf=SparkConf(False).setAll(conf.items()))
 
 # %% ../../nbs/12_fleet/05_session.ipynb #af59e2b5

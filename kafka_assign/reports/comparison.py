@@ -31,7 +31,6 @@ from ..text.tables import Table
 
 if TYPE_CHECKING:
     import pandas as pd
-    from kafka_assign.assignors.batch import GroupBatch
 
 # %% ../../nbs/10_reports/01_comparison.ipynb #0468aeb7
 _ONLY_IF_ANY = "withheld", "unassigned", "placed"

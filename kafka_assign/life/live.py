@@ -60,11 +60,11 @@ def _title(names, verb):
     return f"{first_of(list(map(shown, names)), _MOST_NAMED)} {verb}"
 
 # %% ../../nbs/09_life/02_live.ipynb #c0de4813
-def _check_newcomers(added, present):
-    "`GroupError` unless the members can join the consumers that are present."
+def _added(state, *added, listed=()):
+    "The state with new members; `GroupError` unless they can join those that are present."
     ordered_members(added)                      # no id twice
-    ids = {one.id for one in present}
-    holder = {one.instance_id: one.id for one in present}
+    ids = {one.id for one in state.members}
+    holder = {one.instance_id: one.id for one in state.members}
     for one in added:
         other, must, found = one.id, "", quoted(one.id)
         if one.instance_id is not None:
@@ -78,10 +78,6 @@ def _check_newcomers(added, present):
             found += f" with that of {quoted(other)}"
         if must:
             raise GroupError(f"a member that joins must {must} (got {found})")
-
-
-def _added(state, *added, listed=()):
-    _check_newcomers(added, state.members)
     ids, taken = {one.id for one in added}, {one.instance_id for one in added} - {None}
     evicted = tuple(one for one in state.evicted
                     if one.id not in ids and one.instance_id not in taken)
@@ -106,36 +102,28 @@ def _edited(state, names, **changes):
         replace(one, **changes) if one.id in names else one for one in state.members))
 
 
-def _leave(state, names):
-    return replace(state.evict(names), evicted=state.evicted)
+def _state_after(state, kind, names):
+    "The state after a member event: members leave, crash, rejoin, freeze, thaw or restart."
+    if kind in ("leave", "crash"):
+        gone = state.evict(names)
+        return gone if kind == "crash" else replace(gone, evicted=state.evicted)
+    if kind == "freeze":
+        return _edited(state, names, frozen=True)
+    if kind == "restart":
+        for one in state.members:
+            if one.id in names and one.instance_id is None:
+                raise GroupError(f"a member that restarts must have an instance id (got "
+                                 f"{quoted(one.id)}; without one, it leaves and joins)")
+        return replace(state, members=tuple(
+            replace(one, losses=one.losses + (one.id in names)) for one in state.members))
+    # Members that rejoin or thaw respond; those that were evicted come back.
+    evicted = {one.id: one for one in state.evicted}
+    back = [replace(evicted.pop(name), frozen=False) for name in names if name in evicted]
+    state = _edited(state, names, frozen=False)
+    return replace(state, members=(*state.members, *back), evicted=tuple(evicted.values()))
 
 
-def _rejoin(state, names):
-    by_id = {one.id: one for one in state.evicted}
-    back = [replace(by_id.pop(name), frozen=False) for name in names if name in by_id]
-    evicted = tuple(by_id.values())
-    return replace(state, members=(*state.members, *back), evicted=evicted)
-
-
-def _freeze(state, names):
-    return _edited(state, names, frozen=True)
-
-
-def _thaw(state, names):
-    return _rejoin(_edited(state, names, frozen=False), names)
-
-
-def _restart(state, names):
-    for one in state.members:
-        if one.id in names and one.instance_id is None:
-            raise GroupError(f"a member that restarts must have an instance id (got "
-                             f"{quoted(one.id)}; without one, it leaves and joins)")
-    return replace(state, members=tuple(
-        replace(one, losses=one.losses + (one.id in names)) for one in state.members))
-
-
-_MEMBER_EVENTS = {"leave": _leave, "crash": LiveState.evict, "rejoin": _rejoin,
-                  "freeze": _freeze, "thaw": _thaw, "restart": _restart}
+_MEMBER_EVENTS = "leave", "crash", "rejoin", "freeze", "thaw", "restart"
 
 # %% ../../nbs/09_life/02_live.ipynb #c0de4823
 def _resubscribe(state, name, topics):
@@ -201,10 +189,10 @@ def step(state: LiveState, event: Event) -> tuple[LiveState, Rebalance]:
     """
     kind, arguments, listed = event
     rounds, answers = [], []
-    known_name(kind, _MEMBER_EVENTS | _OTHER_EVENTS, "the kind of an event", "be known")
+    known_name(kind, [*_MEMBER_EVENTS, *_OTHER_EVENTS], "the kind of an event", "be known")
     if kind in _MEMBER_EVENTS:
         names = _named(state, arguments, kind)
-        after, title = _MEMBER_EVENTS[kind](state, names), _title(names, kind)
+        after, title = _state_after(state, kind, names), _title(names, kind)
     else:
         lists = {"listed": listed} if listed else {}
         after, title = _OTHER_EVENTS[kind](state, *arguments, **lists)

@@ -17,6 +17,7 @@ from uuid import NAMESPACE_URL, uuid5
 from ..assignors.base import Strategy
 from ..groups.assignment import Assignment
 from ..groups.group import Group
+from ..groups.leader import clients_of
 
 # %% ../../nbs/09_life/03_rolling.ipynb #7a0c0011
 _MEMBER_ID = re.compile(r"(.+)-[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}", re.DOTALL)
@@ -38,7 +39,6 @@ def _ids_of(client, group):
 
 def _family(client):
     "A client id without the number at its end; empty for Java's default, whole for those of other libraries."
-    from kafka_assign.groups.leader import clients_of
     [library] = clients_of([client])
     return "" if library == "Java" else client if library else re.sub("(?<=-)[0-9]{1,9}$", "", client)
 

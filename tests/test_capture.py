@@ -19,7 +19,7 @@ from test_cli import one_line, program, run
 
 from kafka_assign import TopicPartition, assign, compare, read_groups
 from kafka_assign.clients import assignor, cluster
-from kafka_assign.clients.cluster import CaptureError, Questions, capture, read_cluster
+from kafka_assign.clients.cluster import CaptureError, Requests, capture, read_cluster
 from kafka_assign.clients.connection import SettingsError, client_settings, read_settings
 from kafka_assign.groups.notes import absence_notes
 from kafka_assign.protocol.wire import (
@@ -38,10 +38,10 @@ class IncompatibleBrokerVersion(Exception):
 
 
 def fails_with(error):
-    """A question that has no answer."""
-    def question(names):
+    """A request that has no answer."""
+    def request(names):
         raise error
-    return question
+    return request
 
 
 def member(id, topics, owned=(), claims=(), instance_id=None, **known):
@@ -64,8 +64,8 @@ class Cluster:
         self.groups, self.topics, self.racks, self.codes = groups, topics, racks, codes
         self.leaderless, self.asked = leaderless, []
 
-    def _ask(self, question, *about):
-        self.asked.append((question, *about))
+    def _ask(self, request, *about):
+        self.asked.append((request, *about))
 
     def describe_cluster(self):
         self._ask("cluster")
@@ -105,10 +105,10 @@ class Cluster:
         return {one: SimpleNamespace(offset={-1: 100, -2: 10}[spec]) for one, spec in asked.items()}
 
 
-def read(groups, names=None, questions=None, **more):
+def read(groups, names=None, requests=None, **more):
     """The groups of a cluster that answers as `Cluster`."""
     about = {name: more.pop(name) for name in ("cluster", "reset", "progress") if name in more}
-    return read_cluster(Cluster(groups, **more), questions or Questions("k:1"), names, time=NOW, **about)
+    return read_cluster(Cluster(groups, **more), requests or Requests("k:1"), names, time=NOW, **about)
 
 
 def kinds(group):
@@ -185,7 +185,7 @@ def test_members_that_cannot_be_asked_for_are_unknown(type):
     asked = Cluster({"g": ({"group_type": type}, None, {("t", 1): 99}), "h": ({"group_type": type}, None, {}),
                      "i": ({"group_type": type, "group_state": "Empty"}, None, {})})
     asked.describe_consumer_groups = fails_with(IncompatibleBrokerVersion("no ConsumerGroupDescribe"))
-    found = read_cluster(asked, Questions())
+    found = read_cluster(asked, Requests())
     assert not {kind for kind, *_ in asked.asked} & {"describe", "describe new"}
     too_old = "group '{}': the broker is too old to show it (IncompatibleBrokerVersion: no ConsumerGroupDescribe)"
     assert [one.reason for one in found.rejects] == [too_old.format(name) for name in "ghi" * (type == "consumer")]
@@ -273,7 +273,7 @@ def test_a_target_that_is_not_reached_is_noted():
 
 
 def test_a_group_that_its_coordinator_does_not_know_is_a_reject():
-    """Its members are unknown, not none: a group may change its protocol between two questions."""
+    """Its members are unknown, not none: a group may change its protocol between two requests."""
     found = read({"g": ({"group_state": "Dead"}, [], {("t", 0): 1}), "h": ({}, TWO, {})})
     assert list(found) == ["h"]
     assert [one.reason for one in found.rejects] == ["group 'g': its coordinator does not know it (Dead)"]
@@ -295,7 +295,7 @@ def test_members_that_are_not_known_are_not_none(type, tmp_path):
     asked = Cluster({"g": ({"group_type": type}, None, {("t", 1): 40})})
     asked.describe_consumer_groups = fails_with(IncompatibleBrokerVersion())
     file = tmp_path / "groups.jsonl"
-    file.write_text(read_cluster(asked, Questions())["g"].to_json())
+    file.write_text(read_cluster(asked, Requests())["g"].to_json())
     [told] = json.loads(run(f"compare {file} --format json").out)
     known = {"strategy", "partitions", "lag_total", "lag_unknown", "inferred"}
     assert told["members"] is None and (told["rows"][0]["partitions"], told["rows"][0]["lag_total"]) == (3, 60)
@@ -314,12 +314,12 @@ def test_one_bad_topic_does_not_spoil_the_others():
     asked = Cluster({"g": ({}, [*TWO, member("c", ["bad"])], {("t", 1): 1})})
     answer = asked.describe_topics
 
-    def question(names):
+    def request(names):
         if "bad" in names:
             raise UnicodeDecodeError("utf-8", b"\xff", 0, 1, "invalid start byte")
         return answer(names)
-    asked.describe_topics = question
-    found = read_cluster(asked, Questions("k:1"))
+    asked.describe_topics = request
+    found = read_cluster(asked, Requests("k:1"))
     assert found["g"].topic_counts == {"t": 3, "u": 2} and [one.reason.split(":")[0] for one in found.rejects] == [
         "topic 'bad'"]
 
@@ -402,14 +402,14 @@ def test_names():
         read({})
 
 
-# --- questions -----------------------------------------------------------------------------------------------------
+# --- requests -----------------------------------------------------------------------------------------------------
 
 @pytest.mark.parametrize("at_once", [1, 7, 100])
 def test_many_groups_cost_few_questions(at_once, monkeypatch):
-    """No question per group, and each partition is asked about once."""
+    """No request per group, and each partition is asked about once."""
     monkeypatch.setattr(cluster, "GROUPS_PER_REQUEST", at_once)
     asked, steps = Cluster({f"g{i}": ({}, TWO, {("t", 0): i}) for i in range(20)}), []
-    found = read_cluster(asked, Questions(), time=NOW, progress=lambda *step: steps.append(step))
+    found = read_cluster(asked, Requests(), time=NOW, progress=lambda *step: steps.append(step))
     parts = -(-20 // at_once)
     assert len(asked.asked) == 2 * parts + 5 and ("offsets", 5) in asked.asked
     assert steps[-1] == (20, 20) and len(steps) == parts
@@ -419,17 +419,17 @@ def test_many_groups_cost_few_questions(at_once, monkeypatch):
 
 @pytest.mark.parametrize("method", ["describe_groups", "list_group_offsets"])
 def test_one_bad_group_does_not_spoil_the_others(method, monkeypatch):
-    """A decoder that raises, or a right that is missing, is about one group; few questions find which one."""
+    """A decoder that raises, or a right that is missing, is about one group; few requests find which one."""
     asked = Cluster({f"g{i:02}": ({}, TWO, {}) for i in range(64)})
     answer = getattr(asked, method)
 
-    def question(names):
+    def request(names):
         answered = answer(names)
         if "g17" in names:
             raise UnicodeDecodeError("utf-8", b"\xff", 0, 1, "invalid start byte")
         return answered
-    setattr(asked, method, question)
-    found = read_cluster(asked, Questions("k:1"))
+    setattr(asked, method, request)
+    found = read_cluster(asked, Requests("k:1"))
     assert len(found) == 63 and [one.reason.split(":")[0] for one in found.rejects] == ["group 'g17'"]
     assert len(asked.asked) < 30
 
@@ -438,12 +438,12 @@ def test_one_bad_partition_does_not_spoil_the_others():
     asked = Cluster({"g": ({}, TWO, {("t", 1): 1})})
     answer = asked.list_partition_offsets
 
-    def question(partitions):
+    def request(partitions):
         if ("t", 1) in partitions:
             raise RuntimeError("UnknownTopicOrPartitionError")
         return answer(partitions)
-    asked.list_partition_offsets = question
-    found = read_cluster(asked, Questions("k:1"))
+    asked.list_partition_offsets = request
+    found = read_cluster(asked, Requests("k:1"))
     assert found["g"].lag.tolist() == [0, -1, 0, 0, 0] and len(found.rejects) == 2
 
 
@@ -451,15 +451,15 @@ def test_failures_that_pass_are_waited_for(monkeypatch):
     monkeypatch.setattr(cluster, "_PAUSE", 0)
     left = [3]
 
-    def question():
+    def request():
         left[0] -= 1
         if left[0]:
             raise NotCoordinatorError
         return "answer"
-    assert Questions("k:1", time.monotonic() + SECONDS).ask(question) == "answer"
+    assert Requests("k:1", time.monotonic() + SECONDS).answer(request) == "answer"
     left[0] = -1
     with pytest.raises(NotCoordinatorError):
-        Questions("k:1", deadline=0).ask_about("number", [1, 2], lambda items: question())
+        Requests("k:1", deadline=0).answers("number", [1, 2], lambda items: request())
 
 
 # --- settings ------------------------------------------------------------------------------------------------------

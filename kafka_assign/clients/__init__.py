@@ -40,7 +40,7 @@ def read_subscription(sent: Any) -> Subscription:
                         sent.rack_id, sent.version)
 
 # %% ../../nbs/11_clients/03_clients.ipynb #66c00009
-_opened = local()                      # the clients of a thread that `within` started
+_opened = local()                      # the clients of a thread that `call_with_timeout` started
 
 
 @contextmanager
@@ -66,7 +66,7 @@ def second_client(settings: Mapping[str, Any], seconds: float,
         client.close()                 # also if it never connected
 
 # %% ../../nbs/11_clients/03_clients.ipynb #66c0000b
-def within(seconds: float, call: Callable, *given) -> Any:
+def call_with_timeout(seconds: float, call: Callable, *given) -> Any:
     """What `call` returns, in a thread of its own; `TimeoutError` if it takes longer.
 
     The thread then ends, too, because the requests of its second client fail.
@@ -100,7 +100,7 @@ def learn_topics(coordinator: Any, topics: Iterable[str], seconds: float = 5.0) 
     "Bring a coordinator's metadata up to date if it lacks any of the `topics`."
     cluster, settings = coordinator._cluster, coordinator._manager.config
     if any(cluster.partitions_for_topic(topic) is None for topic in topics):
-        found = within(seconds, read_metadata, settings, seconds, cluster)
+        found = call_with_timeout(seconds, read_metadata, settings, seconds, cluster)
         cluster.update_metadata(found)
         coordinator._assignment_snapshot = coordinator._metadata_snapshot
     return {}
@@ -142,7 +142,8 @@ def offsets_reader(offsets_from: Mapping[str, Any] | None,
         found = first_of([shown(name) for name in offsets_from], 5) or "none"
         raise StrategyError(f"offsets_from must be the settings of the consumer, with "
                             f"its group_id (got {found})")
-    return partial(within, offsets_timeout, read_offsets, offsets_from, offsets_timeout)
+    return partial(call_with_timeout, offsets_timeout, read_offsets, offsets_from,
+                   offsets_timeout)
 
 # %% ../../nbs/11_clients/03_clients.ipynb #66c00011
 class ConsumerAssignor(ClientMember):

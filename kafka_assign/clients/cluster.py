@@ -17,7 +17,7 @@ from functools import cache
 from threading import current_thread
 from typing import NamedTuple
 
-from . import second_client, within
+from . import call_with_timeout, second_client
 from .connection import checked_servers, client_settings
 from ..groups.build import GroupError
 from ..groups.group import Group
@@ -36,7 +36,7 @@ class CaptureError(ValueError):
 
 _PASSING = {"KafkaConnectionError", "NodeNotReadyError", "RequestTimedOutError", "NotCoordinatorError",
             "CoordinatorNotAvailableError", "CoordinatorLoadInProgressError"}
-_PAUSE = 0.1                       # seconds between questions
+_PAUSE = 0.1                       # seconds between requests
 _HUNG_UP = "the other side hung up: check the port, security.protocol, sasl.mechanism and the login"
 _HINTS = {                         # what part of an error matches -> what it means to the user
     "ECONNREFUSED": "nothing is listening there", "DNS": "the host name is unknown",
@@ -59,10 +59,10 @@ def _in_words(error):
     return next((f"{words} ({text})" for part, words in _HINTS.items() if re.search(part, text)), text)
 
 # %% ../../nbs/11_clients/06_cluster.ipynb #c16e0018
-class Questions:
-    """Puts questions to a cluster, in a way that one bad answer does not spoil the rest.
+class Requests:
+    """Sends requests to a cluster so that one bad answer does not spoil the rest.
 
-    `deadline`: until when a question that fails for a transient reason is repeated (as `time.monotonic`).
+    `deadline`: until when a request that fails for a transient reason is repeated (as `time.monotonic`).
     `rejects`: what has no answer, and why. `undescribed`: topics that may exist, but have no answer.
     """
 
@@ -74,20 +74,20 @@ class Questions:
         name = item if isinstance(item, str) else "-".join(map(str, item))
         self.rejects.append(Reject(self.server, 0, f"{kind} {quoted(name)}: {reason}"))
 
-    def ask(self, question: Callable, *arguments):
-        "The answer to one question."
+    def answer(self, request: Callable, *arguments):
+        "The answer to one request."
         while True:
             try:
-                return question(*arguments)
+                return request(*arguments)
             except Exception as error:                     # by its name: the client may not be installed
                 if type(error).__name__ not in _PASSING or time.monotonic() + _PAUSE > self.deadline:
                     raise
             time.sleep(_PAUSE)
 
-    def ask_about(self, kind: str, items: Sequence, question: Callable) -> dict:
+    def answers(self, kind: str, items: Sequence, request: Callable) -> dict:
         "The answers about many items of a kind, as one dict; each item without an answer is rejected."
         try:
-            return self.ask(question, items) if items else {}
+            return self.answer(request, items) if items else {}
         except Exception as error:                         # also what a decoder raises
             if type(error).__name__ in _PASSING:
                 raise
@@ -95,10 +95,10 @@ class Questions:
                 self.reject(kind, items[0], _in_words(error))
                 return {}
         half = len(items) // 2
-        return self.ask_about(kind, items[:half], question) | self.ask_about(kind, items[half:], question)
+        return self.answers(kind, items[:half], request) | self.answers(kind, items[half:], request)
 
 # %% ../../nbs/11_clients/06_cluster.ipynb #c16e0011
-class _Described(NamedTuple):
+class _Description(NamedTuple):
     "What the coordinator of a group shows."
     state: str = ""
     strategy: str = ""  # the assignor
@@ -109,14 +109,14 @@ class _Described(NamedTuple):
     moving: int = 0  # partitions of the target assignment that their members do not have yet
 
 
-def _assigned_by_leader(questions, told):
+def _assigned_by_leader(requests, answer):
     "A group whose members compute its assignment."
     members, unknown = [], []
-    if not all(one.member_metadata for one in told.members):
-        why = ("it is rebalancing ({}); capture again" if told.group_state.endswith("Rebalance") else
+    if not all(one.member_metadata for one in answer.members):
+        why = ("it is rebalancing ({}); capture again" if answer.group_state.endswith("Rebalance") else
                "its coordinator does not show them ({})")
-        questions.reject("group", told.group_id, f"subscriptions are unknown: {why.format(told.group_state)}")
-    for one in told.members:
+        requests.reject("group", answer.group_id, f"subscriptions are unknown: {why.format(answer.group_state)}")
+    for one in answer.members:
         owned, sent, wrong = (), None, None
         try:
             owned = tuple(decode_assignment(one.member_assignment).assigned) if one.member_assignment else ()
@@ -129,27 +129,27 @@ def _assigned_by_leader(questions, told):
             wrong = error
         if wrong:
             whose = f"what member {quoted(one.member_id)} sent"
-            questions.reject("group", told.group_id, f"{whose} cannot be decoded: {wrong}")
+            requests.reject("group", answer.group_id, f"{whose} cannot be decoded: {wrong}")
         unknown += [one.member_id] * bool(wrong or not sent)
         members.append(Member(
             one.member_id, sent.topics if sent else sorted({topic for topic, _ in owned}), owned=owned,
             rack=sent and sent.rack, client_id=one.client_id, host=one.client_host, instance_id=one.group_instance_id))
     guess = "of each member, the topics of its own partitions, else all topics of the group" if unknown else ""
-    return _Described(told.group_state, told.protocol_data, -1, members, unknown, guess)
+    return _Description(answer.group_state, answer.protocol_data, -1, members, unknown, guess)
 
 # %% ../../nbs/11_clients/06_cluster.ipynb #c16e0033
-def _assigned_by_broker(questions, told):
+def _assigned_by_broker(requests, answer):
     "A group of the new protocol."
     matched, members = defaultdict(set), []
     owned, has = ({one.member_id: [(part.topic_name, number) for part in pick(one).topic_partitions
-                                   for number in part.partitions] for one in told.members}
+                                   for number in part.partitions] for one in answer.members}
                   for pick in (lambda one: one.target_assignment, lambda one: one.assignment))
     moving = sum(len({*target}.difference(has[name])) for name, target in owned.items())
-    for one in told.members:
+    for one in answer.members:
         if one.subscribed_topic_regex:
             assigned = {topic for topic, _ in owned[one.member_id]}
             matched[one.subscribed_topic_regex] |= assigned.difference(one.subscribed_topic_names)
-    for one in told.members:
+    for one in answer.members:
         topics = matched.get(one.subscribed_topic_regex, set()).union(one.subscribed_topic_names)
         members.append(Member(
             one.member_id, sorted(topics), owned=owned[one.member_id], rack=one.rack_id, client_id=one.client_id,
@@ -157,26 +157,26 @@ def _assigned_by_broker(questions, told):
     expressions = first_of([quoted(one) for one in sorted(matched)], 3)
     guess = (f"of members that subscribe by a regular expression ({expressions}), only the topics assigned to members "
              "with the same expression") if matched else ""
-    return _Described(told.group_state, told.assignor_name, told.group_epoch, members, (), guess, moving)
+    return _Description(answer.group_state, answer.assignor_name, answer.group_epoch, members, (), guess, moving)
 
 # %% ../../nbs/11_clients/06_cluster.ipynb #c16e0014
 # Timestamps that mean the end and the beginning of a log in a request; error codes of a topic.
 _LATEST, _EARLIEST, _UNKNOWN, _NOT_AUTHORIZED = -1, -2, 3, 29
 
 
-def _read_topics(questions, admin, names, brokers):
+def _read_topics(requests, admin, names, brokers):
     """What the cluster knows about topics, each by name: their numbers of partitions, the racks of the replicas of each
     partition, and its first and last offsets (-1 = unknown); `brokers` as in `describe_cluster`."""
     counts, racks, begin, end, led = {}, {}, {}, {}, []
     rack_of = {broker["broker_id"]: broker["rack"] for broker in brokers if broker["rack"]}
-    found = questions.ask_about("topic", sorted(names), lambda some: {
+    found = requests.answers("topic", sorted(names), lambda some: {
         topic["name"]: topic for topic in admin.describe_topics(some)})
     for name, topic in found.items():
         partitions = sorted(topic["partitions"], key=lambda one: one["partition_index"])
         if topic["error_code"] == _NOT_AUTHORIZED:
-            questions.reject("topic", name, "this client may not describe it")
+            requests.reject("topic", name, "this client may not describe it")
         if topic["error_code"] not in (0, _UNKNOWN):
-            questions.undescribed.add(name)
+            requests.undescribed.add(name)
         if topic["error_code"]:
             continue
         counts[name] = len(partitions)
@@ -185,7 +185,7 @@ def _read_topics(questions, admin, names, brokers):
         if rack_of:
             racks[name] = [[rack_of[node] for node in one["replica_nodes"] if node in rack_of] for one in partitions]
     for spec, column in (_EARLIEST, begin), (_LATEST, end):
-        answers = questions.ask_about("offsets of", led, lambda some, spec=spec: admin.list_partition_offsets(
+        answers = requests.answers("offsets of", led, lambda some, spec=spec: admin.list_partition_offsets(
             dict.fromkeys(some, spec)))
         for one, answer in answers.items():
             column[one.topic][one.partition] = answer.offset
@@ -200,7 +200,7 @@ def _group(listed, described, commits, topics, undescribed, about):
             inside.setdefault(topic, [-1] * counts[topic])[number] = commit.offset
         else:
             outside.append(topic)
-    known, type = described or _Described(listed.get("group_state") or ""), listed.get("group_type") or "classic"
+    known, type = described or _Description(listed.get("group_state") or ""), listed.get("group_type") or "classic"
     all_topics = sorted({*inside}.union(*(one.topics for one in known.members)))
     members = [replace(one, topics=one.topics or all_topics) if one.id in known.unknown else one
                for one in known.members]
@@ -226,33 +226,23 @@ _IGNORED = {"share": "share groups have no assignment of partitions to members",
             "other": "the group does not consume topics, as those of Kafka Connect's workers"}
 
 
-def _listed(questions, admin, names):
+def _groups_to_read(requests, admin, names):
     "The groups to read, by name; and an account of those that are ignored."
-    listed, ignored, wanted = {one["group_id"]: one for one in questions.ask(admin.list_groups)}, [], {}
+    listed, ignored, wanted = {one["group_id"]: one for one in requests.answer(admin.list_groups)}, [], {}
     for name in names or listed:
         if name not in listed:
-            raise CaptureError(f"{questions.server}: no group {quoted(name)} that this client may describe"
+            raise CaptureError(f"{requests.server}: no group {quoted(name)} that this client may describe"
                                f"{did_you_mean(name, listed)}")
         type, protocol = listed[name].get("group_type"), listed[name]["protocol_type"]
         if type == "share" or type not in ASSIGNED_BY_BROKER and protocol not in ("consumer", ""):
             ignored.append("share" if type == "share" else "other")
         else:
             wanted[name] = listed[name]
-    return wanted, [Ignored(questions.server, 0, kind, reason, ignored.count(kind))
+    return wanted, [Ignored(requests.server, 0, kind, reason, ignored.count(kind))
                     for kind, reason in _IGNORED.items() if kind in ignored]
 
 
-def _checked(told):
-    "What a coordinator says about a group, if it is no error."
-    if told.error_code:
-        from kafka.errors import for_code
-        raise for_code(told.error_code)
-    if told.group_state == "Dead":
-        raise GroupError("its coordinator does not know it (Dead)")
-    return told
-
-
-def _described(questions, admin, wanted, progress):
+def _descriptions(requests, admin, wanted, progress):
     """What the coordinators say about the members and the commits of groups. Of a group whose members compute its
     assignment, either both are returned or neither."""
     described, commits, names = {}, {}, list(wanted)
@@ -263,14 +253,19 @@ def _described(questions, admin, wanted, progress):
         modern = [name for name in part if by_type[name] == "consumer"]
         for some, describe, read in ((classic, admin.describe_groups, _assigned_by_leader),
                                      (modern, admin.describe_consumer_groups, _assigned_by_broker)):
-            for name, told in questions.ask_about("group", some, describe).items():
+            for name, answer in requests.answers("group", some, describe).items():
                 try:
-                    described[name] = read(questions, _checked(told))
+                    if answer.error_code:
+                        from kafka.errors import for_code
+                        raise for_code(answer.error_code)
+                    if answer.group_state == "Dead":
+                        raise GroupError("its coordinator does not know it (Dead)")
+                    described[name] = read(requests, answer)
                 except GroupError as error:
-                    questions.reject("group", name, str(error))
+                    requests.reject("group", name, str(error))
                 except Exception as error:                 # parts of it come from any client
-                    questions.reject("group", name, _in_words(error))
-        commits |= questions.ask_about("group", part, admin.list_group_offsets)
+                    requests.reject("group", name, _in_words(error))
+        commits |= requests.answers("group", part, admin.list_group_offsets)
         for name in classic:
             if name not in described:
                 commits.pop(name, None)
@@ -278,7 +273,7 @@ def _described(questions, admin, wanted, progress):
     return described, commits
 
 # %% ../../nbs/11_clients/06_cluster.ipynb #c16e0021
-def read_cluster(admin, questions: Questions, names: Collection[str] | None = None, *, time: str = "",
+def read_cluster(admin, requests: Requests, names: Collection[str] | None = None, *, time: str = "",
                  cluster: str | None = None, reset: str = "latest",
                  progress: Callable[[int, int], object] = lambda done, total: None) -> Groups:
     """The groups that `admin` describes: an admin client with the bytes of members, or what answers like one.
@@ -286,23 +281,23 @@ def read_cluster(admin, questions: Questions, names: Collection[str] | None = No
     `time`: when, ISO 8601; the other arguments are those of `capture`. Raises `CaptureError`, and any error that the
     client raises if it has no answer about any group.
     """
-    wanted, ignored = _listed(questions, admin, names)
-    described, commits = _described(questions, admin, wanted, progress)
+    wanted, ignored = _groups_to_read(requests, admin, names)
+    described, commits = _descriptions(requests, admin, wanted, progress)
     needed = {topic for group in commits.values() for topic, _ in group}.union(
         *(one.topics for group in described.values() for one in group.members))
-    known = questions.ask(admin.describe_cluster)
-    topics = _read_topics(questions, admin, needed, known["brokers"])
+    known = requests.answer(admin.describe_cluster)
+    topics = _read_topics(requests, admin, needed, known["brokers"])
     about = {"cluster": known["cluster_id"] if cluster is None else cluster, "time": time, "reset": reset}
-    groups, rejects = {}, questions.rejects
+    groups, rejects = {}, requests.rejects
     for name in [name for name in wanted if name in commits]:
         try:
             groups[name] = _group(
-                wanted[name], described.get(name), commits[name], topics, questions.undescribed, about)
+                wanted[name], described.get(name), commits[name], topics, requests.undescribed, about)
         except GroupError as error:
-            questions.reject("group", name, str(error))
+            requests.reject("group", name, str(error))
     if not groups:
         reasons = [one.reason for one in [*rejects, *ignored]]
-        raise CaptureError(f"{questions.server}: {[*reasons, 'no group that this client may describe'][0]}")
+        raise CaptureError(f"{requests.server}: {[*reasons, 'no group that this client may describe'][0]}")
     return Groups(groups, rejects, ignored, used=len(groups), rows=len(groups) + len(rejects))
 
 # %% ../../nbs/11_clients/06_cluster.ipynb #c16e0028
@@ -399,13 +394,13 @@ def capture(bootstrap_server: str, groups: Collection[str] | None = None, settin
 
     def work():
         current_thread().name = _CLIENT
-        questions = Questions(server, time.monotonic() + timeout)
+        requests = Requests(server, time.monotonic() + timeout)
         with second_client(config, timeout + 1, _reach) as admin:          # so that `timeout` is reached first
             now = datetime.now(timezone.utc).strftime("%Y-%m-%dT%H:%M:%SZ")
-            return read_cluster(_ClusterAdmin(admin), questions, names, time=now, cluster=cluster, reset=reset,
+            return read_cluster(_ClusterAdmin(admin), requests, names, time=now, cluster=cluster, reset=reset,
                                 progress=progress)
     try:
-        return within(timeout, work)
+        return call_with_timeout(timeout, work)
     except errors.KafkaError as error:
         which = "a broker at the address that it advertises: " * isinstance(error, errors.KafkaConnectionError)
         raise CaptureError(f"{server}: {which}{_in_words(error)}") from None

@@ -20,14 +20,6 @@ def _nothing(partitions):
     "What a listener does if it has no callback."
 
 
-def _called(callback, partitions):
-    if iscoroutine(result := callback(partitions)):
-        result.close()
-        name = quoted(getattr(callback, "__name__", "?"))
-        raise ValueError("a callback that returns a coroutine must be defined with "
-                         f"async def, so that it is awaited (got {name})")
-
-
 async def _awaited(call, partitions):
     if isawaitable(result := call(partitions)):
         await result
@@ -35,8 +27,13 @@ async def _awaited(call, partitions):
 
 def _all_called(steps):
     if steps:
+        callback, partitions = steps[0]
         try:
-            _called(*steps[0])
+            if iscoroutine(result := callback(partitions)):
+                result.close()
+                name = quoted(getattr(callback, "__name__", "?"))
+                raise ValueError("a callback that returns a coroutine must be defined with "
+                                 f"async def, so that it is awaited (got {name})")
         finally:
             _all_called(steps[1:])
 

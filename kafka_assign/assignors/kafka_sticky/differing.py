@@ -178,37 +178,34 @@ def improve(state: _BalancingState, partition: TopicPartition,
     return False
 
 # %% ../../../nbs/03_kafkas_assignors/04_differing.ipynb #b4dc5850
+MOST_STEPS = 100_000_000
+
+
 def _is_balanced(state: _BalancingState) -> bool:
     "Java's test: loads differ by at most one, or no member can take a partition."
+    group = state.group
     members = [name for name in state.assigned if name not in state.fixed]
     by_load = sorted(members, key=state.load)
     if not members or state.load(by_load[-1]) <= state.load(by_load[0]) + 1:
         return True
     holder = {one: name for name in members for one in state.assigned[name]}
     state.steps += len(holder)
-    return not any(
-        state.load(holder.get(partition, name)) >= state.load(name) + 2
-        and partition not in state.assigned[name]
-        for name in by_load
-        if state.load(name) != _max_assignment_size(state.group, name)
-        for partition in _subscribed_partitions(state, name))
-
-
-MOST_STEPS = 100_000_000
-
-
-def _subscribed_partitions(state, name):
-    "The partitions that a member could have; raises if all tests take too many steps."
-    for topic in state.group.by_id[name].topics:
-        for number in range(state.group.counts.get(topic, 0)):
-            state.steps += 1
-            if state.steps > MOST_STEPS:
-                moved, group = len(state.movements.pair_of), state.group
-                raise ForecastError(
-                    "too long", f"more than {MOST_STEPS:,} steps of the balance test; "
-                    f"{moved:,} of {len(group.partitions):,} partitions of "
-                    f"{len(group.members):,} members have moved so far")
-            yield TopicPartition(topic, number)
+    for name in by_load:
+        if state.load(name) == _max_assignment_size(group, name):
+            continue
+        for topic in group.by_id[name].topics:
+            for number in range(group.counts.get(topic, 0)):
+                state.steps += 1
+                if state.steps > MOST_STEPS:
+                    raise ForecastError(
+                        "too long", f"more than {MOST_STEPS:,} steps of the balance test; "
+                        f"{len(state.movements.pair_of):,} of {len(group.partitions):,} "
+                        f"partitions of {len(group.members):,} members have moved so far")
+                partition = TopicPartition(topic, number)
+                if (state.load(holder.get(partition, name)) >= state.load(name) + 2
+                        and partition not in state.assigned[name]):
+                    return False
+    return True
 
 # %% ../../../nbs/03_kafkas_assignors/04_differing.ipynb #cc26c387
 MOST_PASSES = 100
@@ -245,11 +242,13 @@ def assign_balanced(group: JoinedGroup, holdings: Holdings) -> _BalancingState:
     set_fixed_aside(state)
     before = {name: list(own) for name, own in state.assigned.items()}
     score, earlier = _pair_differences(state), _earlier_claimants(group)
-    unusual = _needs_balance_test(group, kept, earlier)
+    strangers = any(partition.topic not in group.by_id[name].topics
+                    for partition, name in earlier.items())
+    test_balance = strangers or not set(kept) <= set(group.partitions)
 
     def reassign(partitions):
         movable = list(filter(state.can_move, state.in_order(partitions)))
-        return _perform_reassignments(state, movable, earlier, unusual)
+        return _perform_reassignments(state, movable, earlier, test_balance)
 
     if not dropped:
         reassign(free)
@@ -257,10 +256,3 @@ def assign_balanced(group: JoinedGroup, holdings: Holdings) -> _BalancingState:
     if moved and kept and _pair_differences(state) >= score:
         state.assigned = before
     return state
-
-
-def _needs_balance_test(group, kept, earlier):
-    "Whether the balance test can make a difference; see `_is_balanced`."
-    strangers = any(partition.topic not in group.by_id[name].topics
-                    for partition, name in earlier.items())
-    return strangers or not set(kept) <= set(group.partitions)

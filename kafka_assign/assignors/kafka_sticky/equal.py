@@ -51,26 +51,21 @@ def _keep_within_quotas(state: QuotaState, group: JoinedGroup,
         held = [one for one in holdings.held[member.id] if one not in holdings.void]
         held.sort(key=lambda one: (one.partition, group.topic_rank[one.topic]))
         own = [one for one in held if not group.is_off(member.id, one)]
-        kept = own[:_allowance(state, member.id, len(own))]
+        quota = state.min_quota
+        if len(own) < state.min_quota:
+            state.below.append(member.id)
+        elif len(own) >= state.max_quota and state.over < state.expected_over:
+            quota = state.max_quota
+            state.over += 1
+            if state.over == state.expected_over:
+                state.exactly.clear()
+        elif state.over < state.expected_over:
+            state.exactly.append(member.id)
+        kept = own[:quota]
         state.assigned[member.id] = kept
         state.released_by |= dict.fromkeys(set(held).difference(kept), member.id)
     for members in (state.below, state.exactly):
         members.sort(key=list(group.by_id).index)
-
-
-def _allowance(state, member, count):
-    "How many of its `count` partitions a member keeps; adds it to its list."
-    if count < state.min_quota:
-        state.below.append(member)
-        return count
-    if count >= state.max_quota and state.over < state.expected_over:
-        state.over += 1
-        if state.over == state.expected_over:
-            state.exactly.clear()
-        return state.max_quota
-    if state.over < state.expected_over:
-        state.exactly.append(member)
-    return state.min_quota
 
 # %% ../../../nbs/03_kafkas_assignors/03_equal.ipynb #4ce8139f
 def _place_in_racks(state: QuotaState, group: JoinedGroup,
@@ -80,11 +75,17 @@ def _place_in_racks(state: QuotaState, group: JoinedGroup,
     reach = {one: sum(group.matches(name, one) for name in names) for one in free}
     left, turn = [], 0
     for partition in sorted(free, key=reach.get):
-        matching = _next_match(group, partition, state.below, turn)
-        if matching is not None:
-            turn = _fill_up(state, partition, matching)
-        elif (matching := _next_match(group, partition, state.exactly, 0)) is not None:
-            state.place(partition, state.exactly.pop(matching))
+        if (at := _next_match(group, partition, state.below, turn)) is not None:
+            member, turn = state.below[at], at + 1
+            state.place(partition, member)
+            if len(state.assigned[member]) >= state.min_quota:
+                del state.below[at]
+                turn = at
+                if state.min_quota < state.max_quota and state.over < state.expected_over:
+                    state.exactly.append(member)
+            turn = turn % len(state.below) if state.below else 0
+        elif (at := _next_match(group, partition, state.exactly, 0)) is not None:
+            state.place(partition, state.exactly.pop(at))
             state.over += 1
             if state.over == state.expected_over:
                 state.exactly.clear()
@@ -97,18 +98,6 @@ def _next_match(group, partition, members, turn):
     "The index of the first member that the partition matches, from `turn` on; or None."
     places = [*range(turn, len(members)), *range(turn)]
     return next((at for at in places if group.matches(members[at], partition)), None)
-
-
-def _fill_up(state, partition, at):
-    "Place a partition on the member `below[at]`; return whose turn is next."
-    member = state.below[at]
-    state.place(partition, member)
-    if len(state.assigned[member]) < state.min_quota:
-        return (at + 1) % len(state.below)
-    del state.below[at]
-    if state.min_quota < state.max_quota and state.over < state.expected_over:
-        state.exactly.append(member)
-    return at % len(state.below) if state.below else 0
 
 # %% ../../../nbs/03_kafkas_assignors/03_equal.ipynb #f0fdea5b
 def _place_in_turn(state: QuotaState, free: list[TopicPartition]) -> None:

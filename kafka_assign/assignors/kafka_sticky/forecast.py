@@ -81,16 +81,10 @@ def cooperative_rounds(group: JoinedGroup) -> Iterator[_RoundAnswer]:
         if all(set(member.claims) <= set(answer.assigned[member.id])
                for member in group.members):
             return
-        group = _next_round(group, answer.assigned)
-
-
-def _next_round(group, assigned):
-    "The group in which each member claims the partitions that it was assigned."
-    generation = 1 + max(member.generation for member in group.members)
-    members = [
-        JoinedMember(one.id, one.topics, assigned[one.id], generation, rack=one.rack)
-        for one in group.members]
-    return JoinedGroup(members, group.counts, group.racks)
+        generation = 1 + max(member.generation for member in group.members)
+        members = [JoinedMember(one.id, one.topics, answer.assigned[one.id], generation,
+                                rack=one.rack) for one in group.members]
+        group = JoinedGroup(members, group.counts, group.racks)
 
 # %% ../../../nbs/03_kafkas_assignors/05_forecast.ipynb #3e3143b9
 _PYTHON_VERSION = b"\0\1"      # Java would read 65,536 topics or more

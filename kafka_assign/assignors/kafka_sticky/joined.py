@@ -109,29 +109,23 @@ class Holdings(NamedTuple):
 def settle_claims(group: JoinedGroup) -> Holdings:
     "Which member holds which partition, by the rules above."
     noted: dict[TopicPartition, JoinedMember] = {}
-    holdings = Holdings({member.id: [] for member in group.members}, set())
+    held, void = {member.id: [] for member in group.members}, set()
     for member in group.members:
         for partition in member.claims:
-            if partition in noted:
-                _settle_claim(member, partition, noted, holdings)
-            elif partition.topic in group.counts:
+            rival = noted.get(partition)
+            if rival is None:
+                if partition.topic in group.counts:
+                    noted[partition] = member
+                    held[member.id].append(partition)
+            elif member.generation >= rival.joined_in:
                 noted[partition] = member
-                holdings.held[member.id].append(partition)
-    return holdings
-
-
-def _settle_claim(member, partition, noted, holdings):
-    "Compare a claim with the noted member."
-    rival = noted[partition]
-    if member.generation < rival.joined_in:
-        return
-    noted[partition] = member
-    if partition in holdings.held[rival.id]:
-        holdings.held[rival.id].remove(partition)
-    if member.generation == rival.joined_in:
-        holdings.void.add(partition)
-    else:
-        holdings.held[member.id].append(partition)
+                if partition in held[rival.id]:
+                    held[rival.id].remove(partition)
+                if member.generation == rival.joined_in:
+                    void.add(partition)
+                else:
+                    held[member.id].append(partition)
+    return Holdings(held, void)
 
 # %% ../../../nbs/03_kafkas_assignors/02_joined.ipynb #12a77e26
 def without(full: list[TopicPartition],

@@ -240,20 +240,6 @@ def side_by_side(parts: Sequence[Columns]) -> Columns:
         counted=_joined_optional(each("counted"), each("member_count")))
 
 # %% ../../nbs/04_ground/06_columns.ipynb #4c48544e
-def _racks_alone(racks, members, partitions):
-    if racks is None:
-        return None
-    offsets = racks.replica_offsets[partitions.start:partitions.stop + 1]
-    first, end = offsets[[0, -1]]
-    return Racks(racks.member[members], offsets - first, racks.replicas[first:end])
-
-
-def _counted_alone(counted, members):
-    "The counts of one group, or None if its owners are known."
-    alone = None if counted is None else counted[members]
-    return None if alone is None or (alone < 0).all() else alone
-
-
 def one_group(columns: Columns, group: int) -> Columns:
     "Group number `group` of a union, alone."
     if columns.groups == 1:
@@ -262,6 +248,13 @@ def one_group(columns: Columns, group: int) -> Columns:
         slice(*offsets[group:group + 2].tolist())
         for offsets in (columns.topic_offsets, columns.member_offsets, columns.group_offsets))
     subscriber_offsets = columns.subscriber_offsets[topics.start:topics.stop + 1]
+    racks, counted = columns.racks, columns.counted
+    if racks is not None:
+        replica_offsets = racks.replica_offsets[partitions.start:partitions.stop + 1]
+        racks = Racks(racks.member[members], replica_offsets - replica_offsets[0],
+                      racks.replicas[slice(*replica_offsets[[0, -1]])])
+    if counted is not None and ((counted := counted[members]) < 0).all():
+        counted = None                                      # the owners of this group are known
     return Columns(
         topic_offsets=np.array([0, topics.stop - topics.start]),
         member_offsets=np.array([0, members.stop - members.start]),
@@ -271,7 +264,5 @@ def one_group(columns: Columns, group: int) -> Columns:
         turn=columns.turn[members] - members.start,
         previous=shifted(columns.previous[partitions], -members.start),
         lag=None if columns.lag is None else columns.lag[partitions],
-        racks=_racks_alone(columns.racks, members, partitions),
-        listed=columns.listed[members] - members.start,
-        counted=_counted_alone(columns.counted, members),
+        racks=racks, listed=columns.listed[members] - members.start, counted=counted,
         consumer=shifted(columns.consumer[partitions], -members.start))

@@ -41,20 +41,16 @@ class TopicOwnerPairs(NamedTuple):
     count: np.ndarray  # how many partitions of the topic it owns
 
 # %% ../../nbs/04_ground/07_metrics.ipynb #1c6f4d28
-def _count(cell, cells):
-    "The values that occur in `cell`, ascending, and how often each does."
-    if cells > DENSE * len(cell):
-        return np.unique(cell, return_counts=True)
-    table = np.bincount(cell, minlength=cells)
-    occurs = np.flatnonzero(table)
-    return occurs, table[occurs]
-
-
 def topic_owner_pairs(columns: Columns, owner: np.ndarray) -> TopicOwnerPairs:
     "Count the partitions of each topic on each of its owners."
     owned = owner >= 0
-    cells = columns.first_cell[columns.topic_of[owned]] + owner[owned]
-    cell, count = _count(cells, int(columns.cell_offsets[-1]))
+    cell = columns.first_cell[columns.topic_of[owned]] + owner[owned]
+    if (cells := int(columns.cell_offsets[-1])) > DENSE * len(cell):
+        cell, count = np.unique(cell, return_counts=True)
+    else:
+        table = np.bincount(cell, minlength=cells)
+        cell = np.flatnonzero(table)
+        count = table[cell]
     offsets = np.searchsorted(cell, columns.cell_offsets)
     member = cell - np.repeat(columns.first_cell, row_lengths(offsets))
     return TopicOwnerPairs(offsets, member, count)
@@ -212,28 +208,10 @@ def move_masks(columns: Columns, owner: np.ndarray) -> dict[str, np.ndarray]:
     had, has, same = columns.previous >= 0, owner >= 0, owner == columns.previous
     return {"kept": same & has, "moved": had & has & ~same, "placed": has & ~had}
 
-
-def _paused(columns, owner, protocol):
-    "Per group, the partitions that an eager group, or another one, stops consuming."
-    stops = columns.previous >= 0
-    if protocol != "eager":
-        stops &= owner != columns.previous
-    return row_sums(stops, columns.group_offsets) if protocol else -1
-
 # %% ../../nbs/04_ground/07_metrics.ipynb #09fc8f16
-def _lag_figures(columns, owner):
-    groups, members = columns.group_offsets, columns.member_offsets
-    lag = np.full(columns.size, -1) if columns.lag is None else columns.lag
-    of_member, known = lag_per_member(columns, owner), row_sums(lag >= 0, groups)
-    figures = {"lag_max": row_maxima(of_member, members),
-               "lag_min": row_minima(of_member, members),
-               "lag_total": row_sums(np.maximum(lag, 0), groups),
-               "lag_unknown": row_sums(lag < 0, groups)}
-    return {name: np.where(known > 0, figure, -1) for name, figure in figures.items()}
-
-
 _OF_MOVES = "kept", "moved", "placed", "paused"  # figures that need previous owners
-_OF_PARTITIONS = ("partitions", "assigned", "unassigned", "withheld")
+_OF_PARTITIONS = "partitions", "assigned", "unassigned", "withheld"
+_OF_LAG = "lag_max", "lag_min", "lag_total", "lag_unknown"
 _OF_MEMBERS = (                                  # figures that need members
     "min_load", "max_load", "balance_score", "balanced", *_OF_MOVES, "topic_spread",
     "topic_gap", "split_numbers", "lag_max", "lag_min")
@@ -262,6 +240,11 @@ def measure(columns: Columns, owner: np.ndarray,
     members, groups = columns.member_offsets, columns.group_offsets
     size, assigned = row_lengths(groups), row_sums(load, members)
     has_subscribers = (columns.subscriber_counts > 0)[columns.topic_of]
+    stops = columns.previous >= 0
+    if protocol != "eager":
+        stops &= owner != columns.previous
+    lag = np.full(columns.size, -1) if columns.lag is None else columns.lag
+    lag_of_member = lag_per_member(columns, owner)
     figures = {
         "members": row_lengths(members), "partitions": size, "assigned": assigned,
         "unassigned": size - assigned, "withheld": (
@@ -274,15 +257,20 @@ def measure(columns: Columns, owner: np.ndarray,
         "could_take": could_take(columns, load, pairs),
         **{name: row_sums(mask, groups)
            for name, mask in move_masks(columns, owner).items()},
-        "paused": _paused(columns, owner, protocol),
+        "paused": row_sums(stops, groups) if protocol else -1,
         "topic_spread": topic_spread(columns, pairs),
         "topic_gap": topic_gap(columns, pairs),
         "split_numbers": split_numbers(columns, owner),
-        "in_rack": in_rack(columns, owner), **_lag_figures(columns, owner)}
+        "in_rack": in_rack(columns, owner),
+        "lag_max": row_maxima(lag_of_member, members),
+        "lag_min": row_minima(lag_of_member, members),
+        "lag_total": row_sums(np.maximum(lag, 0), groups),
+        "lag_unknown": row_sums(lag < 0, groups)}
     unknown = _groups_counted(columns)
     nothing = unknown & (size == 0)                 # not even the topics are known
     for names, where in ((_OF_MEMBERS, nothing | (figures["members"] == 0)),
-                         (_OF_MOVES, unknown), (_OF_PARTITIONS, nothing)):
+                         (_OF_MOVES, unknown), (_OF_PARTITIONS, nothing),
+                         (_OF_LAG, row_sums(lag >= 0, groups) == 0)):
         figures |= {name: np.where(where, -1, figures[name]) for name in names}
     return figures
 

@@ -118,22 +118,18 @@ def stable_order(*keys: np.ndarray) -> np.ndarray:
     return np.arange(len(keys[0])) if order is None else order
 
 # %% ../../nbs/04_ground/04_ragged.ipynb #cd72aa20
-def _sort_as_table(packed, length):
-    "Sort rows of these lengths in place, as rows of a table."
-    filled = np.arange(int(length.max(initial=0))) < length[:, None]
+def _sort_rows(packed, offsets):
+    "Sort each row in place; every value of a row is smaller than every value of the next."
+    length = row_lengths(offsets)
+    longest = int(length.max(initial=0))
+    if len(length) * longest > 2 * len(packed):
+        packed.sort()
+        return
+    filled = np.arange(longest) < length[:, None]           # rows of a table
     table = np.full(filled.shape, np.iinfo(np.int64).max)
     table[filled] = packed
     table.sort(axis=1)
     packed[:] = table[filled]
-
-
-def _sort_rows(packed, offsets):
-    "Sort each row in place; every value of a row is smaller than every value of the next."
-    length = row_lengths(offsets)
-    if len(length) * int(length.max(initial=0)) <= 2 * len(packed):
-        _sort_as_table(packed, length)
-    else:
-        packed.sort()
 
 # %% ../../nbs/04_ground/04_ragged.ipynb #cd72aa22
 def argsort_rows(values: np.ndarray, offsets: np.ndarray) -> np.ndarray:

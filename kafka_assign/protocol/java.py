@@ -76,20 +76,16 @@ class JavaHashSet:
             return
         code = self._hash_of(key)
         self._mixed[key] = code ^ code >> 16
-        if len(self) > _TREEIFY_THRESHOLD and self._overfills_bucket(key):
-            self.capacity *= 2
+        if len(self) > _TREEIFY_THRESHOLD and self.capacity < _MIN_TREEIFY_CAPACITY:
+            sharing = sum(self.bucket(other) == self.bucket(key) for other in self._mixed)
+            if sharing > _TREEIFY_THRESHOLD:
+                self.capacity *= 2
         if len(self) > _LOAD_FACTOR * self.capacity:
             self.capacity *= 2
 
     def discard(self, key: Hashable) -> None:
         "Remove a key, if it is in the set; the capacity stays the same."
         self._mixed.pop(key, None)
-
-    def _overfills_bucket(self, key):
-        if self.capacity >= _MIN_TREEIFY_CAPACITY:
-            return False
-        sharing = sum(self.bucket(other) == self.bucket(key) for other in self._mixed)
-        return sharing > _TREEIFY_THRESHOLD
 
     def __len__(self) -> int:
         return len(self._mixed)

@@ -93,19 +93,19 @@ class DecodedClaims(NamedTuple):
     lost: np.ndarray | tuple = ()  # numbers that others claim in the same or a later epoch
 
 # %% ../../nbs/04_ground/10_ownership.ipynb #b078b99d
-def _decoded(sent, rule):
-    "The claims of one member."
-    try:
-        return DecodedClaims(_claims_of(sent, rule))
-    except WireError as error:
-        if rule != "cooperative":
-            return DecodedClaims(Claims(()), error)
-        listed = sent.owned or decode_sticky(sent.user_data).owned      # it may still consume these
-        return DecodedClaims(Claims(listed), error)
-
-
-def _decided(sent, decoded):
-    "The claims of each member, without the numbers that it loses to others."
+def claims_by_member(sent: Sequence[Subscription], rule: str) -> list[DecodedClaims]:
+    "What each member of a group claims, by a rule of `CLAIM_RULES`."
+    decoded = []
+    for one in sent:
+        try:
+            decoded.append(DecodedClaims(_claims_of(one, rule)))
+        except WireError as error:
+            listed = ()
+            if rule == "cooperative":                       # it may still consume these
+                listed = one.owned or decode_sticky(one.user_data).owned
+            decoded.append(DecodedClaims(Claims(listed), error))
+    if rule != "stream-join":
+        return decoded
     found = {at: decode_stream_join(one.user_data) for at, one in enumerate(sent)
              if one.user_data is not None and decoded[at].error is None}
     numbers = [np.unique(np.array(own, np.int32)) for own, _ in found.values()]
@@ -115,12 +115,6 @@ def _decided(sent, decoded):
             claims = _claims_of_numbers(sent[at].topics, own[alone], found[at][1])
             decoded[at] = DecodedClaims(claims, lost=own[~alone])
     return decoded
-
-
-def claims_by_member(sent: Sequence[Subscription], rule: str) -> list[DecodedClaims]:
-    "What each member of a group claims, by a rule of `CLAIM_RULES`."
-    decoded = [_decoded(one, rule) for one in sent]
-    return _decided(sent, decoded) if rule == "stream-join" else decoded
 
 # %% ../../nbs/04_ground/10_ownership.ipynb #34a0fc3d
 _SEVERAL = -2          # more than one member
@@ -139,13 +133,6 @@ def claimants(
     return claimant
 
 # %% ../../nbs/04_ground/10_ownership.ipynb #e660d4cd
-def _not_void(partition, generation, size):
-    "Which claims count: without a generation, only those on partitions that no dated claim names."
-    dated = np.zeros(size, bool)
-    dated[partition[generation >= 0]] = True
-    return (generation != NO_GENERATION) | ~dated[partition]
-
-
 class Ownership(NamedTuple):
     "What claims say about each partition: columns of members, int32."
     previous: np.ndarray  # the valid previous owner; -1 = none
@@ -160,7 +147,9 @@ def owners_by_claims(
         size: int,               # number of partitions
 ) -> Ownership:
     "The valid previous owner of each partition, and who may still consume it (KIP-341)."
-    holds = _not_void(partition, generation, size)
+    dated = np.zeros(size, bool)
+    dated[partition[generation >= 0]] = True
+    holds = (generation != NO_GENERATION) | ~dated[partition]       # the others are void
     partition, member, may_own = partition[holds], member[holds], may_own[holds]
     generation = np.maximum(generation[holds], -1)
     consumer = claimants(partition, member, size)

@@ -261,15 +261,6 @@ def _version_bytes(version):
     return _number_bytes(version, "version", size=2)
 
 
-def _topic_bytes(topics):
-    "The names of topics, as Java sorts them."
-    if not isinstance(topics, Collection) or isinstance(topics, (str, bytes)):
-        raise WireError(f"topics must be names (got {brief(topics)})")
-    texts = [_text_bytes(topic, "a topic") for topic in topics]
-    ordered = [texts[place] for place in java_order(topics)]
-    return _number_bytes(len(texts), "topics") + b"".join(ordered)
-
-
 def encode_subscription(value: Subscription, version: int = NEWEST) -> bytes:
     """The bytes of a subscription.
 
@@ -277,8 +268,12 @@ def encode_subscription(value: Subscription, version: int = NEWEST) -> bytes:
     owned partitions, 2 the generation, 3 the rack. Raises `WireError` if there is no such version, or
     if a field has the wrong type, is a name of more than 32,767 bytes, or a number of more than 32 bits.
     """
-    parts = [_version_bytes(version), _topic_bytes(value.topics)]
-    parts.append(_blob_bytes(value.user_data, "user data"))
+    parts, topics = [_version_bytes(version)], value.topics
+    if not isinstance(topics, Collection) or isinstance(topics, (str, bytes)):
+        raise WireError(f"topics must be names (got {brief(topics)})")
+    texts = [_text_bytes(topic, "a topic") for topic in topics]
+    parts += [_number_bytes(len(texts), "topics"), *(texts[place] for place in java_order(topics)),
+              _blob_bytes(value.user_data, "user data")]
     if version >= 1:
         parts.append(_partition_bytes(value.owned, "owned partitions"))
     if version >= 2:
@@ -397,17 +392,6 @@ def _read_claims(fields):
     return Claims(owned, fields.number("the generation") if fields.left >= 4 else -1)
 
 
-def _read_sticky(fields):
-    try:
-        return _read_claims(fields)
-    except WireError:
-        if fields.data[:2] == b"\0\1":                       # the version that kafka-python writes
-            fields.position = 2
-            with suppress(WireError):
-                return _read_claims(fields)
-        raise
-
-
 def decode_sticky(data: bytes | None, *, strict: bool = False) -> Claims:
     """The claims in the user data of the sticky assignor.
 
@@ -417,7 +401,16 @@ def decode_sticky(data: bytes | None, *, strict: bool = False) -> Claims:
     data that cannot be decoded. Raises `WireError` if `strict` is true and the user data is not in
     the format of Kafka's `StickyAssignor`.
     """
-    return _decode_user_data(data, _read_sticky, Claims(), strict)
+    def decode(fields):
+        try:
+            return _read_claims(fields)
+        except WireError:
+            if fields.data[:2] == b"\0\1":                   # the version that kafka-python writes
+                fields.position = 2
+                with suppress(WireError):
+                    return _read_claims(fields)
+            raise
+    return _decode_user_data(data, decode, Claims(), strict)
 
 # %% ../../nbs/04_ground/09_wire.ipynb #6c39943a
 def encode_cooperative(generation: int) -> bytes:

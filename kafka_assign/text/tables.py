@@ -61,13 +61,6 @@ def _packed(widths, room):
     return parts
 
 
-def _aligned(text, width, side):
-    "A text with blanks around it."
-    from rich.cells import cell_len
-    blanks = " " * (width - cell_len(text))
-    return blanks + text if side == "right" else text + blanks
-
-
 class Table:
     """Rows under a head: as plain text, as HTML, and for a terminal.
 
@@ -114,9 +107,14 @@ class Table:
 
     def _part(self, places, head, widths):
         "The lines of the head and of the rows in some columns."
+        from rich.cells import cell_len
+
         def lines(cells):
             for texts in zip_longest(*cells, fillvalue=""):
-                padded = (_aligned(text, widths[i], self.sides[i]) for text, i in zip(texts, places))
+                padded = []
+                for text, i in zip(texts, places):
+                    blanks = " " * (widths[i] - cell_len(text))
+                    padded.append(blanks + text if self.sides[i] == "right" else text + blanks)
                 yield (" " * _GAP).join(padded).rstrip()
         height = max(len(head[i]) for i in places)
         stacked = [[""] * (height - len(head[i])) + head[i] for i in places]

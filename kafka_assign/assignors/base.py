@@ -46,6 +46,10 @@ class ForecastError(StrategyError):
         return f"{self.kind}: {self.reason}" if self.reason else self.kind
 
 # %% ../../nbs/06_assignors/01_base.ipynb #dcabbf03
+_SHIPPED_CLASSES = ("RangeAssignor", "RoundRobinAssignor", "StickyAssignor",
+                    "CooperativeStickyAssignor")
+
+
 @dataclass(frozen=True)
 class Strategy:
     "A function from a group to an owner column, and what callers must know about it."
@@ -65,7 +69,16 @@ class Strategy:
     options: Mapping[str, object] = field(default_factory=dict)  # option name to bound value
 
     def __post_init__(self):
-        _check_fields(self)
+        what = f"of strategy {quoted(self.name)}"
+        if self.protocol not in ("eager", "cooperative", "broker"):
+            raise StrategyError(f"protocol {what} must be eager, cooperative or broker "
+                                f"(got {self.protocol!r})")
+        if self.claims not in (None, *CLAIM_RULES):
+            raise StrategyError(f"claims {what} must be None or one of {', '.join(CLAIM_RULES)} "
+                                f"(got {brief(self.claims)})")
+        if (self.protocol, self.claims) == ("cooperative", "stream-join"):
+            raise StrategyError(f"claims {what} must name partitions, because its protocol is "
+                                "cooperative (got stream-join)")
 
     @property
     def about(self) -> str:
@@ -94,27 +107,74 @@ class Strategy:
         return f"{self.name}:{options}" if options else self.name
 
     def with_options(self, options: Mapping) -> "Strategy":
-        "The strategy with `options` bound; raises `StrategyError` for one that it does not have."
-        _check_options(self, options)
+        "The strategy with `options` bound; `StrategyError` for one that it does not have, or of the wrong type."
+        taken = dict(list(inspect.signature(self.function).parameters.items())[1:])
+        takes_any = any(parameter.kind is parameter.VAR_KEYWORD for parameter in taken.values())
+        for name, value in options.items():
+            if name not in taken and not takes_any:
+                offers = f"its options are {', '.join(taken)}" if taken else "it has none"
+                raise StrategyError(f"strategy {quoted(self.name)} has no option {quoted(name)}; "
+                                    f"{offers}{did_you_mean(name, taken)}")
+            if name not in taken or value is taken[name].default:
+                continue
+            kind = taken[name].annotation                               # a type, or text
+            kinds = {"int": ("a whole number", is_number(value)),
+                     "float": ("a number", isinstance(value, float) or is_number(value)),
+                     "bool": ("true or false", isinstance(value, bool))}
+            must, is_so = kinds.get(str(getattr(kind, "__name__", kind)), ("", True))
+            if not is_so:
+                raise StrategyError(f"option {name} of strategy {quoted(self.name)} must be {must} "
+                                    f"(got {brief(value)})")
         options = {**self.options, **options}
         chosen = self.variant(self, **options) if self.variant and options else self
         return replace(chosen, options=options)
 
     def ask(self, given: Group | Columns):
         "The unchecked answer of its function; its errors, except `ValueError`, name the strategy."
-        return _answer(self, given.columns if self.many and isinstance(given, Group) else given)
+        given = given.columns if self.many and isinstance(given, Group) else given
+        what = f"strategy {quoted(self.label)}"
+        try:
+            with foreign_code(what, StrategyError):
+                answer = self.function(given, **self.options)
+        except GroupError as error:                     # it asked the group for what is not there
+            found = f"{brief(error)}{crash_place(error, callers=1)}"
+            raise StrategyError(f"{what} must not raise (got {found})") from error
+        if not isinstance(answer, Mapping) or isinstance(answer, Assignment) or self.many:
+            return answer
+        try:                                            # owners by name
+            return Assignment(given, answer).owner
+        except AssignmentError as error:
+            raise AssignmentError(f"{what}: {error}") from None
 
     def run(self, group: Group) -> Assignment:
         "Its answer for one group, checked."
         group = group.decode_claims(self.claims)
-        return _checked_assignment(self, group, self.ask(group))
+        answer, remarks = self.ask(group), None
+        if isinstance(answer, Assignment):
+            if answer.group is not group:
+                raise AssignmentError(f"strategy {quoted(self.label)} must answer for the group "
+                                      "it was given (got another one)")
+            answer, remarks = (answer.owner, answer.target), answer.remarks
+        try:
+            found = self.assignment(group, *owner_and_target(answer)).check()
+        except ValueError as error:
+            raise AssignmentError(f"strategy {quoted(self.label)}: {error}") from None
+        return replace(found, remarks=remarks) if remarks else found
 
     def run_many(self, columns: Columns) -> tuple[np.ndarray, np.ndarray]:
         """Its owner and target columns for all groups of `columns`, int32, checked.
 
         Only for a strategy with `many`. They are one column if it withholds nothing.
         """
-        return _checked_columns(columns, self.ask(columns))
+        owner, target = owner_and_target(self.ask(columns))
+        withholds = target is not owner
+        owner = checked_owners(columns, owner)
+        target = checked_target(columns, owner, target) if withholds else owner
+        wrong = (target != -1) & ~columns.owners_subscribed(target)
+        if wrong.any():
+            found = f"member {target[wrong][0]} at partition {np.argmax(wrong)}"
+            raise AssignmentError(f"an owner must subscribe to the topic (got {found})")
+        return owner, target
 
     def assignment(self, group: Group, owner: np.ndarray, target: np.ndarray) -> Assignment:
         "Its answer for `group`, with its label, notes and proof."
@@ -126,24 +186,6 @@ class Strategy:
 # %% ../../nbs/06_assignors/01_base.ipynb #ff3bc669
 StrategyLike = str | Strategy | Callable[..., object]       # what `resolve` makes a strategy of
 
-# %% ../../nbs/06_assignors/01_base.ipynb #ace776ce
-_SHIPPED_CLASSES = ("RangeAssignor", "RoundRobinAssignor", "StickyAssignor",
-                    "CooperativeStickyAssignor")
-
-
-def _check_fields(strategy):
-    "Raise `StrategyError` for a protocol or claims that no strategy can have."
-    protocol, claims = strategy.protocol, strategy.claims
-    if protocol not in ("eager", "cooperative", "broker"):
-        raise StrategyError(f"protocol of strategy {quoted(strategy.name)} must be eager, "
-                            f"cooperative or broker (got {protocol!r})")
-    if claims not in (None, *CLAIM_RULES):
-        raise StrategyError(f"claims of strategy {quoted(strategy.name)} must be None or one of "
-                            f"{', '.join(CLAIM_RULES)} (got {brief(claims)})")
-    if (protocol, claims) == ("cooperative", "stream-join"):
-        raise StrategyError(f"claims of strategy {quoted(strategy.name)} must name partitions, "
-                            "because its protocol is cooperative (got stream-join)")
-
 # %% ../../nbs/06_assignors/01_base.ipynb #323ab2fc
 def _option_text(value):
     "The value of an option as it can be typed, if it can: `a+b` is a list, `a+b|c` a list of lists."
@@ -152,74 +194,3 @@ def _option_text(value):
     if not isinstance(value, (list, tuple)):
         return "..."
     return ("+" if all(isinstance(one, str) for one in value) else "|").join(map(_option_text, value))
-
-# %% ../../nbs/06_assignors/01_base.ipynb #323ab2fb
-def _must_be(parameter, value):
-    "What an option must be by the annotation of its parameter, if `value` is not; else None."
-    if value is parameter.default:
-        return None
-    kind = getattr(parameter.annotation, "__name__", parameter.annotation)       # or text
-    kinds = {"int": ("a whole number", is_number(value)),
-             "float": ("a number", isinstance(value, float) or is_number(value)),
-             "bool": ("true or false", isinstance(value, bool))}
-    must, is_so = kinds.get(kind, ("", True)) if isinstance(kind, str) else ("", True)
-    return None if is_so else must
-
-# %% ../../nbs/06_assignors/01_base.ipynb #4f153db7
-def _check_options(strategy, options):
-    "Raise `StrategyError` for an option that the function does not have, or of the wrong type."
-    taken = dict(list(inspect.signature(strategy.function).parameters.items())[1:])
-    takes_any = any(parameter.kind is parameter.VAR_KEYWORD for parameter in taken.values())
-    for name, value in options.items():
-        if not takes_any and name not in taken:
-            offers = f"its options are {', '.join(taken)}" if taken else "it has none"
-            raise StrategyError(f"strategy {quoted(strategy.name)} has no option {quoted(name)}; "
-                                f"{offers}{did_you_mean(name, taken)}")
-        if name in taken and (must := _must_be(taken[name], value)):
-            raise StrategyError(f"option {name} of strategy {quoted(strategy.name)} must be {must} "
-                                f"(got {brief(value)})")
-
-# %% ../../nbs/06_assignors/01_base.ipynb #53b4fd27
-def _answer(strategy, given):
-    "What its function answers for a `Group` or `Columns`."
-    what = f"strategy {quoted(strategy.label)}"
-    try:
-        with foreign_code(what, StrategyError):
-            answer = strategy.function(given, **strategy.options)
-    except GroupError as error:                     # it asked the group for what is not there
-        found = f"{brief(error)}{crash_place(error, callers=1)}"
-        raise StrategyError(f"{what} must not raise (got {found})") from error
-    if not isinstance(answer, Mapping) or isinstance(answer, Assignment) or strategy.many:
-        return answer
-    try:                                            # owners by name
-        return Assignment(given, answer).owner
-    except AssignmentError as error:
-        raise AssignmentError(f"{what}: {error}") from None
-
-# %% ../../nbs/06_assignors/01_base.ipynb #0e4a4b57
-def _checked_assignment(strategy, group, answer):
-    "The answer of a strategy for one group as an `Assignment`; `AssignmentError` if it is wrong."
-    remarks = None
-    if isinstance(answer, Assignment):
-        if answer.group is not group:
-            raise AssignmentError(f"strategy {quoted(strategy.label)} must answer for the group "
-                                  "it was given (got another one)")
-        answer, remarks = (answer.owner, answer.target), answer.remarks
-    try:
-        found = strategy.assignment(group, *owner_and_target(answer)).check()
-    except ValueError as error:
-        raise AssignmentError(f"strategy {quoted(strategy.label)}: {error}") from None
-    return replace(found, remarks=remarks) if remarks else found
-
-# %% ../../nbs/06_assignors/01_base.ipynb #f2760e96
-def _checked_columns(columns, answer):
-    "The owner and target columns of an answer for all groups of `columns`, checked."
-    owner, target = owner_and_target(answer)
-    withholds = target is not owner
-    owner = checked_owners(columns, owner)
-    target = checked_target(columns, owner, target) if withholds else owner
-    wrong = (target != -1) & ~columns.owners_subscribed(target)
-    if wrong.any():
-        found = f"member {target[wrong][0]} at partition {np.argmax(wrong)}"
-        raise AssignmentError(f"an owner must subscribe to the topic (got {found})")
-    return owner, target

@@ -113,43 +113,23 @@ class Failure(NamedTuple):
     reason: str  # in one line, which names the strategy
     foreseen: str = ""  # what goes wrong in the group, if the strategy forecasts that
 
-
-def _why(strategy, error):
-    "Why a strategy has no answer for a group, in one line."
-    what, words = f"strategy {quoted(strategy.label)}", shown(error)
-    if not isinstance(error, (StrategyError, AssignmentError)):
-        place = crash_place(error, callers=4)          # this page, `run`, `ask`, `_answer`
-        return f"{what} must not raise (got {brief(error)}{place})"
-    return words if quoted(strategy.label) in words else f"{what}: {words}"
-
 # %% ../../nbs/06_assignors/04_batch.ipynb #5d0a4c12
 def answer_alone(batch: GroupBatch, strategy: Strategy, at: int) -> np.ndarray | Failure:
     "Owner and target column of the group at a place, asked about alone, or why there are none."
     try:
         alone = strategy.run(batch.group(at))
     except Exception as error:
+        what, reason = f"strategy {quoted(strategy.label)}", shown(error)
+        if not isinstance(error, (StrategyError, AssignmentError)):
+            place = crash_place(error, callers=3)           # this page, `run`, `ask`
+            reason = f"{what} must not raise (got {brief(error)}{place})"
+        elif quoted(strategy.label) not in reason:
+            reason = f"{what}: {reason}"
         fails = isinstance(error, ForecastError)
-        return Failure(_why(strategy, error),
-                       f"its next rebalance fails: {shown(error)}" if fails else "")
+        return Failure(reason, f"its next rebalance fails: {shown(error)}" if fails else "")
     return np.stack([alone.owner, alone.target])
 
 # %% ../../nbs/06_assignors/04_batch.ipynb #5d0a4c13
-def _gathered(batch, found, places):
-    "The answer for a batch, given those of `answer_alone` with the place of each group."
-    columns = np.full((2, batch.columns.size), -1, np.int32)
-    failures, foreseen = {}, {}
-    begin = batch.columns.group_offsets.tolist()
-    for at, one in found:
-        if isinstance(one, Failure):
-            failures[at] = one.reason
-            if one.foreseen:
-                foreseen[at] = one.foreseen
-        else:
-            columns[:, begin[at]:begin[at + 1]] = one
-    columns = shifted(columns, batch.columns.first_member)
-    return Answer(*columns, failures, places, foreseen)
-
-
 def answer_each(batch: GroupBatch, strategy: Strategy,
                 places: Iterable[int]) -> Iterator[tuple[int, np.ndarray | Failure]]:
     "The places of groups, each with what `answer_alone` returns."
@@ -186,4 +166,14 @@ def answer(batch: GroupBatch, strategy: Strategy, columns: Columns,
             _log.exception(
                 "strategy %s has no answer for a batch of %d groups, which are answered one by one",
                 shown(strategy.label), len(asked))
-    return _gathered(batch, each(batch, strategy, asked), places)
+    found = np.full((2, batch.columns.size), -1, np.int32)
+    failures, foreseen = {}, {}
+    begin = batch.columns.group_offsets.tolist()
+    for at, one in each(batch, strategy, asked):
+        if isinstance(one, Failure):
+            failures[at] = one.reason
+            if one.foreseen:
+                foreseen[at] = one.foreseen
+        else:
+            found[:, begin[at]:begin[at + 1]] = one
+    return Answer(*shifted(found, batch.columns.first_member), failures, places, foreseen)

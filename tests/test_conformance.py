@@ -111,9 +111,11 @@ def raises_always(group):
 def test_a_promise_is_not_kept_by_raising(promise):
     report = conformance.check_strategy(raises_always, [promise])
     assert report.found == {promise: "not checked: it raised on every group"} and report.broken == []
+    assert report.unchecked == {promise: len(conformance._all_groups())}
     assert "conforms" not in str(report) and "kept" not in str(report)
     report = conformance.check_strategy(named(BROKEN["odd-inputs"]), [promise])
-    assert report.found[promise].startswith("not checked on ") and "kept" not in str(report)
+    assert report.found[promise].startswith(f"not checked on {report.unchecked[promise]} of ")
+    assert "kept" not in str(report)
 
 
 def test_what_is_not_checked_is_skipped_under_pytest():

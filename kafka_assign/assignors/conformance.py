@@ -45,14 +45,6 @@ def _random_group(rng: random.Random) -> Group:
     return Group(topics, members, lag=lag if rng.random() < .5 else None)
 
 
-def _with_racks(group: Group, rng: random.Random) -> Group:
-    "The group with racks of replicas and of most members."
-    members = [replace(member, rack=rng.choice(["r1", "r2", None])) for member in group.details]
-    racks = {name: [rng.sample(["r1", "r2", "r3"], rng.randrange(1, 3)) for _ in range(count)]
-             for name, count in zip(group.topics, group.partitions.tolist())}
-    return group.replace(members=members, partition_racks=racks)
-
-
 def random_groups(seed: int = 0, count: int = 150) -> list[Group]:
     """Random groups with one to five members and topics.
 
@@ -60,7 +52,13 @@ def random_groups(seed: int = 0, count: int = 150) -> list[Group]:
     """
     rng = random.Random(seed)
     groups = [_random_group(rng) for _ in range(count)]
-    return [_with_racks(group, rng) if i % 4 == 3 else group for i, group in enumerate(groups)]
+    for place in range(3, count, 4):                    # with racks of replicas and of most members
+        group = groups[place]
+        members = [replace(one, rack=rng.choice(["r1", "r2", None])) for one in group.details]
+        racks = {name: [rng.sample(["r1", "r2", "r3"], rng.randrange(1, 3)) for _ in range(size)]
+                 for name, size in group.topic_counts.items()}
+        groups[place] = group.replace(members=members, partition_racks=racks)
+    return groups
 
 # %% ../../nbs/06_assignors/05_conformance.ipynb #6719bbd4
 def _odd_groups() -> dict[str, Group]:
@@ -232,14 +230,14 @@ def _fingerprint(place: str, many: bool = False) -> str:
     return repr(_answer_lists(replace(resolve(place), many=many)))
 
 
-_NOT_CHECKED = "not checked: no other process could import the strategy"
+_NOT_IMPORTED = "no other process could import the strategy"
 
 
 @_promise("any-hash-seed", "Python's hash seed does not matter")
 def _depends_on_hash_seed(strategy):
     place = importable_place(strategy)
     if place is None:
-        return _NOT_CHECKED
+        raise SkipTest(_NOT_IMPORTED)
     path, found = list(map(os.path.abspath, sys.path)), []      # "" is the current folder
     code = (f"import sys; sys.path += {path!r}; from kafka_assign.assignors.conformance import _fingerprint; "
             f"print(_fingerprint({place!r}, {strategy.many!r}))")
@@ -248,7 +246,7 @@ def _depends_on_hash_seed(strategy):
         run = subprocess.run([sys.executable, "-P", "-c", code],
                              env=environment, capture_output=True, text=True)
         if run.returncode:
-            return _NOT_CHECKED
+            raise SkipTest(_NOT_IMPORTED)
         found.append(run.stdout)
     if found[0] != found[1]:
         return "another hash seed (PYTHONHASHSEED) changes the answer"
@@ -276,17 +274,13 @@ class Report(NamedTuple):
     "What `check_strategy` found; it prints as a line for each promise."
     strategy: str  # label of the strategy
     found: dict[str, str]  # id of a promise to "" if it is kept, or else to what was found
-
-    @property
-    def broken(self) -> list[str]:
-        "Ids of the promises that the strategy breaks."
-        return [name for name, words in self.found.items()
-                if words and not words.startswith("not ")]
+    broken: list[str]  # ids of the promises that the strategy breaks
+    unchecked: dict[str, int]  # id of a promise to the number of groups on which it was not checked
 
     def __str__(self):
-        unchecked = sum(words.startswith("not checked") for words in self.found.values())
         verdict = (f"{len(self.broken)} broken" if self.broken else
-                   f"nothing broken, {unchecked} not checked" if unchecked else "conforms")
+                   f"nothing broken, {len(self.unchecked)} not checked" if self.unchecked else
+                   "conforms")
         return "\n".join([f"{shown(self.strategy)}: {verdict}", *(
             f"  {name:20} {shown(words) or 'kept'}" for name, words in self.found.items())])
 
@@ -300,15 +294,6 @@ def _known_promises(names, what):
             raise StrategyError(f"{what} must be ids of promises (got {quoted(name)}){near}")
     return names
 
-
-def _unchecked(strategy):
-    "On how many groups a promise could not be checked, in words; empty if on none."
-    groups = len(_all_groups())
-    raised = groups - sum(1 for _ in _answers(strategy))
-    if raised == groups:
-        return "not checked: it raised on every group"
-    return f"not checked on {raised} of {groups} groups: it raised" if raised else ""
-
 # %% ../../nbs/06_assignors/05_conformance.ipynb #c326f6eb
 def check_strategy(strategy: StrategyLike,
                    promises: Iterable[str] | None = None) -> Report:
@@ -319,17 +304,30 @@ def check_strategy(strategy: StrategyLike,
     `strategy`: as in `assign`. `promises`: ids of the promises to check; None = all. Raises
     `StrategyError` if the strategy or a promise is unknown, or if `promises` is empty.
     """
-    chosen, found = resolve(strategy), {}
+    chosen = resolve(strategy)
     without = _known_promises(chosen.without, f"without of strategy {quoted(chosen.label)}")
     names = _known_promises(PROMISES if promises is None else promises, "promises")
     if not names:
         raise StrategyError("promises must be ids of promises (got none)")
-    unchecked = _unchecked(chosen)
+    groups, report = len(_all_groups()), Report(chosen.label, {}, [], {})
+    raised = groups - sum(1 for _ in _answers(chosen))
     for name in names:
-        kept = "" if name == "odd-inputs" else unchecked
-        made = name not in without
-        found[name] = (PROMISES[name].broken(chosen) or kept) if made else "not promised"
-    return Report(chosen.label, found)
+        if name in without:
+            report.found[name] = "not promised"
+            continue
+        missed = 0 if name == "odd-inputs" else raised
+        why = (": it raised on every group" if missed == groups else
+               f" on {missed} of {groups} groups: it raised")
+        try:
+            found = PROMISES[name].broken(chosen) or ""
+        except SkipTest as error:
+            found, missed, why = "", groups, f": {error}"
+        if found:
+            report.broken.append(name)
+        elif missed:
+            report.unchecked[name], found = missed, f"not checked{why}"
+        report.found[name] = found
+    return report
 
 # %% ../../nbs/06_assignors/05_conformance.ipynb #6b57b96e
 def pytest_generate_tests(metafunc):
@@ -343,6 +341,6 @@ def pytest_generate_tests(metafunc):
 def test_conformance(strategy: str, promise: str):
     "The strategy keeps the promise, or was registered without it; skipped if it is not checked."
     report = check_strategy(strategy, [promise])
-    if report.found[promise].startswith("not checked:"):
+    if report.unchecked.get(promise) == len(_all_groups()):
         raise SkipTest(report.found[promise])
     assert report.broken == [], f"{PROMISES[promise].sentence}: {report.found[promise]}"

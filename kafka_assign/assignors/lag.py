@@ -194,7 +194,14 @@ def _remarks(assignment, scope="topic", weight=None, **others):
         columns, what = _with_weight(assignment.group, weight), "weight"
     if columns.lag is None or (columns.lag < 0).all():
         return [f"no {what} is known, so the partitions are only counted"]
-    remarks = [] if usual else [_beside_bound(columns, assignment.target, what)]
+    remarks = []
+    if not usual:
+        largest = int(lag_per_member(columns, assignment.target).max())
+        found = f"{largest:,}" if what == "weight" else count_of(largest, "record")
+        bound = lag_bound(columns)[0]
+        least = "" if largest == bound else f" than {bound:,}"
+        remarks.append(f"the largest {what} of a member is {found}; "
+                       f"no assignment has less{least}")
     if unknown := np.count_nonzero(columns.lag < 0):
         of_all = f"{unknown:,} of {count_of(columns.size, 'partition')}"
         remarks.append(f"the {what} of {of_all} is unknown and counts as 0")
@@ -203,14 +210,6 @@ def _remarks(assignment, scope="topic", weight=None, **others):
         why = "because more would take long in a group of this size"
         remarks.append(f"the search ends {most}, {why}")
     return remarks
-
-
-def _beside_bound(columns, owner, what):
-    largest = int(lag_per_member(columns, owner).max())
-    found = f"{largest:,}" if what == "weight" else count_of(largest, "record")
-    bound = lag_bound(columns)[0]
-    least = "" if largest == bound else f" than {bound:,}"
-    return f"the largest {what} of a member is {found}; no assignment has less{least}"
 
 # %% ../../nbs/01_proposals/03_kafka5337.ipynb #58c00544
 def _variant(lag: Strategy, scope="topic", max_skew=1, min_gain=0, max_moves=None,

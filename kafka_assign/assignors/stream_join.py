@@ -170,16 +170,6 @@ def _sole_owners(number: np.ndarray, count: int, owner: np.ndarray) -> np.ndarra
     owned = (number >= 0) & (owner >= 0)
     return np.maximum(claimants(number[owned], owner[owned], count), -1)
 
-# %% ../../nbs/01_proposals/04_kip315.ipynb #f7687610
-def _members_of_joins(columns: Columns, joined: np.ndarray,
-                      load: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    "The subscribers of `joined` topics, by load, then id: ragged rows by group."
-    takes_part = np.zeros(columns.member_count, bool)
-    takes_part[columns.subscribers[joined[row_of(columns.subscriber_offsets)]]] = True
-    members = np.flatnonzero(takes_part)
-    offsets = row_offsets(row_sums(takes_part, columns.member_offsets))
-    return offsets, members[argsort_rows(load[members], offsets)]
-
 # %% ../../nbs/01_proposals/04_kip315.ipynb #f73f62b3
 def _join_owners(columns: Columns, joined: np.ndarray, load: np.ndarray) -> np.ndarray:
     """The owners of the `joined` topics, int32; -1 where a partition gets none.
@@ -188,12 +178,17 @@ def _join_owners(columns: Columns, joined: np.ndarray, load: np.ndarray) -> np.n
     """
     joined = joined & (columns.partitions > 0) & (columns.subscriber_counts > 0)
     offsets, number = _joined_numbers(columns, joined)
-    draft = _Draft(offsets, *_members_of_joins(columns, joined, load))
+    takes_part = np.zeros(columns.member_count, bool)
+    takes_part[columns.subscribers[joined[row_of(columns.subscriber_offsets)]]] = True
+    member_offsets = row_offsets(row_sums(takes_part, columns.member_offsets))
+    members = np.flatnonzero(takes_part)
+    members = members[argsort_rows(load[members], member_offsets)]
+    draft = _Draft(offsets, member_offsets, members)
     seat = np.full(columns.member_count + 1, -1)
-    seat[draft.members] = np.arange(len(draft.members))
+    seat[members] = np.arange(len(members))
     previous = _sole_owners(number, offsets[-1], columns.previous)
     chosen = _draft_columns(draft, seat[previous])
-    member = np.append(draft.members[chosen], -1).astype(np.int32)[number]
+    member = np.append(members[chosen], -1).astype(np.int32)[number]
     return np.where(columns.owners_subscribed(member), member, np.int32(-1))
 
 # %% ../../nbs/01_proposals/04_kip315.ipynb #b477d1cb

@@ -148,10 +148,7 @@ class ComponentFlow:
             self.load = self.lower + over
         placed = row_sums(self.count[owned], given.offsets)
         self.unplaced[:self.real] = given.size - placed
-        self._hand_out_slack()
-
-    def _hand_out_slack(self):
-        "Slack goes to members that are not above the bound, the smallest loads first."
+        # slack goes to members that are not above the bound, the smallest loads first
         member, slack = self.classes.member[self.pairs:], self.classes.size[self.real:]
         over, component = (self.load - self.lower)[member], self.classes.component_of
         order = np.lexsort((over, self.above[member], component[member]))

@@ -68,12 +68,21 @@ def arc_sets(batch: ComponentBatch, code: np.ndarray, by_class: list[int],
     return sets
 
 # %% ../../../nbs/02_optimum/04_flow.ipynb #738e03c9
+_ONE_MORE, _TAKE_BACK, _GIVE_UP, _UNDO = np.uint8([1, 2, 4, 8])     # kinds of arcs
+
+
 class ResidualGraph:
     """Flow from classes to members, at cost 1 for each unit not owned by its member.
 
-    Nodes are members, then classes. A member can take any number of units of a class,
-    but of a class in `slack`, a mask, only as many as it owned. Without `owned` (None)
-    no arc has a cost.
+    Nodes are members, then classes. These are the arcs between a class and a member:
+
+    | arc | cost of a unit | how many units |
+    |---|---|---|
+    | class to member | 0 up to the number that the member owned, 1 beyond | no limit |
+    | member to class | 0 for an owned one, -1 for a new one (a move undone) | those it has |
+
+    Of a class in `slack`, a mask, a member takes only as many units as it owned. Without
+    `owned` (None) no arc has a cost.
     """
 
     def __init__(self, batch: ComponentBatch, count: np.ndarray,
@@ -88,9 +97,10 @@ class ResidualGraph:
         self._count = memoryview(self.count)          # the same, faster one at a time
         self._owned = memoryview(np.ascontiguousarray(owned))
         new = count > owned
-        code = (1 + np.uint8(2) * (count < owned) + np.uint8(4) * ((count > 0) & ~new)
-                + np.uint8(8) * new)
-        one_more, take_back, give_up, undo = arc_sets(batch, code, [1, 2], [4, 8])
+        code = (_ONE_MORE + _TAKE_BACK * (count < owned)
+                + _GIVE_UP * ((count > 0) & ~new) + _UNDO * new)
+        one_more, take_back, give_up, undo = arc_sets(
+            batch, code, by_class=[_ONE_MORE, _TAKE_BACK], by_member=[_GIVE_UP, _UNDO])
         # heads of arcs of cost 0, and of cost 1 out of a class and -1 out of a member
         self.at_zero = [nodes << members for nodes in give_up] + take_back
         self.at_one = [nodes << members for nodes in undo] + one_more

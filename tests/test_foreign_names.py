@@ -148,7 +148,7 @@ def test_tables(group):
     tables = [run(["compare", "-", "-s", "fair", "--moves"], text), run(["assign", "-", "-s", "fair"], text)]
     for done in tables:
         assert done.exit_code == 0 and harmless(done.stdout) and done.stderr == ""
-        name = done.stdout.partition("\ncluster ")[0].removeprefix("group ")       # several lines if it is long
+        name = done.stdout.partition("\ncluster")[0].removeprefix("group ")        # several lines if it is long
         assert "".join(name.split()) == "".join(shown(group.name).split())
         inferred = "".join(f"- {shown(note.text)}" for note in group.notes)
         assert "".join(inferred.split()) in "".join(done.stdout.split())

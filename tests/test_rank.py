@@ -234,7 +234,7 @@ def test_neither_order_nor_company_matters(fleet, random):
 @given(st.lists(small, max_size=5))
 def test_rows_are_in_order(fleet):
     rows = rank([group.replace(name=f"g{at}") for at, group in enumerate(fleet)], everything=True)
-    assert all(list(row) == KEYS for row in rows)
+    assert all(list(row) == KEYS and row["need"] == NEEDS[row["kind"]] for row in rows)
     blocks = [list(block) for _, block in groupby(rows, key=lambda row: row["group_id"])]
     assert [{row["rank"] for row in block} for block in blocks] == [{place} for place in range(1, len(blocks) + 1)]
     urgency = [[(row["kind"], -row["affected"]) for row in block] for block in blocks]
@@ -401,6 +401,70 @@ def test_no_remedy_comes_without_its_condition():
     for row in rows:
         assert not re.search("(more|add) partitions", row["remedy"])          # a key would change its partition
         assert bool(row["strategy"]) == bool(re.match(rf"{re.escape(row['strategy'] or '-')} \(", row["remedy"]))
+
+
+def test_needs_have_names():
+    """Other people's programs compare with them, and with their numbers."""
+    assert NEEDS == ("failing", "no-owner", "idle", "overload", "lag", "split-join", "abandoned", "incurable",
+                     "rebalancing")
+
+
+# What a remedy says, and what an operator then does.
+EACH = "restart the members one at a time, waiting for Stable in between, with "
+STEPS = {
+    r"two rolling restarts, the first with both assignors listed; ":
+        [EACH + "both assignors listed, the new one first", EACH + "the new assignor alone"],
+    r"two rolling restarts, the first with both assignors listed \(a single restart ":
+        [EACH + "both assignors listed, the new one first (leave this out if the members have Java's default list since "
+         "3.0)", EACH + "the new assignor alone"],
+    r"a rebalance may be enough: restart a dynamic": ["restart a dynamic member, or call enforceRebalance() on the leader"],
+    r"a rebalance may be enough: call": ["call enforceRebalance() on the leader"],
+    r"one rolling restart, because": [EACH + "the new assignor"],
+    r"stop all members": ["stop all members (kill those that hang)", "wait until the group is Empty",
+                          "start them with the new assignor"],
+    r"^(the broker|Kafka Streams|Kafka Connect) assigns|have their own assignors|"
+    r"^no strategy that the members can run helps|the group can do without": [],
+    r"^check the subscriptions": ["check the subscriptions (a misspelled topic?), the racks and which client leads"],
+    r"whether the name is right": ["see whether the name is right", "correct the subscription, or create the topic"],
+    r"whether its consumer is slow": ["see whether its consumer is slow or stuck"],
+    r"^its figures are transient": ["capture it again"]}
+
+
+def various():
+    """Groups whose remedies differ: by clients, static members, and what they run."""
+    for strategy, client, static in product(
+            ["", "range", "sticky", "cooperative-sticky", "stream", "lag"],
+            ["", "rdkafka", "kafka-python-3.0.12", "aiokafka-0.14.0"], [False, True]):
+        for group in (lagging(), behind(), TYPING_ERROR):
+            members = [replace(one, client_id=client, instance_id=one.id if static else None) for one in group.details]
+            yield group.replace(members=members, strategy=strategy)
+
+
+def test_steps_are_those_of_the_remedy():
+    """They add only what is to be done first, or for static members; the rest of a remedy is no step."""
+    rows, seen = [*sample_rows(), *rank(various())], set()
+    for row in rows:
+        assert all(step and step.isprintable() and ";" not in step for step in row["steps"]), row
+        assert row["steps"] or not row["strategy"]
+        for words, steps in STEPS.items():
+            if "a rebalance if the group runs it already" not in row["remedy"] and re.search(words, row["remedy"]):
+                seen.add(words)
+                extra = [step for step in row["steps"] if step not in steps]
+                assert [step for step in row["steps"] if step in steps] == steps, row
+                assert extra == [*["if partitions are new, wait until the leader sees them"] * (
+                    "if partitions are new" in row["remedy"]), *[
+                    "call enforceRebalance() on the leader if a static member is back with another subscription"] * (
+                    "until enforceRebalance() is called" in row["remedy"])], row
+    assert seen == STEPS.keys()
+
+
+def test_a_group_of_an_unknown_assignor_is_looked_at_first():
+    [row] = [row for row in rank(lagging(), ["sticky"]) if row["need"] == "overload"]
+    assert row["remedy"].startswith("kafka-cooperative-sticky (if its clients are Java): ")
+    assert row["steps"] == [
+        "see which assignor the group runs (--state shows it)",
+        "if it is this one, only restart a dynamic member, or call enforceRebalance() on the leader",
+        EACH + "both assignors listed, the new one first", EACH + "the new assignor alone"]
 
 
 def test_a_misspelled_topic():

@@ -415,9 +415,10 @@ STEPS = {
     r"two rolling restarts, the first with both assignors listed; ":
         [EACH + "both assignors listed, the new one first", EACH + "the new assignor alone"],
     r"two rolling restarts, the first with both assignors listed \(a single restart ":
-        [EACH + "both assignors listed, the new one first (leave this out if the members have Java's default list since "
-         "3.0)", EACH + "the new assignor alone"],
-    r"a rebalance may be enough: restart a dynamic": ["restart a dynamic member, or call enforceRebalance() on the leader"],
+        [EACH + "both assignors listed, the new one first (leave this out if the members have Java's default list "
+         "since 3.0)", EACH + "the new assignor alone"],
+    r"a rebalance may be enough: restart a dynamic":
+        ["restart a dynamic member, or call enforceRebalance() on the leader"],
     r"a rebalance may be enough: call": ["call enforceRebalance() on the leader"],
     r"one rolling restart, because": [EACH + "the new assignor"],
     r"stop all members": ["stop all members (kill those that hang)", "wait until the group is Empty",

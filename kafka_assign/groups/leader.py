@@ -118,7 +118,7 @@ class Leader:
         assumed = [Note("leader-assumed")] * (self.strategy in _ASSIGNORS_OF_JAVA)
         return [*assumed, Note("racks-unknown")]
 
-
+# %% ../../nbs/05_groups/02_leader.ipynb #c11ea004
 def leader_of(group) -> Leader:
     "Who assigns a `Group`."
     return Leader(group.type, group.strategy, [member.client_id for member in group.details])

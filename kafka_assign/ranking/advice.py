@@ -88,7 +88,7 @@ def way_of_python(leader: Leader, strategy: Strategy, dynamic: int) -> Way:
 
 # %% ../../nbs/08_ranking/02_advice.ipynb #01904d43
 class Cost(NamedTuple):
-    "What a strategy costs a group, compared in this order."
+    "What a strategy costs a group, the most important first."
     idle: int  # members that it leaves idle although they could take partitions
     moved: int
 
@@ -120,7 +120,7 @@ class Adviser(NamedTuple):
             return self._check(group)
         best = min(cost, key=cost.get, default="")
         chosen = min(able, default="", key=lambda label: (
-            cost[label].idle, label != running, cost[label].moved,
+            cost[label].idle, label != running, *cost[label][1:],
             running == "range" and label != COOPERATIVE))
         words, steps = ["no strategy that the members can run helps"], ()
         if chosen:

@@ -34,7 +34,7 @@ class Evidence(NamedTuple):
     strategies: Mapping[str, Strategy]  # by label
     fails: Mapping[int, str]  # why the next rebalance of a group fails
     cut: np.ndarray  # which groups have partitions of which nothing is known
-    absent: Sequence[tuple[int, str, Sequence[int]]]  # group, what does not exist, its subscribers
+    absent: Sequence[tuple[int, str, Sequence[int], bool]]  # as of `_absent_topics`
 
 # %% ../../nbs/08_ranking/03_rules.ipynb #e71d0007
 class Finding(NamedTuple):
@@ -53,14 +53,16 @@ def _without_moves(one, groups):
 
 
 def _absent_topics(batch):
-    "The groups whose members subscribe to topics that do not exist: which, and who does."
+    "Groups, the topics that do not exist, who subscribes to these, and whether a static member does."
     columns = batch.columns
     absent = (columns.partitions == 0) & (columns.subscriber_counts > 0)
     for at in np.flatnonzero(row_sums(absent, columns.topic_offsets)).tolist():
         group, first = batch.group(at), int(columns.member_offsets[at])
         for note in absence_notes(group):
-            yield at, note.text, sorted({first + one for topic in absent_topics(group)
-                                         for one in group.columns.subscribers_of(topic)})
+            members = sorted({int(one) for topic in absent_topics(group)
+                              for one in group.columns.subscribers_of(topic)})
+            static = any(group.details[one].instance_id for one in members)
+            yield at, note.text, [first + one for one in members], static
 
 
 def evidence_of(batch: GroupBatch, current: Outcome, results: Mapping[str, Outcome],
@@ -77,7 +79,6 @@ def evidence_of(batch: GroupBatch, current: Outcome, results: Mapping[str, Outco
 
 # %% ../../nbs/08_ranking/03_rules.ipynb #e71d0005
 _MOST_NAMED = 3                # topics, and members, that a reason names
-_NOBODY = np.zeros(0, np.int64)
 
 
 def _known_lag(current, group, figure):
@@ -86,7 +87,7 @@ def _known_lag(current, group, figure):
     return f"at least {records}" if current.figures["lag_unknown"][group] else records
 
 
-def _idle_names(evidence, group, count, besides=_NOBODY):
+def _idle_names(evidence, group, count, besides=()):
     "The idle members in words, but those `besides`, if they are so many; else empty."
     columns = evidence.batch.columns
     begin, end = columns.group_offsets[group:group + 2]
@@ -142,10 +143,8 @@ def _failing(evidence):
 # %% ../../nbs/08_ranking/03_rules.ipynb #f1fc33d1
 def _misled(evidence):
     "Groups with members that subscribe to topics that do not exist."
-    for at, why, members in evidence.absent:
-        details, first = evidence.batch.group(at).details, evidence.batch.columns.member_offsets[at]
-        static = any(details[one - first].instance_id for one in members)
-        yield Finding(at, len(members), {"why": why, "static": static})
+    for group, why, members, static in evidence.absent:
+        yield Finding(group, len(members), {"why": why, "static": static})
 
 
 def _correct_subscription(static, **_):
@@ -163,7 +162,7 @@ def _too_many_members(evidence):
         return
     columns, possible = batch.columns, least(results, "superfluous")
     misled = np.zeros(columns.member_count, bool)
-    for _, _, members in evidence.absent:
+    for _, _, members, _ in evidence.absent:
         misled[members] = True
     idle = np.minimum(current.figures["idle"], possible)
     idle *= (current.figures["partitions"] > 0) & (possible != UNATTAINABLE)

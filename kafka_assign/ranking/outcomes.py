@@ -74,7 +74,7 @@ def attainable(current: Outcome, results: Mapping[str, Outcome]) -> dict[str, Ou
 
 # %% ../../nbs/08_ranking/01_outcomes.ipynb #75fc43a6
 class Shortfall(NamedTuple):
-    "How far groups fall short of what is possible, for one kind of need."
+    "How far groups fall short of what is possible, for one need."
     now: np.ndarray  # the figure of the group as it is
     possible: np.ndarray  # the least value of that figure over all strategies
     affected: np.ndarray  # number of partitions (or members) affected; 0 = no need

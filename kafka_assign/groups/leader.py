@@ -92,7 +92,7 @@ class Leader:
 
     @cached_property
     def foreign(self) -> str:
-        "Why the name of an assignor of Kafka's means another one here: by the clients."
+        "Why a name of one of Kafka's assignors means another assignor here, by the client ids."
         clients = [name for name in self.clients if name not in ("", "Java")]
         if "Kafka Streams" in clients:
             return _FIXED["stream"]
@@ -107,7 +107,7 @@ class Leader:
 
     @property
     def fixed(self) -> str:
-        "Why no strategy can be recommended to the group; Python clients load those of this package."
+        "Why no strategy can be recommended; Python clients can load those of this package."
         return self.bound or ("" if self.python else self.foreign)
 
     @property

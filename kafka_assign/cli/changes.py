@@ -226,10 +226,11 @@ def _growth_notes(changes):
 
 def change_notes(group, changes: Sequence[Change], strategies: Iterable[str]) -> list[str]:
     "What is uncertain about what `strategies` answer for a group after `changes`, and about when they do."
+    from kafka_assign.assignors.base import name_of
     stopped = sum(change.owned for change in changes)
     beside = [f"paused does not count the {count_of(stopped, 'partition')} of leaving members, which "
               f"{'has' if stopped == 1 else 'have'} no consumer until the next assignment"] * bool(stopped)
-    by_order = {"range", "roundrobin"}.intersection(label.partition(":")[0] for label in strategies)
+    by_order = {"range", "roundrobin"}.intersection(map(name_of, strategies))
     assumed = by_order and any(note.kind == "members-assumed-dynamic" for note in group.notes)
     order = ["the answers of range and round robin depend on which members are static"] * bool(assumed)
     return [*_absence_notes(group, changes), *beside, *order, *_growth_notes(changes)]

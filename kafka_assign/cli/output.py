@@ -24,6 +24,7 @@ import numpy as np
 import typer
 
 from ..arrays.metrics import lag_per_member, loads
+from ..assignors.base import name_of
 from ..assignors.running import running_strategy, strategies_in_use
 from .arguments import (
     NAME, group_label, write_once, write_remark, write_remarks)
@@ -31,10 +32,10 @@ from .changes import (
     Change, change_notes, lost_topics, made_up_ids, usage_errors)
 from ..groups.assignment import SUMMARY_KEYS, Assignment
 from ..groups.group import Group, group_to_document
-from ..groups.leader import ASSIGNED_BY_BROKER, assigner, who_assigns
+from ..groups.leader import Leader, leader_of, rebalancing
 from ..groups.notes import note_documents
 from ..life.rolling import Restarts
-from ..ranking.rules import rebalancing
+from ..ranking.judging import NeedRow
 from ..reports.comparison import Comparison, count_places
 from ..reports.proof import CHECKED, Proof, proof_of
 from ..text.tables import Table, cell, folded
@@ -55,9 +56,12 @@ _FORMULA = re.compile(r"""(^|[;\t\r\n])(?="*[-=+@'＝＋－＠])""")          # 
 
 
 def _csv_cell(value):
-    "A value in a CSV table. A text that a spreadsheet would run, or that begins with `'`, gets a `'` before it."
+    """A value in a CSV table; the texts of a list are joined by semicolons.
+
+    A text that a spreadsheet would run, or that begins with `'`, gets a `'` before it."""
     if isinstance(value, bool):
         return str(value).lower()
+    value = "; ".join(value) if isinstance(value, list) else value
     if not isinstance(value, str):
         return value
     marked = _FORMULA.sub(r"\1'", value)
@@ -118,9 +122,9 @@ def _facts(group):
     "What is known of a group; None = not known. `lag_known`: for how many partitions."
     counted_only = group.counted is not None and not group.columns.size     # only how many each member has is known
     names = ("cluster", "time", "moment", "type", "state", "strategy")
-    [runs] = strategies_in_use([group.strategy], [group.type])
+    [runs] = strategies_in_use([Leader(group.type, group.strategy)])
     return {"group": group.name, **{name: getattr(group, name) or None for name in names},
-            "assigned_by": assigner(group.type, [member.client_id for member in group.details]) or None,
+            "assigned_by": leader_of(group).by or None,
             "protocol": runs and runs.protocol,
             "generation": None if group.generation < 0 else group.generation,
             "members": None if group.members_unknown else len(group.members), "topics": len(group.topics),
@@ -289,7 +293,7 @@ def _comparison_blocks(comparison, moves=False, changed=(), prove=False, wide=Fa
     "A comparison for people; `changed`: the what-ifs that led to it; `named`: labels of the strategies asked for."
     before, doubt = comparison.before, [comparison.doubt] * bool(comparison.doubt)
     notes = _comparison_notes(comparison, changed)[len(doubt):]             # the doubt is above the rows
-    if before.members and not before.strategy and before.type not in ASSIGNED_BY_BROKER:
+    if before.members and not before.strategy and not leader_of(before).by_broker:
         notes += ["no row is marked (runs now): the input does not show which strategy the group runs (--state does)"]
     listed = {row["strategy"] for row in _asked_for(comparison, named)} or {*comparison.assignments} if moves else ()
     moved = [change for answer in comparison.assignments.values() if answer.strategy in listed
@@ -420,9 +424,9 @@ def _partition_rows(assignment):
 def show_assignment(assignment: Assignment, form: str, changed: Sequence[Change] = ()) -> None:
     "Write an assignment as `table`, `json` or `csv`; `changed`: the what-ifs before it."
     group, withholds = assignment.group, assignment.withheld.any()
-    others = who_assigns(group.type, group.strategy, [member.client_id for member in group.details])
+    others = leader_of(group).why_not
     made_up = made_up_ids(group, changed)
-    places = count_places(group, made_up, assignment.strategy.partition(":")[0])
+    places = count_places(group, made_up, name_of(assignment.strategy))
     lines = [*(note.text for note in assignment.notes), *[others] * bool(others), *[
         f"the ids of new members are made up: this is the answer for one of {places:,} places that they may have among "
         "the others (compare tries them)"] * (places > 1), *change_notes(group, changed, [assignment.strategy])]
@@ -441,8 +445,8 @@ def show_assignment(assignment: Assignment, form: str, changed: Sequence[Change]
 
 # %% ../../nbs/13_cli/03_output.ipynb #42300908
 _SHOWN_NEEDS = 50
-_RANKING = ("rank", *_GROUP_KEYS, "kind", "affected", "reason", "strategy", "remedy")
-_OF_EACH_NEED = "kind", "reason", "remedy"
+_RANKING = tuple(NeedRow.__annotations__)
+_OF_EACH_NEED = "need", "reason", "remedy"
 
 
 def _ranking_blocks(ranking, rest, total=None):
@@ -452,8 +456,9 @@ def _ranking_blocks(ranking, rest, total=None):
     first, more = ranking[:_SHOWN_NEEDS], (len(ranking) if total is None else total) - _SHOWN_NEEDS
     remedies = dict.fromkeys(row["remedy"] for row in first)
     numbers = {remedy: f"[{number}]" for number, remedy in enumerate(remedies, 1)}
-    keys = _known(("rank", *_GROUP_KEYS, *_OF_EACH_NEED), first)
-    table = Table(keys, [row | {"remedy": numbers[row["remedy"]]} for row in first])
+    shortened = [row | {"group": row["group_id"], "remedy": numbers[row["remedy"]]} for row in first]
+    keys = _known(("rank", *_GROUP_KEYS, *_OF_EACH_NEED), shortened)
+    table = Table(keys, shortened)
     for before, row, line in zip(first, first[1:], table.rows[1:]):
         if row["rank"] == before["rank"]:               # another need of the same group
             line[:] = [text if key in _OF_EACH_NEED else "" for key, text in zip(keys, line)]
@@ -565,7 +570,7 @@ def check_judgeable(groups: Sequence[Group], conditions: Sequence[Condition]) ->
 def _why_unknown(comparison, rows, rule):
     "Why a condition cannot be judged for a group; empty if it can."
     before, only_lag = comparison.before, rule.key in ("lag_total", "lag_unknown")
-    if rebalancing([before.state])[0] and not only_lag:
+    if rebalancing(before.state) and not only_lag:
         return f"the group was rebalancing when it was captured ({before.state}), so its figures are transient"
     missing = [note.text for note in before.notes if note.kind == "members-missing"
                or note.kind == "members-not-shown" and before.members_unknown]

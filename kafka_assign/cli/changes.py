@@ -118,25 +118,11 @@ def made_up_ids(group, changes: Iterable[Change]) -> list[str]:
     return [change.name for change in changes if change.generated and change.name in members]
 
 # %% ../../nbs/13_cli/02_changes.ipynb #7a0c0015
-_TOPIC_NAME = re.compile(r"(?!\.{1,2}$)[a-zA-Z0-9._-]{1,249}")
-
-
-def _check_partitions(change, group):
-    "Raise `GroupError` if Kafka cannot give a topic so many partitions."
-    from kafka_assign.groups.build import GroupError
-    now = group.topic_counts.get(change.name, 0)
-    if 0 <= change.count < now:
-        raise GroupError(f"topic {quoted(change.name)} must not lose partitions, because Kafka "
-                         f"cannot remove them (got {change.count:,}, it has {now:,})")
-    if change.name not in group.topics and not _TOPIC_NAME.fullmatch(change.name):
-        raise GroupError("a topic must be named by up to 249 letters, digits, dots, _ and - "
-                         f"(got {quoted(change.name)})")
-
-
 def _single_changes(change, group, like):
     "The changes of single members, or of a topic, that a change as typed means for a group."
     if change.kind == "partitions":
-        _check_partitions(change, group)
+        from kafka_assign.life.consequences import check_growth
+        check_growth(group, change.name, change.count)
         return [change]
     if change.kind == "join":
         models = group.members if like is None else find_members(group, like, "the member that new members are like")
@@ -153,15 +139,6 @@ def _single_changes(change, group, like):
         (group.previous == group.members.index(name)).sum())) for name in found]
 
 
-def _check_subscribed(before, after, changes):
-    "Raise `ValueError` if a topic of which the number of partitions changed has no subscriber."
-    subscribed = [name for name in after.topics if len(after.subscribers(name))]
-    for name in dict.fromkeys(change.name for change in changes if change.kind == "partitions"):
-        if name not in subscribed and (after.members or name not in before.topics):
-            raise ValueError(f"a topic must have a subscriber after all changes (got {quoted(name)})"
-                             f"{did_you_mean(name, subscribed)}")
-
-
 def apply_changes(group, changes: Iterable[Change], like: str | None = None) -> tuple:
     "The group after `changes`, and the changes by member id; a failure is a usage error."
     before, made = group, []
@@ -170,8 +147,12 @@ def apply_changes(group, changes: Iterable[Change], like: str | None = None) -> 
             for one in _single_changes(change, group, like):
                 group = one.applied(group)
                 made.append(one)
+    subscribed = [name for name in group.topics if len(group.subscribers(name))]
     with usage_errors("--partitions"):
-        _check_subscribed(before, group, made)
+        for name in dict.fromkeys(change.name for change in made if change.kind == "partitions"):
+            if name not in subscribed and (group.members or name not in before.topics):
+                raise ValueError(f"a topic must have a subscriber after all changes (got {quoted(name)})"
+                                 f"{did_you_mean(name, subscribed)}")
     return group, made
 
 # %% ../../nbs/13_cli/02_changes.ipynb #630027c1
@@ -184,7 +165,7 @@ def lost_topics(before, after) -> list[str]:
 # %% ../../nbs/13_cli/02_changes.ipynb #7a0c0018
 def change_notes(group, changes: Sequence[Change], strategies: Iterable[str]) -> list[str]:
     "What is uncertain about what `strategies` answer for a group after `changes`, and about when they do."
-    from kafka_assign.life.consequences import GROWTH, static_absence_notes
+    from kafka_assign.life.consequences import GROWTH_NOTE, static_absence_notes
     kinds, stopped = {change.kind for change in changes}, sum(change.owned for change in changes)
     static = [change.name for change in changes if change.static]
     beside = [f"paused does not count the {count_of(stopped, 'partition')} of leaving members, which "
@@ -193,4 +174,4 @@ def change_notes(group, changes: Sequence[Change], strategies: Iterable[str]) ->
     assumed = by_order and any(note.kind == "members-assumed-dynamic" for note in group.notes)
     order = ["the answers of range and round robin depend on which members are static"] * bool(assumed)
     return [*static_absence_notes(group, static, "leave" in kinds), *beside, *order,
-            *[GROWTH] * ("partitions" in kinds)]
+            *[GROWTH_NOTE] * ("partitions" in kinds)]

@@ -19,6 +19,7 @@ from ..groups.assignment import SUMMARY_KEYS, Assignment
 from ..groups.group import Group
 from ..groups.leader import ASSIGNED_BY_BROKER
 from ..groups.notes import note_documents
+from ..life.consequences import RESTART_NOTE
 from ..life.rolling import Restarts
 from ..reports.comparison import Comparison
 from ..reports.proof import CHECKED
@@ -64,13 +65,6 @@ def _comparison_document(comparison, changed=(), restarts=(), moves=False, prove
             {"restarts": [one._asdict() for one in restarts]} if restarts else {})
 
 # %% ../../nbs/13_cli/08_output.ipynb #f014158a
-_RESTART_NOTE = (
-    "Each restart of a dynamic member causes at least two rebalances, and the member gets a new id. The ids are made "
-    "up: these are the figures of one possible run, and others may move more partitions, or fewer. A static member "
-    "that is back within session.timeout.ms causes none. Partitions of the restarting member count as down, not as "
-    "paused, and as moved if another member gets them.")
-
-
 def proof_blocks(comparison: Comparison) -> list[list[Table | str]]:
     "The proofs of all answers that have one, for people, and a line that names those without."
     blocks, proofs = [], proofs_of(comparison)
@@ -100,7 +94,7 @@ def _comparison_blocks(comparison, changed=(), restarts=(), named=(), moves=Fals
     of_moves = ["strategy", "topic", "partition", "from", "to", *["withheld"] * withholds]
     return [[_fact_table(facts_of(before), changed)], doubt, [comparison.figure_table(figure_rows(comparison), wide)],
             [f"in short, {short}"] * bool(short), *_note_blocks(before, notes),
-            [Table(of_restarts, costs), _RESTART_NOTE] if costs else [], [Table(of_moves, moved)] * bool(moved),
+            [Table(of_restarts, costs), RESTART_NOTE] if costs else [], [Table(of_moves, moved)] * bool(moved),
             *(proof_blocks(comparison) if prove else [])]
 
 # %% ../../nbs/13_cli/08_output.ipynb #7a0c030c

@@ -223,7 +223,7 @@ def capture_command(
         group: Options.groups = None, command_config: Options.command_config = None,
         timeout: Options.timeout = 30, output: Options.file = None,
         cluster: Options.cluster_of_capture = None,
-        reset: Options.reset_of_cluster = None):
+        reset: Options.reset_of_capture = None):
     """The consumer groups of a live cluster as JSON, one group per line.
 
     The output has the subscriptions, racks and partitions of members, and the offsets

@@ -73,7 +73,7 @@ class Options:
                    "in the JSON, or in the name of the file or folder]", callback=_time_or(""))
     at = _option(str, "--at", "latest|all|TIME", "Which moment to use if the input holds a group several times; TIME "
                  "means the last one up to that time.", show_default=True, callback=_time_or("latest", "all"))
-    reset, reset_of_cluster = (
+    reset, reset_of_capture = (
         _option(Literal["latest", "earliest", "none"] | None, "--reset", None, "auto.offset.reset of the members, "
                 f"which determines the lag of partitions without a committed offset. [default: {default}]")
         for default in ("as in the JSON, else latest", "latest"))

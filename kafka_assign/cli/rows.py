@@ -138,11 +138,12 @@ PARTITION_KEYS = (*GROUP_KEYS, "topic", "partition", "member", "previous")
 
 def partition_rows(assignment: Assignment) -> Iterator[dict]:
     "A row for each partition: the group, `topic partition member previous target`; None = no owner."
-    group, names = assignment.group, [*assignment.group.members, None]
-    key, columns = key_of(group).values(), (assignment.owner, group.previous, assignment.target)
-    for at, owners in enumerate(zip(*(column.tolist() for column in columns))):
-        values = *key, *group.at(at), *(names[owner] for owner in owners)
-        yield dict(zip((*PARTITION_KEYS, "target"), values))
+    group, names, key = assignment.group, [*assignment.group.members, None], key_of(assignment.group)
+    columns = (column.tolist() for column in (assignment.owner, group.previous, assignment.target))
+    for at, (owner, previous, target) in enumerate(zip(*columns)):
+        topic, number = group.at(at)
+        yield key | {"topic": topic, "partition": number, "member": names[owner],
+                     "previous": names[previous], "target": names[target]}
 
 # %% ../../nbs/13_cli/07_rows.ipynb #b6ec3b0d
 def assignment_notes(assignment: Assignment, changed: Sequence[Change] = ()) -> list[str]:

@@ -89,7 +89,7 @@ def write_json(answer: Mapping | Iterable[Mapping]) -> None:
     "Write an object as a line of JSON; or a list, with a line for each object. All of it is printable ASCII."
     one = isinstance(answer, Mapping)
     objects = [json.dumps(thing).replace("\x7f", "\\u007f") for thing in ([answer] if one else answer)]
-    write_lines(objects if one else [*("[" + ",\n".join(objects)).split("\n"), "]"])
+    write_lines(objects if one else ["[" + ",\n".join(objects), "]"])
 
 # %% ../../nbs/13_cli/06_writing.ipynb #461cdab5
 _FORMULA = re.compile(r"""(^|[;\t\r\n])(?="*[-=+@'＝＋－＠])""")          # where one begins, if a cell is split

@@ -23,7 +23,6 @@ from ..life.consequences import RESTART_NOTE
 from ..life.rolling import Restarts
 from ..reports.comparison import Comparison
 from ..reports.proof import CHECKED
-from ..reports.words import change_in_words
 from ..text.tables import Table
 
 # %% ../../nbs/13_cli/08_output.ipynb #010462b7
@@ -84,7 +83,10 @@ def _comparison_blocks(comparison, changed=(), restarts=(), named=(), moves=Fals
     notes = comparison_notes(comparison, changed)[len(doubt):]              # the doubt is above the rows
     if before.members and not before.strategy and before.type not in ASSIGNED_BY_BROKER:
         notes += ["no row is marked (runs now): the input does not show which strategy the group runs (--state does)"]
-    short = change_in_words(comparison, sum(change.owned for change in changed)) if changed else ""
+    short = ""
+    if changed:
+        from kafka_assign.reports.words import change_in_words
+        short = change_in_words(comparison, sum(change.owned for change in changed))
     costs = [one._asdict() for one in restarts]
     of_restarts = [key for key in Restarts._fields if key != "static" or any(row[key] for row in costs)]
     listed = {row["strategy"] for row in rows_asked_for(comparison, named)} or {*answers} if moves else ()

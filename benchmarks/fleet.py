@@ -91,7 +91,7 @@ def decide(batches, strategies):
         done = output_rows(batch.rows, members=member_lists(batch), results=table)
         clock.step("encode")
         current = outcomes.pop(CURRENT)
-        found = needs(batch, current, outcomes)
+        found = needs(batch, current, outcomes, {one.label: one for one in strategies})
         need_lists(found, done.num_rows)
         clock.step("attention")
     return clock.steps

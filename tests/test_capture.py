@@ -827,7 +827,7 @@ def test_groups_of_the_new_protocol_are_as_kafkas_own_tool_shows_them(broker, ad
     same = "members", "partitions", "assigned", "unassigned", "min_load", "max_load"
     expected = compare(shown, ["range"]).current.summary()
     assert {name: row["rows"][0][name] for name in same} == {name: expected[name] for name in same}
-    assert expected["unassigned"] == 0 and not [one for one in json.loads(ranked) if one["group"] == "new"]
+    assert expected["unassigned"] == 0 and not [one for one in json.loads(ranked) if one["group_id"] == "new"]
 
 
 def join_with(admin, group, topic, sent):

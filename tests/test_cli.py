@@ -358,8 +358,10 @@ def test_rank_says_what_python_says():
     assert done.code == 0 and json.loads(done.out) == rows and rows
     done = run(f"rank {SAMPLES}/kafka-4.3.1 --all -s range -s sticky --joins orders+payments --format csv")
     expected = rank(groups, ["range", "sticky"], [["orders", "payments"]], everything=True)
+    assert any(row["steps"] for row in expected)
+    in_cells = [row | {"steps": "; ".join(row["steps"])} for row in expected]
     assert [{key: value or None for key, value in row.items()} for row in rows_of(done.out)] == [
-        {key: None if value in (None, "") else str(value) for key, value in row.items()} for row in expected]
+        {key: None if value in (None, "") else str(value) for key, value in row.items()} for row in in_cells]
     comma = run(f"rank {SAMPLES}/kafka-4.3.1 --joins orders,payments --all -s range -s sticky --format csv")
     assert comma.out == done.out
     done = run(f"rank {SAMPLES}/kafka-4.3.1 --joins orders+payments --format json")
@@ -367,22 +369,22 @@ def test_rank_says_what_python_says():
 
 
 def test_rank_lists_each_remedy_once(monkeypatch):
-    """A row has the kind of its need and the number of its remedy; below the table, no remedy occurs twice."""
+    """A row has the name of its need and the number of its remedy; below the table, no remedy occurs twice."""
     monkeypatch.setenv("COLUMNS", "400")
     needs = rank(read_groups(SAMPLES / "generated-fleet.jsonl"))[:50]
     table, remedies, _ = run(f"rank {SAMPLES}/generated-fleet.jsonl").out.split("\n\n")
     head, *rows, more = table.splitlines()
     texts = [" ".join(text.split()) for text in re.split(r"(?m)^\[\d+\]", remedies)[1:]]
     numbers = [int(row[head.index("remedy"):].strip("[]")) for row in rows]
-    assert [(int(row[:head.index("reason")].split()[-1]), texts[number - 1]) for row, number in zip(rows, numbers)] == [
-        (need["kind"], need["remedy"]) for need in needs]
+    assert [(row[:head.index("reason")].split()[-1], texts[number - 1]) for row, number in zip(rows, numbers)] == [
+        (need["need"], need["remedy"]) for need in needs]
     assert len(set(texts)) == len(texts) == max(numbers) < len(needs) and more.startswith("and ")
 
 
 def test_rank_names_a_group_once():
     table = run(f"rank {SAMPLES}/kafka-4.3.1 --all").out.partition("\n\n")[0].splitlines()
     needs = rank(read_groups(SAMPLES / "kafka-4.3.1"), everything=True)
-    names = [need["group"] for need in needs]
+    names = [need["group_id"] for need in needs]
     starts = [line.split()[:3] for line in table[1:] if line[:5].strip()]
     assert [start[0] for start in starts] == [str(i + 1) for i in range(len(set(names)))]
     assert [start[2] for start in starts] == list(dict.fromkeys(names))
@@ -501,7 +503,7 @@ def test_racks_of_a_file_reach_the_assignor(tmp_path):
     assert blind["assignment"] != found["assignment"]
     assert "racks-unknown" in {note["kind"] for note in blind["inferred_notes"]}
     [row] = json.loads(run(f"rank - --racks {file} -s range --all --format json", TWO).out)[:1]
-    assert row["group"] == "billing"
+    assert row["group_id"] == "billing"
 
 
 @pytest.mark.parametrize("text, words", {
@@ -738,8 +740,8 @@ def test_a_rebalance_that_fails_is_an_answer(case, kind):
     assert named.code == 3 and f"fine: kafka-sticky: {kind}: " in named.err and "\nsticky " in named.out
     ranked = run("rank - -s sticky --format json", f"{runs}\n{vector(case, name='fine', strategy='')}")
     rows = json.loads(ranked.out)
-    assert ranked.code == 0 and [row["group"] for row in rows if row["kind"] == 0] == ["doomed"]
-    assert rows[0]["group"] == "doomed" and rows[0]["reason"].startswith(f"its next rebalance fails: {kind}: ")
+    assert ranked.code == 0 and [row["group_id"] for row in rows if row["need"] == "failing"] == ["doomed"]
+    assert rows[0]["group_id"] == "doomed" and rows[0]["reason"].startswith(f"its next rebalance fails: {kind}: ")
     assert rows[0]["strategy"] in ("range", "roundrobin")
     assert "; stop all members (kill those that hang), wait until the group is Empty" in rows[0]["remedy"]
 
@@ -1037,7 +1039,7 @@ def test_names_of_groups_are_never_shortened(monkeypatch):
     name = "payments-service-of-the-european-region-consumer"
     text = read_groups(TWO)["billing"].replace(name=name).to_json() + "\n"
     head, *lines = run("rank - --all", text).out.partition("\n\n")[0].splitlines()
-    start, end = head.index("group"), head.index("kind")
+    start, end = head.index("group"), head.index("need")
     assert "".join(line[start:end].strip() for line in lines) == name
     monkeypatch.setenv("COLUMNS", "200")
     assert name in run("rank - --all", text).out

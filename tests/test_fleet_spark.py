@@ -171,7 +171,7 @@ def test_the_command_line(spark, tmp_path, monkeypatch):
     assert done.exit_code == 3 and "in/bad.txt:5: " in done.stderr
     assert answer["counts"]["groups"] == {"read": 2, "used": 2, "rejected": 0}
     assert (tmp_path / answer["run"] / "run.json").exists()
-    assert [(need["rank"], need["group"]) for need in answer["ranking"]] == [(1, "billing"), (2, "idle")]
+    assert [(need["rank"], need["group_id"]) for need in answer["ranking"]] == [(1, "billing"), (2, "idle")]
     assert [path.name for path in (tmp_path / "runs").iterdir()] == [Path(answer["run"]).name]
 
 
@@ -212,8 +212,8 @@ def test_needs_are_new_persist_or_are_resolved(spark, tmp_path):
         rows = run.table("changes").to_pylist()
         assert {row["change"]: run.tables["changes"][row["change"]] for row in rows} == Counter(
             row["change"] for row in rows)
-        needs = {(row["cluster"], row["group"], row["kind"]) for row in run.ranking()}
-        assert needs == {(row["cluster"], row["group_id"], row["kind"]) for row in rows if row["change"] != "resolved"}
+        needs = {(row["cluster"], row["group_id"], row["need"]) for row in run.ranking()}
+        assert needs == {(row["cluster"], row["group_id"], row["need"]) for row in rows if row["change"] != "resolved"}
         return run, {row["group_id"]: (row["change"], row["since"]) for row in rows}
     first, changes = run_on(one=idle, two=idle)
     assert changes == dict.fromkeys(("one", "two"), ("new", first.path.name))
@@ -232,10 +232,10 @@ def test_needs_of_groups_that_are_not_in_a_run(spark):
     def frame(names, *rows):
         return spark.createDataFrame(list(rows), ", ".join(f"{name} {'int' if name == 'kind' else 'string'}"
                                                            for name in names.split()))
-    now = frame("cluster group_id kind", ("B", "g", 2), ("B", "new", 2))
+    now = frame("cluster group_id need kind", ("B", "g", "idle", 2), ("B", "new", "idle", 2))
     groups = frame("cluster group_id", ("B", "g"), ("B", "new"), ("B", "cured"))
-    before = frame("cluster group_id kind change since", ("A", "g", 2, "new", "one"), ("B", "g", 2, "unchecked", "one"),
-                   ("B", "cured", 2, "new", "one"), ("B", "old", 2, "resolved", "one"))
+    before = frame("cluster group_id need kind change since", *((*key, "idle", 2, change, "one") for *key, change in (
+        ("A", "g", "new"), ("B", "g", "unchecked"), ("B", "cured", "new"), ("B", "old", "resolved"))))
     found = {(row.cluster, row.group_id): (row.change, row.since)
              for row in changed_needs(now, groups, before, "two").collect()}
     assert found == {("A", "g"): ("unchecked", "one"), ("B", "g"): ("persisting", "one"), ("B", "new"): ("new", "two"),

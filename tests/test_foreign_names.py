@@ -208,9 +208,10 @@ def test_csv_gives_names_back(group):
 
 @given(st.lists(st.tuples(names, names), max_size=3), names)
 def test_rankings(needs, folder):
-    said = {"kind": 1, "affected": 7, "reason": "7 subscribed partitions without an owner", "strategy": "fair",
-            "remedy": "fair: 7 placed"}
-    ranking = [{"rank": rank, "cluster": cluster, "group": group, "time": None, "moment": None, **said}
+    said = {"need": "no-owner", "kind": 1, "affected": 7, "strategy": "fair",
+            "reason": "7 subscribed partitions without an owner",
+            "remedy": "fair: 7 placed", "steps": ["restart a dynamic member", "=1+1"]}
+    ranking = [{"rank": rank, "cluster": cluster, "group_id": group, "time": None, "moment": None, **said}
                for rank, (cluster, group) in enumerate(needs, 1)]
     counts = dict.fromkeys(("files", "rows", "groups"), {"read": 1, "used": 1, "rejected": 0})
     tables = {"attention": {"rows": len(needs)}, "changes": {"new": 0, "persisting": 1, "resolved": 0}}
@@ -223,7 +224,7 @@ def test_rankings(needs, folder):
                 show_run(run, form, folder)
             assert harmless(screen.getvalue()) and (form == "csv" or harmless(pipe.getvalue()))
             if form == "csv":
-                assert [(row["cluster"], row["group"]) for row in rows_of(pipe.getvalue())] == needs
+                assert [(row["cluster"], row["group_id"]) for row in rows_of(pipe.getvalue())] == needs
             if form == "json":
                 assert json.loads(pipe.getvalue())["ranking"] == ranking
 

@@ -20,7 +20,8 @@ from kafka_assign import (
     Group, GroupError, LiveGroup, Member, StrategyError, assign, rank, strategy)
 from kafka_assign.ranking import judging as ranking
 from kafka_assign.ranking.outcomes import current_outcome, outcome
-from kafka_assign.ranking.rules import _REBALANCING, needs
+from kafka_assign.groups.leader import REBALANCING
+from kafka_assign.ranking.rules import NEEDS, needs
 from kafka_assign.cli.app import program
 from kafka_assign.assignors.batch import batch_of_groups
 from kafka_assign.groups.notes import Note
@@ -34,7 +35,8 @@ from test_reference import REFERENCE
 
 STRATEGIES = ["range", "roundrobin", "fair", "lag", "sticky"]
 JOINED = ["a", "B"]
-KEYS = ["rank", "cluster", "group", "time", "moment", "kind", "affected", "reason", "strategy", "remedy"]
+KEYS = ["rank", "group_id", "cluster", "time", "moment", "need", "kind", "affected", "reason", "strategy", "remedy",
+        "steps"]
 
 
 # --- definitions, one group at a time ------------------------------------------------------------------------------
@@ -232,12 +234,12 @@ def test_neither_order_nor_company_matters(fleet, random):
 @given(st.lists(small, max_size=5))
 def test_rows_are_in_order(fleet):
     rows = rank([group.replace(name=f"g{at}") for at, group in enumerate(fleet)], everything=True)
-    assert all(list(row) == KEYS for row in rows)
-    blocks = [list(block) for _, block in groupby(rows, key=lambda row: row["group"])]
+    assert all(list(row) == KEYS and row["need"] == NEEDS[row["kind"]] for row in rows)
+    blocks = [list(block) for _, block in groupby(rows, key=lambda row: row["group_id"])]
     assert [{row["rank"] for row in block} for block in blocks] == [{place} for place in range(1, len(blocks) + 1)]
     urgency = [[(row["kind"], -row["affected"]) for row in block] for block in blocks]
     assert all(one == sorted(one) for one in urgency)
-    first = [(*block[0], rows_of[0]["group"]) for block, rows_of in zip(urgency, blocks)]
+    first = [(*block[0], rows_of[0]["group_id"]) for block, rows_of in zip(urgency, blocks)]
     assert first == sorted(first)
 
 
@@ -257,7 +259,7 @@ def kinds(rows):
 
 @pytest.mark.parametrize("version", sorted(SAMPLES.glob("kafka-*")), ids=lambda folder: folder.name)
 def test_a_dead_group_with_waiting_records(version):
-    [row] = [row for row in rank(read_groups(version)) if row["group"] == "nightly-batch"]
+    [row] = [row for row in rank(read_groups(version)) if row["group_id"] == "nightly-batch"]
     assert row["kind"] == 6 and row["affected"] == 44 and row["strategy"] is None
     assert row["reason"] == "no active members while at least 568,990 records wait"
     assert row["remedy"].startswith("start its members, unless it is idle on purpose (a batch job, ")
@@ -284,7 +286,7 @@ def test_a_group_without_waiting_records_needs_nothing():
         assert rank(Group({"t": 2}, {}, lag=lag, state="Empty")) == []
 
 
-@pytest.mark.parametrize("state", ["Stable", *_REBALANCING])
+@pytest.mark.parametrize("state", ["Stable", *REBALANCING])
 def test_members_that_are_not_shown_are_not_missing(state):
     """The state of the group says that it has members."""
     assert 6 not in kinds(rank(Group({"t": 1}, {}, lag={"t": [5]}, state=state)))
@@ -304,7 +306,7 @@ def test_a_lagging_member_is_not_hidden():
     assert rows[2]["affected"] == 2
 
 
-@pytest.mark.parametrize("state", [*_REBALANCING, "preparingrebalance"])
+@pytest.mark.parametrize("state", [*REBALANCING, "preparingrebalance"])
 def test_a_group_that_rebalances_is_not_judged(state):
     [row] = rank(lagging(state=state))
     assert row["kind"] == 8 and row["affected"] == 8 and row["strategy"] is None
@@ -399,6 +401,71 @@ def test_no_remedy_comes_without_its_condition():
     for row in rows:
         assert not re.search("(more|add) partitions", row["remedy"])          # a key would change its partition
         assert bool(row["strategy"]) == bool(re.match(rf"{re.escape(row['strategy'] or '-')} \(", row["remedy"]))
+
+
+def test_needs_have_names():
+    """Other people's programs compare with them, and with their numbers."""
+    assert NEEDS == ("failing", "no-owner", "idle", "overload", "lag", "split-join", "abandoned", "incurable",
+                     "rebalancing")
+
+
+# What a remedy says, and what an operator then does.
+EACH = "restart the members one at a time, waiting for Stable in between, with "
+STEPS = {
+    r"two rolling restarts, the first with both assignors listed; ":
+        [EACH + "both assignors listed, the new one first", EACH + "the new assignor alone"],
+    r"two rolling restarts, the first with both assignors listed \(a single restart ":
+        [EACH + "both assignors listed, the new one first (leave this out if the members have Java's default list "
+         "since 3.0)", EACH + "the new assignor alone"],
+    r"a rebalance may be enough: restart a dynamic":
+        ["restart a dynamic member, or call enforceRebalance() on the leader"],
+    r"a rebalance may be enough: call": ["call enforceRebalance() on the leader"],
+    r"one rolling restart, because": [EACH + "the new assignor"],
+    r"stop all members": ["stop all members (kill those that hang)", "wait until the group is Empty",
+                          "start them with the new assignor"],
+    r"^(the broker|Kafka Streams|Kafka Connect) assigns|have their own assignors|"
+    r"^no strategy that the members can run helps|the group can do without": [],
+    r"^check the subscriptions": ["check the subscriptions (a misspelled topic?), the racks and which client leads"],
+    r"whether the name is right": ["see whether the name is right", "correct the subscription, or create the topic"],
+    r"whether its consumer is slow": ["see whether its consumer is slow or stuck"],
+    r"^its figures are transient": ["capture it again"]}
+
+
+def various():
+    """Groups whose remedies differ: by clients, static members, and what they run."""
+    for strategy, client, static in product(
+            ["", "range", "sticky", "cooperative-sticky", "stream", "lag"],
+            ["", "rdkafka", "kafka-python-3.0.12", "aiokafka-0.14.0"], [False, True]):
+        for group in (lagging(), behind(), TYPING_ERROR):
+            members = [replace(one, client_id=client, instance_id=one.id if static else None) for one in group.details]
+            yield group.replace(members=members, strategy=strategy)
+
+
+def test_steps_are_those_of_the_remedy():
+    """They add only what is to be done first, or for static members; the rest of a remedy is no step."""
+    rows, seen = [*sample_rows(), *rank(various())], set()
+    for row in rows:
+        assert all(step and step.isprintable() and ";" not in step for step in row["steps"]), row
+        assert row["steps"] or not row["strategy"]
+        for words, steps in STEPS.items():
+            if "a rebalance if the group runs it already" not in row["remedy"] and re.search(words, row["remedy"]):
+                seen.add(words)
+                extra = [step for step in row["steps"] if step not in steps]
+                assert [step for step in row["steps"] if step in steps] == steps, row
+                assert extra == [*["if partitions are new, wait until the leader sees them"] * (
+                    "if partitions are new" in row["remedy"]), *[
+                    "call enforceRebalance() on the leader if a static member is back with another subscription"] * (
+                    "until enforceRebalance() is called" in row["remedy"])], row
+    assert seen == STEPS.keys()
+
+
+def test_a_group_of_an_unknown_assignor_is_looked_at_first():
+    [row] = [row for row in rank(lagging(), ["sticky"]) if row["need"] == "overload"]
+    assert row["remedy"].startswith("kafka-cooperative-sticky (if its clients are Java): ")
+    assert row["steps"] == [
+        "see which assignor the group runs (--state shows it)",
+        "if it is this one, only restart a dynamic member, or call enforceRebalance() on the leader",
+        EACH + "both assignors listed, the new one first", EACH + "the new assignor alone"]
 
 
 def test_a_misspelled_topic():
@@ -569,8 +636,8 @@ def test_groups_of_unknown_owners_are_judged_on_what_is_known(topics, counts, ex
     """Loads are; owners, moves and the topics that are not shown are not."""
     rows = rank([counted(topics, counts, name="g", lag={name: [9000] * count for name, count in topics.items()}),
                  lagging(name="h")])
-    mine = [row for row in rows if row["group"] == "g"]
-    assert kinds(mine) == expected and [row for row in rows if row["group"] == "h"][0]["kind"] == 2
+    mine = [row for row in rows if row["group_id"] == "g"]
+    assert kinds(mine) == expected and [row for row in rows if row["group_id"] == "h"][0]["kind"] == 2
     if expected == [3]:
         assert ": moves unknown; " in mine[0]["remedy"] and mine[0]["affected"] == counts[0] - -(-topics["t"] // 2)
     assert kinds(rank(counted(topics, counts, state="Assigning"))) == [8]
@@ -600,13 +667,13 @@ def test_a_cure_without_idle_members_goes_before_one_with_fewer_moves():
     group = Group({"t": 4}, dict.fromkeys("ab", ["t"]), owned={"a": [("t", 0), ("t", 1), ("t", 2)]})
     idle, split = fixed("idle", [0, 0, 0, 0]), fixed("split", [0, 0, 1, 1])
     assert rank(group, [idle, split])[0]["strategy"] != "idle"
-    batch, loadable = batch_of_groups([group]), {"idle": None, "split": None}
-    ways = {one.name: outcome(batch.columns, one.function(group)) for one in (idle, split)}
+    batch, strategies = batch_of_groups([group]), {one.name: one for one in (idle, split)}
+    ways = {name: outcome(batch.columns, one.function(group)) for name, one in strategies.items()}
     current = current_outcome(batch.columns)
-    assert [need.strategy for need in needs(batch, current, ways, loadable) if need.kind == 1] == ["split"]
+    assert [need.remedy.strategy for need in needs(batch, current, ways, strategies) if need.kind == 1] == ["split"]
     del ways["split"]
-    [unowned] = [need for need in needs(batch, current, ways, loadable) if need.kind == 1]
-    assert "0 moves, 1 placed, leaves 1 member idle that could take some; " in unowned.remedy
+    [unowned] = [need for need in needs(batch, current, ways, strategies) if need.kind == 1]
+    assert "0 moves, 1 placed, leaves 1 member idle that could take some; " in unowned.remedy.words
 
 
 def test_a_strategy_of_the_broker_is_no_remedy():
@@ -651,7 +718,7 @@ def test_foreign_names_are_intact(name, cluster, topic, member):
     group = Group({topic: 4}, {member: [topic], member + "2": [topic]}, name=name, cluster=cluster, time="2026-01-31",
                   owned={member: [(topic, n) for n in range(4)]})
     for row in rank(group):
-        assert (row["group"], row["cluster"], row["time"]) == (name, cluster or None, "2026-01-31")
+        assert (row["group_id"], row["cluster"], row["time"]) == (name, cluster or None, "2026-01-31")
         assert f"{row['reason']}{row['remedy']}".isprintable()
 
 
@@ -730,7 +797,7 @@ def test_arguments_that_cannot_be_used_are_named():
 
 def test_a_group_without_a_name_has_that_of_its_key():
     rows = rank({"alpha": lagging(), "beta": lagging(), 3: lagging(), "other": lagging(name="gamma")})
-    assert {row["group"] for row in rows} == {"alpha", "beta", "3", "gamma"}
+    assert {row["group_id"] for row in rows} == {"alpha", "beta", "3", "gamma"}
     assert rank({"alpha": lagging()}) == rank(lagging(name="alpha"))
 
 
@@ -777,7 +844,7 @@ def test_a_group_that_a_strategy_refuses(caplog):
     failed = []
     rows = rank([refused, fine], ["range", picky], on_failure=lambda *one: failed.append(one))
     for group, strategies in ((refused, ["range"]), (fine, ["range", picky])):
-        assert [row | {"rank": 0} for row in rows if row["group"] == group.name] == [
+        assert [row | {"rank": 0} for row in rows if row["group_id"] == group.name] == [
             row | {"rank": 0} for row in rank(group, strategies)]
     [(group, reason)] = failed
     assert group is refused and "not this group" in reason
@@ -825,8 +892,8 @@ def test_user_data_that_cannot_be_decoded_costs_no_group():
     lost = Group({"t": 2}, members, strategy="sticky")
     fine = lagging(name="fine")
     rows = rank([fine, lost], ["sticky"])
-    assert {row["group"] for row in rows} == {"", "fine"}
-    assert "0 moves, 2 placed" in next(row["remedy"] for row in rows if row["group"] == "")
+    assert {row["group_id"] for row in rows} == {"", "fine"}
+    assert "0 moves, 2 placed" in next(row["remedy"] for row in rows if row["group_id"] == "")
 
 
 def test_partitions_that_are_not_in_the_input_may_have_owners():
@@ -862,7 +929,7 @@ def test_what_depends_on_no_strategy_is_found_if_all_raise(many, caplog):
     failing = Strategy("buggy", buggy, many=many)
     rows = rank(fleet, [failing], on_failure=lambda *one: failed.append(one))
     assert len(failed) == len(fleet)
-    found = {row["group"]: row["kind"] for row in rows}
+    found = {row["group_id"]: row["kind"] for row in rows}
     assert {"nightly-batch": 6, "hot": 7, "moving": 8}.items() <= found.items() and "lagging" not in found
     assert set(kinds(rows)) == {6, 7, 8} and {row["strategy"] for row in rows} == {None}
     for chosen in ([failing, "range"], ["range", failing]):
@@ -934,7 +1001,7 @@ def test_the_strategy_in_use_is_compared_for_its_group_only(group, name):
     alone = {"runs": ["fair", "lag", name], "other": ["fair", "lag"]}
     for group in fleet:
         expected = rank(group, alone[group.name], everything=True)
-        assert [row | {"rank": 0} for row in rows if row["group"] == group.name] == [
+        assert [row | {"rank": 0} for row in rows if row["group_id"] == group.name] == [
             row | {"rank": 0} for row in expected]
 
 

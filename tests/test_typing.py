@@ -75,7 +75,7 @@ def urgent(source: str) -> dict[str, list[str]]:
     found: dict[str, list[str]] = {}
     for row in rank(read_groups(source), joins="clicks+views"):
         if row["kind"] < 3:
-            found.setdefault(row["group"], []).append(row["reason"] + (row["strategy"] or ""))
+            found.setdefault(row["group_id"], []).append(row["reason"] + (row["strategy"] or ""))
     return found
 
 

@@ -9,7 +9,6 @@ __all__ = ['GROUPS_AT_ONCE', 'GroupBatch', 'batch_of_groups', 'cut_short', 'batc
 # %% ../../nbs/06_assignors/04_batch.ipynb #b0a70004
 import logging
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from itertools import chain
 from operator import is_
 from types import MappingProxyType
 from typing import NamedTuple
@@ -21,6 +20,7 @@ from ..arrays.ragged import row_sums, take_rows
 from .base import ForecastError, Strategy, StrategyError
 from ..groups.assignment import AssignmentError
 from ..groups.group import Group
+from ..groups.leader import Leader, leader_of
 from ..groups.notes import GUESSED, may_lack_partitions
 from ..text.errors import crash_place
 from ..text.words import brief, quoted, shown
@@ -31,15 +31,13 @@ class GroupBatch(NamedTuple):
     columns: Columns
     topics: Sequence[str]  # names of the topics, in the order of the columns
     members: Sequence[str]  # ids of the members, in the order of the columns
-    types: Sequence[str]  # the type of each group, in lower case
     states: Sequence[str]  # the state of each group, as the broker calls it
-    strategies: Sequence[str]  # what each group runs, as it is reported; "" = unknown
+    leaders: Sequence[Leader]  # who assigns each group
     group: Callable[[int], Group]  # the group at a place, alone
     read: Callable[[str | None], Columns]  # the columns with claims decoded by a rule
     may_lack: Sequence[bool]  # whether each group may lack partitions in the input
     guessed: Sequence[bool]  # whether the subscriptions of each group are only inferred
     plain: np.ndarray  # whether all claims of each group hold, without user data and racks
-    client_ids: Callable[[int], Sequence[str]]  # of the members of the group at a place
     dynamic: Sequence[int]  # how many members of each group have no instance id
     rows: object = None  # the Arrow rows of the groups, if they were decoded from rows
 
@@ -53,16 +51,14 @@ def batch_of_groups(groups: Sequence[Group]) -> GroupBatch:
         same = all(map(is_, decoded, groups))
         return columns if same else side_by_side([group.columns for group in decoded])
 
-    topics, members, types, states, strategies = (
-        [getattr(group, name) for group in groups]
-        for name in ("topics", "members", "type", "state", "strategy"))
+    topics, members = ([name for group in groups for name in getattr(group, kind)]
+                       for kind in ("topics", "members"))
     return GroupBatch(
-        columns, list(chain(*topics)), list(chain(*members)), types, states, strategies,
-        groups.__getitem__, read, [may_lack_partitions(group.notes) for group in groups],
+        columns, topics, members, [group.state for group in groups],
+        list(map(leader_of, groups)), groups.__getitem__, read, [may_lack_partitions(group.notes) for group in groups],
         [GUESSED in {note.kind for note in group.notes} for group in groups],
         np.array([not (group.partition_racks or group.has_user_data or group.dropped)
                   for group in groups], bool),
-        lambda at: [member.client_id for member in groups[at].details],
         [sum(one.instance_id is None for one in group.details) for group in groups])
 
 # %% ../../nbs/06_assignors/04_batch.ipynb #9220325f

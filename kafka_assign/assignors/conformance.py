@@ -276,17 +276,12 @@ class Report(NamedTuple):
     "What `check_strategy` found; it prints as a line for each promise."
     strategy: str  # label of the strategy
     found: dict[str, str]  # id of a promise to "" if it is kept, or else to what was found
-
-    @property
-    def broken(self) -> list[str]:
-        "Ids of the promises that the strategy breaks."
-        return [name for name, words in self.found.items()
-                if words and not words.startswith("not ")]
+    broken: list[str]  # ids of the promises that the strategy breaks
+    unchecked: list[str]  # ids of those that could not be checked on every group
 
     def __str__(self):
-        unchecked = sum(words.startswith("not checked") for words in self.found.values())
         verdict = (f"{len(self.broken)} broken" if self.broken else
-                   f"nothing broken, {unchecked} not checked" if unchecked else "conforms")
+                   f"nothing broken, {len(self.unchecked)} not checked" if self.unchecked else "conforms")
         return "\n".join([f"{shown(self.strategy)}: {verdict}", *(
             f"  {name:20} {shown(words) or 'kept'}" for name, words in self.found.items())])
 
@@ -301,12 +296,15 @@ def _known_promises(names, what):
     return names
 
 
+_NEVER_CHECKED = "not checked: it raised on every group"
+
+
 def _unchecked(strategy):
     "On how many groups a promise could not be checked, in words; empty if on none."
     groups = len(_all_groups())
     raised = groups - sum(1 for _ in _answers(strategy))
     if raised == groups:
-        return "not checked: it raised on every group"
+        return _NEVER_CHECKED
     return f"not checked on {raised} of {groups} groups: it raised" if raised else ""
 
 # %% ../../nbs/06_assignors/05_conformance.ipynb #c326f6eb
@@ -319,17 +317,20 @@ def check_strategy(strategy: StrategyLike,
     `strategy`: as in `assign`. `promises`: ids of the promises to check; None = all. Raises
     `StrategyError` if the strategy or a promise is unknown, or if `promises` is empty.
     """
-    chosen, found = resolve(strategy), {}
+    chosen, found, broken, unchecked = resolve(strategy), {}, [], []
     without = _known_promises(chosen.without, f"without of strategy {quoted(chosen.label)}")
     names = _known_promises(PROMISES if promises is None else promises, "promises")
     if not names:
         raise StrategyError("promises must be ids of promises (got none)")
-    unchecked = _unchecked(chosen)
+    raised = _unchecked(chosen)
     for name in names:
-        kept = "" if name == "odd-inputs" else unchecked
-        made = name not in without
-        found[name] = (PROMISES[name].broken(chosen) or kept) if made else "not promised"
-    return Report(chosen.label, found)
+        if name in without:
+            found[name] = "not promised"
+            continue
+        found[name] = words = PROMISES[name].broken(chosen) or ("" if name == "odd-inputs" else raised)
+        if words:
+            (unchecked if words in (_NOT_CHECKED, raised) else broken).append(name)
+    return Report(chosen.label, found, broken, unchecked)
 
 # %% ../../nbs/06_assignors/05_conformance.ipynb #6b57b96e
 def pytest_generate_tests(metafunc):
@@ -343,6 +344,6 @@ def pytest_generate_tests(metafunc):
 def test_conformance(strategy: str, promise: str):
     "The strategy keeps the promise, or was registered without it; skipped if it is not checked."
     report = check_strategy(strategy, [promise])
-    if report.found[promise].startswith("not checked:"):
+    if report.found[promise] in (_NOT_CHECKED, _NEVER_CHECKED):
         raise SkipTest(report.found[promise])
     assert report.broken == [], f"{PROMISES[promise].sentence}: {report.found[promise]}"

@@ -165,12 +165,13 @@ def lost_topics(before, after) -> list[str]:
 # %% ../../nbs/13_cli/02_changes.ipynb #7a0c0018
 def change_notes(group, changes: Sequence[Change], strategies: Iterable[str]) -> list[str]:
     "What is uncertain about what `strategies` answer for a group after `changes`, and about when they do."
+    from kafka_assign.assignors.base import name_of
     from kafka_assign.life.consequences import GROWTH_NOTE, static_absence_notes
     kinds, stopped = {change.kind for change in changes}, sum(change.owned for change in changes)
     static = [change.name for change in changes if change.static]
     beside = [f"paused does not count the {count_of(stopped, 'partition')} of leaving members, which "
               f"{'has' if stopped == 1 else 'have'} no consumer until the next assignment"] * bool(stopped)
-    by_order = {"range", "roundrobin"}.intersection(label.partition(":")[0] for label in strategies)
+    by_order = {"range", "roundrobin"}.intersection(map(name_of, strategies))
     assumed = by_order and any(note.kind == "members-assumed-dynamic" for note in group.notes)
     order = ["the answers of range and round robin depend on which members are static"] * bool(assumed)
     return [*static_absence_notes(group, static, "leave" in kinds), *beside, *order,

@@ -59,14 +59,14 @@ def restarts_of(comparison, given: Mapping, chosen: Sequence | None, failed: lis
     """What the restarts of `--restart` and `--rolling` cost under each strategy of a comparison, as `Restarts`, and why
     nothing can be said of the group. A strategy that fails gets a line in `failed`."""
     from kafka_assign.assignors.registry import resolve
-    from kafka_assign.groups.leader import who_assigns
+    from kafka_assign.groups.leader import leader_of
     from kafka_assign.life.rolling import restart_in_turn
     group, known = comparison.group, {one.label: one for one in chosen or ()}
     with usage_errors("--restart"):
         found = [find_members(group, text, "a member that restarts", several=True) for text in given["restart"] or ()]
     names = group.members if given["rolling"] else list(dict.fromkeys(chain.from_iterable(found)))
     unknown_owners = "it is not known which partitions the members own" * (group.counted is not None)
-    if names and (reason := who_assigns(group.type, group.strategy, ()) or unknown_owners):
+    if names and (reason := leader_of(group).bound or unknown_owners):
         why = f"{reason}, so restarts are not computed"
         write_remark(f"{group_label(group)}: {why}")
         return [], why

@@ -20,8 +20,8 @@ from .inputs import group_label
 from .rows import rows_asked_for
 from ..groups.assignment import SUMMARY_KEYS
 from ..groups.group import Group
+from ..groups.leader import rebalancing
 from ..life.rolling import Restarts
-from ..ranking.rules import rebalancing
 from ..reports.comparison import Comparison
 from ..text.tables import cell
 from ..text.words import count_of, did_you_mean, first_of, quoted
@@ -92,7 +92,7 @@ def check_judgeable(groups: Sequence[Group], conditions: Sequence[Condition]) ->
 def _why_unknown(comparison, rows, rule):
     "Why a condition cannot be judged for a group; empty if it can."
     before, only_lag = comparison.before, rule.key in ("lag_total", "lag_unknown")
-    if rebalancing([before.state])[0] and not only_lag:
+    if rebalancing(before.state) and not only_lag:
         return f"the group was rebalancing when it was captured ({before.state}), so its figures are transient"
     missing = [note.text for note in before.notes if note.kind == "members-missing"
                or note.kind == "members-not-shown" and before.members_unknown]

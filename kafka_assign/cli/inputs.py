@@ -120,7 +120,7 @@ def write_once(pairs: Iterable[tuple[str, str]]) -> None:
 # %% ../../nbs/13_cli/04_inputs.ipynb #e0a5be32
 def remark_on_missing(groups: Iterable, ranking: Iterable[Mapping]) -> None:
     "Write of which groups members are not in the input, and of which of the listed ones partitions are not."
-    listed = {(row["cluster"] or "", row["group"]) for row in ranking}
+    listed = {(row["cluster"] or "", row["group_id"]) for row in ranking}
     groups = list(groups)
     write_once((note.text, group.name) for group in groups if (group.cluster, group.name) in listed
                for note in group.notes if note.kind == "partitions-missing")

@@ -17,7 +17,7 @@ from .rows import (
 from .writing import head_of, known_table, write_blocks, write_csv, write_json
 from ..groups.assignment import SUMMARY_KEYS, Assignment
 from ..groups.group import Group
-from ..groups.leader import ASSIGNED_BY_BROKER
+from ..groups.leader import leader_of
 from ..groups.notes import note_documents
 from ..life.consequences import RESTART_NOTE
 from ..life.rolling import Restarts
@@ -81,7 +81,7 @@ def _comparison_blocks(comparison, changed=(), restarts=(), named=(), moves=Fals
     "A comparison for people; `changed`: the what-ifs that led to it; `named`: labels of the strategies asked for."
     before, answers, doubt = comparison.before, comparison.assignments, [comparison.doubt] * bool(comparison.doubt)
     notes = comparison_notes(comparison, changed)[len(doubt):]              # the doubt is above the rows
-    if before.members and not before.strategy and before.type not in ASSIGNED_BY_BROKER:
+    if before.members and not before.strategy and not leader_of(before).by_broker:
         notes += ["no row is marked (runs now): the input does not show which strategy the group runs (--state does)"]
     short = ""
     if changed:

@@ -16,7 +16,8 @@ from ..text.words import count_of, shown
 
 # %% ../../nbs/13_cli/09_ranking.ipynb #42300908
 _SHOWN_NEEDS = 50
-_OF_EACH_NEED = "kind", "reason", "remedy"
+_OF_EACH_NEED = "need", "reason", "remedy"
+_SHOWN = ("rank", "cluster", "group_id", "time", "moment", *_OF_EACH_NEED)
 
 
 def _ranking_blocks(ranking, rest, total=None):
@@ -26,8 +27,7 @@ def _ranking_blocks(ranking, rest, total=None):
     first, more = ranking[:_SHOWN_NEEDS], (len(ranking) if total is None else total) - _SHOWN_NEEDS
     remedies = dict.fromkeys(row["remedy"] for row in first)
     numbers = {remedy: f"[{number}]" for number, remedy in enumerate(remedies, 1)}
-    keys = [key for key in NeedRow.__annotations__ if key not in ("affected", "strategy")]
-    table = known_table(keys, [row | {"remedy": numbers[row["remedy"]]} for row in first])
+    table = known_table(_SHOWN, [row | {"remedy": numbers[row["remedy"]]} for row in first])
     for before, row, line in zip(first, first[1:], table.rows[1:]):
         if row["rank"] == before["rank"]:               # another need of the same group
             line[:] = [text if key in _OF_EACH_NEED else "" for key, text in zip(table.head, line)]

@@ -13,11 +13,12 @@ from itertools import groupby
 
 import numpy as np
 
+from ..assignors.base import name_of
 from ..assignors.running import strategies_in_use
 from .changes import Change, change_notes, made_up_ids
 from ..groups.assignment import Assignment
 from ..groups.group import Group
-from ..groups.leader import assigner, who_assigns
+from ..groups.leader import Leader, leader_of
 from ..life.rolling import Restarts
 from ..reports.comparison import Comparison
 from ..reports.places import count_places
@@ -38,9 +39,9 @@ def facts_of(group: Group) -> dict:
     "What is known of a group; None = not known. `lag_known`: for how many partitions."
     counted_only = group.counted is not None and not group.columns.size     # only how many each member has is known
     names = ("cluster", "time", "moment", "type", "state", "strategy")
-    [runs] = strategies_in_use([group.strategy], [group.type])
+    [runs] = strategies_in_use([Leader(group.type, group.strategy)])
     return {"group_id": group.name, **{name: getattr(group, name) or None for name in names},
-            "assigned_by": assigner(group.type, [member.client_id for member in group.details]) or None,
+            "assigned_by": leader_of(group).by or None,
             "protocol": runs and runs.protocol,
             "generation": None if group.generation < 0 else group.generation,
             "members": None if group.members_unknown else len(group.members), "topics": len(group.topics),
@@ -149,8 +150,8 @@ def partition_rows(assignment: Assignment) -> Iterator[dict]:
 def assignment_notes(assignment: Assignment, changed: Sequence[Change] = ()) -> list[str]:
     "What a reader of an assignment must know; `changed`: the what-ifs before it."
     group = assignment.group
-    others = who_assigns(group.type, group.strategy, [member.client_id for member in group.details])
-    places = count_places(group, made_up_ids(group, changed), assignment.strategy.partition(":")[0])
+    others = leader_of(group).why_not
+    places = count_places(group, made_up_ids(group, changed), name_of(assignment.strategy))
     return [*(note.text for note in assignment.notes), *[others] * bool(others), *[
         f"the ids of new members are made up: this is the answer for one of {places:,} places that they may have among "
         "the others (compare tries them)"] * (places > 1), *change_notes(group, changed, [assignment.strategy])]

@@ -96,9 +96,12 @@ _FORMULA = re.compile(r"""(^|[;\t\r\n])(?="*[-=+@'＝＋－＠])""")          # 
 
 
 def _csv_cell(value):
-    "A value in a CSV table. A text that a spreadsheet would run, or that begins with `'`, gets a `'` before it."
+    """A value in a CSV table; the texts of a list are joined by semicolons.
+
+    A text that a spreadsheet would run, or that begins with `'`, gets a `'` before it."""
     if isinstance(value, bool):
         return str(value).lower()
+    value = "; ".join(value) if isinstance(value, list) else value
     if not isinstance(value, str):
         return value
     marked = _FORMULA.sub(r"\1'", value)

@@ -21,7 +21,7 @@ from . import second_client, within
 from .connection import checked_servers, client_settings
 from ..groups.build import GroupError
 from ..groups.group import Group
-from ..groups.leader import ASSIGNED_BY_BROKER, forecast_notes
+from ..groups.leader import ASSIGNED_BY_BROKER, REBALANCING, Leader
 from ..groups.members import Member, TopicPartition
 from ..groups.notes import Note, offset_notes
 from ..protocol.wire import WireError, decode_assignment, decode_subscription
@@ -113,7 +113,7 @@ def _assigned_by_leader(questions, told):
     "A group whose members compute its assignment."
     members, unknown = [], []
     if not all(one.member_metadata for one in told.members):
-        why = ("it is rebalancing ({}); capture again" if told.group_state.endswith("Rebalance") else
+        why = ("it is rebalancing ({}); capture again" if told.group_state in REBALANCING else
                "its coordinator does not show them ({})")
         questions.reject("group", told.group_id, f"subscriptions are unknown: {why.format(told.group_state)}")
     for one in told.members:
@@ -214,7 +214,7 @@ def _group(listed, described, commits, topics, undescribed, about):
     notes += [Note("commits-left-out", len(outside), tuple(sorted(set(outside))))] * bool(outside)
     unclear = sorted({topic for one in members for topic in one.topics} & undescribed)
     notes += [Note("topics-not-described", len(unclear), tuple(unclear))] * bool(unclear)
-    assumed = forecast_notes(type, known.strategy, [one.client_id for one in members])
+    assumed = Leader(type, known.strategy, [one.client_id for one in members]).notes
     notes += offset_notes(group.offsets) + [one for one in assumed if one.kind != "racks-unknown" or known.unknown]
     notes += [Note("subscriptions-guessed", None, (known.guess,))] * bool(known.guess)
     notes += [Note("target-not-reached", known.moving)] * bool(known.moving)

@@ -31,6 +31,7 @@ from ..groups.build import (
 from ..groups.document import MEMBER_TEXT
 from ..groups.group import Group, group_to_document
 from ..groups.inputs import ABOUT, TYPES, column_by_topic
+from ..groups.leader import Leader
 from ..groups.notes import CUT_KINDS, GUESSED, instant, note_documents
 from ..protocol.java import java_order
 from ..protocol.ownership import NO_GENERATION, claims_by_member
@@ -431,14 +432,15 @@ def batch_of(flat: _FlatRows) -> GroupBatch:
     client_ids = flat.members.field("client_id").fill_null("").to_pylist()
     at, field = flat.rows.schema.get_field_index("type"), flat.rows.schema.field("type")
     rows = flat.rows.set_column(at, field, lowercase(flat.rows["type"]))
-    about = (rows[name].fill_null("").to_pylist() for name in ("type", "state", "strategy"))
+    types, states, strategies = (rows[name].fill_null("").to_pylist() for name in ("type", "state", "strategy"))
     return GroupBatch(
-        coded.columns, coded.topics, coded.members, *about,
+        coded.columns, coded.topics, coded.members, states,
+        [Leader(*about, client_ids[slice(*members)])
+         for *about, members in zip(types, strategies, pairwise(offsets.tolist()))],
         group=_group_maker(flat, coded, need_row),
         read=lambda rule: _with_decoded_claims(flat, coded, rule) if rule else coded.columns,
         may_lack=_groups_noted(rows, CUT_KINDS),
         guessed=_groups_noted(rows, {GUESSED}), plain=~need_row, rows=rows,
-        client_ids=lambda at: client_ids[slice(*offsets[at:at + 2])],
         dynamic=row_sums(flat.instance < 0, offsets).tolist())
 
 # %% ../../nbs/12_fleet/02_codec.ipynb #958afc51

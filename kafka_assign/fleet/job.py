@@ -211,7 +211,7 @@ def _counts(inputs: Inputs, account: TextAccount, groups: int, other: int, table
         "ignored": ignored}
 
 # %% ../../nbs/12_fleet/10_job.ipynb #77940d8e
-_FORMAT = 2          # of the manifest and the tables
+_FORMAT = 3          # of the manifest and the tables
 
 
 def _written(spark, place, name, table):

@@ -31,7 +31,7 @@ def need_lists(found: Iterable[Need], groups: int) -> pa.ListArray:
     "The needs of each of `groups` groups, as a column of lists."
     lists = [[] for _ in range(groups)]
     for need in found:
-        lists[need.group].append(need._asdict() | {"strategy": need.strategy or None})
+        lists[need.group].append(need.row())
     return pa.array(lists, COMPARED_SCHEMA.field("needs").type)
 
 # %% ../../nbs/12_fleet/04_kernel.ipynb #acb4034b

@@ -22,6 +22,7 @@ import pyarrow.parquet as pq
 
 from .schemas import COMPARE_TABLES, FleetError
 from .session import spark_errors, spark_session
+from ..ranking.judging import NeedRow
 from ..snapshot import SnapshotError
 from ..snapshot.sources import local_path
 from ..text.words import did_you_mean, quoted, shown
@@ -268,8 +269,7 @@ class Run:
 
         `first`: how many at most; None = all.
         """
-        rows = self.table("attention", first).drop_columns(["run_id", "run_date"])
-        rows = rows.rename_columns([{"group_id": "group"}.get(name, name) for name in rows.column_names])
+        rows = self.table("attention", first).select(list(NeedRow.__annotations__))
         return rows.sort_by([("rank", "ascending"), ("kind", "ascending"), ("affected", "descending"),
                              ("reason", "ascending")]).to_pylist()
 

@@ -119,12 +119,14 @@ RESULT_FIELDS = (
 
 # Why a group needs attention.
 _NEED_FIELDS = (
-    _field("kind", pa.int32(), "kind of need, 0 to 8; 0 is the most urgent"),
+    _field("need", pa.string(), "name of the need, such as overload"),
+    _field("kind", pa.int32(), "number of the need, 0 to 8; 0 is the most urgent"),
     _field("affected", pa.int64(), "number of affected partitions, or of members if the reason counts these"),
     _field("reason", pa.string(), "what is wrong, in words"),
     _field("strategy", pa.string(),
            "strategy that would help: the one in use if it would, else the one with the fewest moves; null = none"),
-    _field("remedy", pa.string(), "what would help, in words"))
+    _field("remedy", pa.string(), "what would help, in words"),
+    _field("steps", pa.list_(pa.string()), "what to do, in this order; empty = nothing"))
 
 # %% ../../nbs/12_fleet/01_schemas.ipynb #861dbd69
 # What can be rejected: a file, a row of text, a group, or the answer of a strategy for a group.
@@ -135,7 +137,7 @@ RUN_FIELDS = (
 TABLE_KEY = tuple([one.with_name("group_id") if one.name == "group" else one for one in KEY_FIELDS])
 _MEMBER_IDS = _field("members", pa.list_(pa.string()), "ids of the members, sorted")
 # What identifies a need, from run to run.
-NEED_KEY = (*TABLE_KEY[:2], _NEED_FIELDS[0])
+NEED_KEY = (*TABLE_KEY[:2], *_NEED_FIELDS[:2])
 # The columns of each table, without those of the run.
 _CONTENTS = {
     "groups": [*TABLE_KEY, *_ABOUT_FIELDS, _MEMBER_IDS.with_name("member_ids")],
@@ -157,7 +159,6 @@ _CONTENTS = {
         _field("lines", pa.int64(), "number of lines or rows of this kind")]}
 # The tables that the job `compare` writes, by name.
 COMPARE_TABLES = {name: pa.schema([*RUN_FIELDS, *fields]) for name, fields in _CONTENTS.items()}
-
 
 # %% ../../nbs/12_fleet/01_schemas.ipynb #209bf157
 # What the kernel returns for a row of `NARROW_GROUP_SCHEMA` or `GROUP_SCHEMA`.

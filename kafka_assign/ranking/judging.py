@@ -28,7 +28,6 @@ from ..groups.assignment import CURRENT
 from ..groups.build import GroupError
 from ..groups.group import Group
 from ..groups.joins import join_numbers, parsed_joins
-from ..groups.leader import ASSIGNED_BY_BROKER, fixed_assignor
 from .outcomes import (
     Outcome, attainable, current_outcome, outcome, shortfalls)
 from .rules import Need, needs
@@ -49,11 +48,6 @@ def strategies_for_joins(joins: Sequence[Sequence[str]]) -> list[Strategy]:
 # %% ../../nbs/08_ranking/04_judging.ipynb #b2c374a6
 SHIPPED = *WITHOUT_MEMORY, *FORECASTS         # the assignors that ship with Kafka
 
-
-def _loadable(strategies: Iterable[Strategy]) -> dict[str, tuple[str, ...] | None]:
-    "The clients that can run each strategy, by label; None = any that can load it."
-    return {one.label: one.clients for one in strategies if one.clients != ()}
-
 # %% ../../nbs/08_ranking/04_judging.ipynb #97375ce9
 class Judgment(NamedTuple):
     "What strategies would do to the groups of a batch, and what these need."
@@ -72,24 +66,11 @@ class Judgment(NamedTuple):
         return found
 
 # %% ../../nbs/08_ranking/04_judging.ipynb #cc984080
-def _groups_joined(columns, join):
-    "The groups that have a topic of a join, by place."
-    highest = row_maxima(join, columns.topic_offsets, empty=-1)
-    return np.flatnonzero(highest >= 0).tolist()
-
-
-def _curable(batch, current, results, everything):
-    "The groups that fall short of what is possible, and can take another strategy."
-    possible = attainable(current, results)
-    short = shortfalls(batch.columns, current, possible, everything)
-    affected = [one.affected > 0 for one in short.values()]
-    places = np.flatnonzero(np.logical_or.reduce(affected)).tolist()
-    return [at for at in places if not fixed_assignor(
-        batch.types[at], batch.strategies[at], batch.client_ids(at))]
-
-
-def _places_besides(users, curable):
-    "The groups that each strategy is asked about besides, given who runs which."
+def _places_besides(batch, current, results, users, everything):
+    "The groups that strategies are asked about besides, by label, given the `users` of each."
+    short = shortfalls(batch.columns, current, attainable(current, results), everything)
+    affected = np.logical_or.reduce([one.affected > 0 for one in short.values()])
+    curable = [at for at in np.flatnonzero(affected).tolist() if not batch.leaders[at].fixed]
     may_fail = [at for label in FORECASTS for at in users.get(label, ())]
     places = users | {COOPERATIVE: [*users.get(COOPERATIVE, ()), *curable]}
     for label in WITHOUT_MEMORY:
@@ -117,23 +98,15 @@ def _foretell(ask, alike, batch, strategy, columns, places):
                           failures=given.failures | best.failures)
 
 
-def _only_of(outcome, places):
-    "An outcome without the groups at other places."
-    answered = np.zeros_like(outcome.answered)
-    answered[places] = outcome.answered[places]
-    return outcome._replace(answered=answered)
-
-
-def _in_use(batch):
-    "The label of what each group runs; by label, the strategies and who runs them."
-    running, used, users = [], {}, {}
-    for at, one in enumerate(strategies_in_use(
-            batch.strategies, batch.types, batch.client_ids)):
-        running.append(one and one.label)
-        if one:
-            used[one.label] = one
-            users.setdefault(one.label, []).append(at)
-    return running, used, users
+def _without_foreseen(answers, running, compared):
+    "The answers without failures that are a result, and these failures by group."
+    found, fails = {}, {}
+    for label, given in answers.items():
+        own = {at: why for at, why in given.foreseen.items() if running[at] == label}
+        failures = {at: why for at, why in given.failures.items()
+                    if at not in (own if label in compared else given.foreseen)}
+        found[label], fails = given._replace(failures=failures), fails | own
+    return found, fails
 
 
 def judge(batch: GroupBatch, strategies: Sequence[Strategy],
@@ -145,11 +118,14 @@ def judge(batch: GroupBatch, strategies: Sequence[Strategy],
     """
     columns, join = batch.columns, join_numbers(map(str, batch.topics), joins)
     current, read_once = current_outcome(columns, join), cache(batch.read)
-    by_broker = np.isin(batch.types, ASSIGNED_BY_BROKER)
-    running, used, users = _in_use(batch)
-    known = {one.label: one for one in map(resolve, SHIPPED)} | used
+    by_broker = np.array([one.by_broker for one in batch.leaders], bool)
+    in_use = strategies_in_use(batch.leaders)
+    running, users = [one and one.label for one in in_use], {}
+    for at, label in enumerate(running):
+        if label:
+            users.setdefault(label, []).append(at)
     compared = {one.label: one for one in strategies}
-    for_joins = [one.label for one in strategies_for_joins(joins) if len(compared) > 1]
+    known = {one.label: one for one in [*map(resolve, SHIPPED), *filter(None, in_use)]} | compared
     answers, results = {}, {}
 
     def measure(strategy, places, ask=ask):
@@ -161,31 +137,25 @@ def judge(batch: GroupBatch, strategies: Sequence[Strategy],
             measured.figures["paused"][by_broker] = -1
         results[label] = measured._replace(answered=given.answered(columns.groups))
 
+    places = dict.fromkeys(compared)                # None = all groups
+    if joins and len(compared) > 1:                 # the strategy for joins: where there are any
+        joined = np.flatnonzero(row_maxima(join, columns.topic_offsets, empty=-1) >= 0).tolist()
+        places |= {one.label: joined for one in strategies_for_joins(joins) if one.label in compared}
     for label, one in compared.items():
-        measure(one, _groups_joined(columns, join) if label in for_joins else None)
-    curable = _curable(batch, current, results, everything)
+        measure(one, places[label])
     foretell = partial(_foretell, ask, _as_optimum(batch, users) & (not joins))
-    for label, places in _places_besides(users, curable).items():
+    for label, places in _places_besides(batch, current, results, users, everything).items():
         if label not in compared:
             measure(known[label], places, foretell if label == COOPERATIVE else ask)
     answers, fails = _without_foreseen(answers, running, compared)
-    loadable = _loadable([*known.values(), *compared.values()])
-    found = needs(batch, current, results, loadable, running, fails, everything)
-    in_use = {label: _only_of(results[label], places)
-              for label, places in users.items() if label not in compared}
-    shown = in_use | {label: results[label] for label in compared}
-    return Judgment(answers, {CURRENT: current} | shown, found, running)
-
-
-def _without_foreseen(answers, running, compared):
-    "The answers without failures that are a result, and these failures by group."
-    found, fails = {}, {}
-    for label, given in answers.items():
-        own = {at: why for at, why in given.foreseen.items() if running[at] == label}
-        failures = {at: why for at, why in given.failures.items()
-                    if at not in (own if label in compared else given.foreseen)}
-        found[label], fails = given._replace(failures=failures), fails | own
-    return found, fails
+    found = needs(batch, current, results, known, running, fails, everything)
+    outcomes = {CURRENT: current}
+    for label, places in users.items():
+        if label not in compared:                   # only the groups that run it have a row
+            answered = np.isin(np.arange(columns.groups), places) & results[label].answered
+            outcomes[label] = results[label]._replace(answered=answered)
+    outcomes |= {label: results[label] for label in compared}
+    return Judgment(answers, outcomes, found, running)
 
 # %% ../../nbs/08_ranking/04_judging.ipynb #bf6d7ea7
 class NeedRow(TypedDict):
@@ -194,34 +164,30 @@ class NeedRow(TypedDict):
     None means unknown or not applicable.
     """
     rank: int  # of the group; 1 = the most urgent
+    group_id: str  # its name
     cluster: str | None  # None = not named
-    group: str  # its name
     time: str | None  # ISO 8601
     moment: int | None  # number of its moment, if that is needed
-    kind: int  # kind of need, 0 to 8; 0 is the most urgent
+    need: str  # its name, such as `overload`
+    kind: int  # its number, 0 to 8; 0 is the most urgent
     affected: int  # number of affected partitions, or of members if the reason counts these
     reason: str  # what is wrong, in words
     strategy: str | None  # the strategy that would help; None = none
     remedy: str  # what would help, in words
-
-
-def _urgency(found):
-    "The key that sorts groups with their needs."
-    group, its_needs = found
-    key = group.cluster, group.name, group.time, group.moment
-    rows = [need[1:] for need in its_needs]
-    return its_needs[0].kind, -its_needs[0].affected, *key, rows
+    steps: list[str]  # what to do, in this order; empty = nothing
 
 
 def _ranked_rows(found: Iterable[tuple[Group, Sequence[Need]]]) -> list[NeedRow]:
     "The rows of groups with their needs, each group's with the most urgent first."
+    def urgency(one):
+        group, its_needs = one
+        key = group.cluster, group.name, group.time, group.moment
+        return its_needs[0].kind, -its_needs[0].affected, *key, [need[1:] for need in its_needs]
     rows = []
-    for place, (group, its_needs) in enumerate(sorted(found, key=_urgency), 1):
-        about = {"rank": place, "cluster": group.cluster or None, "group": group.name,
+    for place, (group, its_needs) in enumerate(sorted(found, key=urgency), 1):
+        about = {"rank": place, "group_id": group.name, "cluster": group.cluster or None,
                  "time": group.time or None, "moment": group.moment or None}
-        for _, kind, affected, reason, strategy, remedy in its_needs:
-            rows.append(about | {"kind": kind, "affected": affected, "reason": reason,
-                                 "strategy": strategy or None, "remedy": remedy})
+        rows += [about | need.row() for need in its_needs]
     return rows
 
 # %% ../../nbs/08_ranking/04_judging.ipynb #dcde8a8e
@@ -259,7 +225,7 @@ def rank(groups: Mapping[Any, Group] | Iterable[Group] | Group,
 
     A strategy fails if it raises an exception or its answer does not fit the group. If
     a group runs a strategy that forecasts a failure of Kafka's assignor, that is not a
-    failure but a need of kind 0.
+    failure but the need `failing`.
 
     Raises `GroupError` if one of `groups` is not a `Group`. Raises `StrategyError` if a
     strategy or an option is unknown, if `strategies` is empty, or if a strategy fails

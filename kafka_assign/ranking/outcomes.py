@@ -74,7 +74,7 @@ def attainable(current: Outcome, results: Mapping[str, Outcome]) -> dict[str, Ou
 
 # %% ../../nbs/08_ranking/01_outcomes.ipynb #75fc43a6
 class Shortfall(NamedTuple):
-    "How far groups fall short of what is possible, for one kind of need."
+    "How far groups fall short of what is possible, for one need."
     now: np.ndarray  # the figure of the group as it is
     possible: np.ndarray  # the least value of that figure over all strategies
     affected: np.ndarray  # number of partitions (or members) affected; 0 = no need
@@ -121,17 +121,17 @@ def _excess_lag(columns, current, results, everything=False):
 
 # %% ../../nbs/08_ranking/01_outcomes.ipynb #6565a7c1
 def shortfalls(columns: Columns, current: Outcome, results: Mapping[str, Outcome],
-                everything: bool = False) -> dict[int, Shortfall]:
-    """The kinds of need that a strategy cures; `everything` includes what is minor.
+               everything: bool = False) -> dict[str, Shortfall]:
+    """The needs that a strategy cures, by name; `everything` includes what is minor.
 
     A group for which no strategy has an answer falls short of nothing.
     """
     found = {
-        1: shortfall("unowned", current, results, possible=0),
-        2: shortfall("could_take", current, results, possible=0),
-        3: _overload(columns, current, results, everything),
-        4: _excess_lag(columns, current, results, everything),
-        5: shortfall("split_joins", current, results)}
+        "no-owner": shortfall("unowned", current, results, possible=0),
+        "idle": shortfall("could_take", current, results, possible=0),
+        "overload": _overload(columns, current, results, everything),
+        "lag": _excess_lag(columns, current, results, everything),
+        "split-join": shortfall("split_joins", current, results)}
     judged = least(results, "could_take") != UNATTAINABLE
-    return {kind: short._replace(affected=short.affected * judged)
-            for kind, short in found.items()}
+    return {need: short._replace(affected=short.affected * judged)
+            for need, short in found.items()}

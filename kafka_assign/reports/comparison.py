@@ -18,7 +18,7 @@ from ..assignors.running import FORECASTS, doubt_owners, running_strategy
 from ..groups.assignment import SUMMARY_KEYS, Assignment
 from ..groups.build import GroupError
 from ..groups.group import Group
-from ..groups.leader import ASSIGNED_BY_BROKER, python_clients
+from ..groups.leader import leader_of
 from ..groups.members import known_name
 from ..groups.notes import Note, absence_notes
 from .places import try_places
@@ -185,12 +185,12 @@ def compare(group: Group, strategies: Iterable[StrategyLike] | StrategyLike | No
         if now.label not in [one.label for one in chosen]:
             chosen.insert(0, added := now)
             unnamed += [now] * (now.name not in BUILT_IN)
-        leader, running = Note("leader-assumed"), now.label
+        assumed, running = Note("leader-assumed"), now.label
         notes += [_FORECAST_NOTE.format(now.name, now.protocol_name)] * (now.name in FORECASTS)
-        notes += [leader.text] * bool(now.protocol_name and leader not in group.notes)
+        notes += [assumed.text] * bool(now.protocol_name and assumed not in group.notes)
         doubt = doubt_owners(group if before is None else before, now)
     except StrategyError as error:
-        notes += [str(error)] if group.strategy or group.type in ASSIGNED_BY_BROKER else []
+        notes += [str(error)] if group.strategy or leader_of(group).by_broker else []
     notes += _notes_on_group(group, chosen)
 
     def failed(one, error):
@@ -220,13 +220,13 @@ def compare(group: Group, strategies: Iterable[StrategyLike] | StrategyLike | No
 def _notes_on_group(group, strategies):
     "What a group that reports its strategy or state must take into account."
     empty = [_EMPTY_GROUP_NOTE] * (group.state.lower() == "empty" and group.offsets is not None)
-    if not group.strategy or group.type in ASSIGNED_BY_BROKER:
+    leader = leader_of(group)
+    if not leader.strategy or leader.by_broker:
         return empty
     of_package = [one.label for one in strategies if one.name in BUILT_IN and not one.protocol_name]
-    loadable = python_clients(member.client_id for member in group.details)
     cooperative = [one.label for one in strategies if one.protocol == "cooperative"]
     javas = [java for java, optimum in FORECASTS.items()
              if optimum in of_package and java not in [one.name for one in strategies]]
     names = ", ".join(of_package) + f"; to see Java's own, add {', '.join(javas)}" * bool(javas)
-    return [*[_PYTHON_ONLY_NOTE.format(names)] * bool(of_package and not loadable),
+    return [*[_PYTHON_ONLY_NOTE.format(names)] * bool(of_package and not leader.python),
             *[_COOPERATIVE_NOTE.format(", ".join(cooperative))] * bool(cooperative), *empty]

@@ -21,7 +21,7 @@ from kafka_assign.groups.build import (
     MOST_PARTITIONS, ClaimColumns, Offsets, build_columns, overflowing_groups, oversized_groups,
     subscriber_rows)
 from ..groups.group import Group
-from ..groups.leader import forecast_notes
+from ..groups.leader import REBALANCING, Leader
 from ..groups.notes import LAG_KINDS, Note, offset_notes, reset_notes
 from ..protocol.java import java_key, java_sorted
 from .moments import (
@@ -338,15 +338,13 @@ def _infer_instance_id(member_id: str, client_id: str) -> str:
     return match[1] if match and client_id and match[1] != client_id else ""
 
 # %% ../../nbs/07_snapshot/04_assemble.ipynb #43a1f0cc
-_TYPE_BY_STATE = {"Assigning": "consumer", "Reconciling": "consumer",
-                 "PreparingRebalance": "classic", "CompletingRebalance": "classic", "AwaitingSync": "classic"}
 _KAFKA_UUID = re.compile(r"[\w-]{21}[AQgw]", re.ASCII)                       # 16 bytes in URL-safe base64
 
 
 def _infer_type(shown_type: str, state: str, strategy: str, ids: Sequence[str] = ()) -> tuple[str, list[Note]]:
     "The type of a group (`classic`, `consumer`, or empty), and a note if it is inferred; `ids`: those of its members."
-    if shown_type or state in _TYPE_BY_STATE:
-        return shown_type or _TYPE_BY_STATE[state], []
+    if shown_type or state in REBALANCING:
+        return shown_type or REBALANCING[state], []
     if strategy == "uniform":
         return "consumer", [Note("type-guessed", None, ("strategy uniform is the broker's",))]
     by_ids = bool(ids) and all(map(_KAFKA_UUID.fullmatch, ids))
@@ -465,7 +463,7 @@ class Assembler:
             *self._member_notes(members), *_count_notes(columns.size, known, owned),
             *_completeness_notes(columns.size, len(ids), state, records, noticed),
             *reset_notes(self.reset, without_commit), *facts.notes.get(moment.group, ()),
-            *moment.notes, *type_notes, *forecast_notes(type, row.strategy, clients)]
+            *moment.notes, *type_notes, *Leader(type, row.strategy, clients).notes]
         return Group.from_columns(
             columns if rows else replace(columns, lag=None), [name for _, name in facts.topics[topics]], ids,
             Offsets(*(column[places] for column in self.offsets[:3]), self.reset) if rows else None,

@@ -17,7 +17,8 @@ from typer.testing import CliRunner
 from kafka_assign.reports.comparison import compare
 from kafka_assign.assignors.registry import assign
 from kafka_assign.cli.app import program
-from kafka_assign.cli.output import show_assignment, show_comparisons, show_run
+from kafka_assign.cli.ranking import show_run
+from kafka_assign.cli.output import show_assignment, show_comparisons
 from kafka_assign.groups.group import group_to_document
 from kafka_assign.groups.group import Group
 from kafka_assign.life.live import LiveGroup
@@ -178,7 +179,7 @@ def test_json_gives_names_back(group):
     for done in (compared, assigned):
         assert done.exit_code == 0 and harmless(done.stdout) and done.stdout.isascii() and error_is_a_line(done)
     [one] = json.loads(compared.stdout)
-    assert (one["group"], one["cluster"], one["state"]) == (group.name, group.cluster, group.state)
+    assert (one["group_id"], one["cluster"], one["state"]) == (group.name, group.cluster, group.state)
     assert {move["topic"] for move in one["rows"][1]["moves"]} <= set(group.topics)
     lists = lambda answer: {member: [list(partition) for partition in owned] for member, owned in answer.items()}
     assert json.loads(assigned.stdout)["assignment"] == lists(assign(group, "fair"))
@@ -192,7 +193,7 @@ def test_json_gives_names_back(group):
 def test_csv_gives_names_back(group):
     text = group.to_json()
     rows = rows_of(run(["assign", "-", "-s", "fair", "--format", "csv"], text).stdout_bytes.decode())
-    assert [(row["group"], row["topic"], int(row["partition"])) for row in rows] == [
+    assert [(row["group_id"], row["topic"], int(row["partition"])) for row in rows] == [
         (group.name, *group.at(at)) for at in range(group.columns.size)]
     names_and_nobody = [*group.members, ""]
     assert [row["member"] for row in rows] == [names_and_nobody[at] for at in assign(group, "fair").owner]
@@ -202,7 +203,7 @@ def test_csv_gives_names_back(group):
     if later.withheld.any():
         assert [row["target"] for row in rows] == [names_and_nobody[at] for at in later.target]
     rows = rows_of(run(["compare", "-", "-s", "fair", "--format", "csv"], text).stdout_bytes.decode())
-    assert [row["group"] for row in rows] == [group.name] * 2
+    assert [row["group_id"] for row in rows] == [group.name] * 2
 
 
 @given(st.lists(st.tuples(names, names), max_size=3), names)

@@ -10,7 +10,7 @@ from groups import groups, owners
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kafka_assign import Group, Member, compare
+from kafka_assign import Assignment, Group, Member, compare
 from kafka_assign.arrays import metrics
 from kafka_assign.arrays.columns import one_group, side_by_side
 from kafka_assign.arrays.ragged import row_of
@@ -77,6 +77,17 @@ def test_every_figure_is_what_its_definition_says(data):
     owner = np.array(data.draw(owners(group)), np.int32)
     protocol = data.draw(st.sampled_from(["", "eager", "cooperative", "broker"]))
     assert figures(group.columns, owner, protocol=protocol) == by_definition(group, owner.tolist(), protocol)
+
+
+@given(st.data())
+def test_the_lag_of_a_member_is_unknown_if_that_of_all_its_partitions_is(data):
+    """A member that owns nothing lags behind by nothing, if any lag is known at all."""
+    group = data.draw(groups())
+    answer = Assignment(group, data.draw(owners(group)))
+    for member, lag in zip(answer, answer.lags, strict=True):
+        own = [] if group.lag is None else [int(group.lag[group.position(*one)]) for one in answer[member]]
+        known = [one for one in own if one >= 0]
+        assert lag == (None if group.lag is None or own and not known else sum(known))
 
 
 @given(st.data())

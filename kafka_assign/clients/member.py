@@ -16,7 +16,7 @@ import numpy as np
 from ..assignors.base import Strategy, StrategyError
 from ..assignors.cooperative import withhold
 from ..assignors.registry import StrategyLike, resolve
-from ..groups.assignment import Assignment
+from ..groups.assignment import Assignment, figures_in_words
 from ..groups.group import Group
 from ..groups.members import Member
 from ..life.rebalance import (
@@ -120,12 +120,12 @@ def assignment_in_words(assignment: Assignment, generation: int = -1) -> str:
     previous = assignment.group.previous
     owners = len(np.unique(previous[previous >= 0]))
     unknown, dropped = int(assignment.group.columns.missing.sum()), len(assignment.group.dropped)
-    figures = [f"{name} {int(getattr(assignment, name).sum()):,}"
-               for name in ("kept", "moved", "placed", "withheld")]
+    figures = {name: int(getattr(assignment, name).sum())
+               for name in ("kept", "moved", "placed", "withheld")}
     return "".join([
         assignment.strategy, f", generation {generation}" if generation >= 0 else "",
         f": {count_of(len(assignment), 'member')} ({owners:,} had partitions before), ",
-        count_of(assignment.group.columns.size, "partition"), ": ", ", ".join(figures),
+        count_of(assignment.group.columns.size, "partition"), ": ", ", ".join(figures_in_words(figures, figures)),
         f", {count_of(dropped, 'claim')} without effect" if dropped else "",
         f", {count_of(unknown, 'topic')} without metadata left out" if unknown else ""])
 

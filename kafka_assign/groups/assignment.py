@@ -4,10 +4,10 @@
 
 # %% auto #0
 __all__ = ['SUMMARY_KEYS', 'CURRENT', 'AssignmentError', 'checked_owners', 'owner_and_target', 'checked_target', 'Assignment',
-           'headline']
+           'figures_in_words', 'headline']
 
 # %% ../../nbs/05_groups/08_assignment.ipynb #1b299e61
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise, repeat
@@ -259,6 +259,15 @@ class Assignment(Mapping[str, list[TopicPartition]]):
         return read_only(metrics.loads(self.group.columns, unknown))
 
     @property
+    def lags(self) -> list[int | None]:
+        "The lag of each member in records; None = not known for any of its partitions."
+        if self.group.lag is None:
+            return [None] * len(self)
+        known = (self.lag_unknown_per_member < self.loads) | (self.loads == 0)
+        pairs = zip(self.lag_per_member.tolist(), known.tolist())
+        return [lag if some else None for lag, some in pairs]
+
+    @property
     def balance_score(self) -> int:
         "KIP-54's balance score: the sum of load differences over all pairs of members."
         return int(metrics.balance_score(self.group.columns, self.loads)[0])
@@ -336,16 +345,19 @@ class Assignment(Mapping[str, list[TopicPartition]]):
     def _repr_html_(self):
         return self._table().html()
 
+# %% ../../nbs/05_groups/08_assignment.ipynb #b5763882
+def figures_in_words(figures: Mapping[str, Any], keys: Iterable[str],
+                     unless_zero: Collection[str] = ()) -> list[str]:
+    "The known figures of a summary, as in `score 4`; no zeros of keys in `unless_zero`."
+    return [f"{key.removeprefix('balance_')} {figures[key]:,}" for key in keys
+            if figures[key] or figures[key] == 0 and key not in unless_zero]
+
 # %% ../../nbs/05_groups/08_assignment.ipynb #2057f341
 def headline(assignment: Assignment, title: str = "") -> str:
     "The figures of an assignment in a line, after its title or its strategy."
-    s = assignment.summary()
-    loads = None if s["max_load"] is None else f"{s['min_load']:,} to {s['max_load']:,}"
-    figures = {"loads": loads, "score": s["balance_score"], "kept": s["kept"],
-               "moved": s["moved"], "withheld": s["withheld"] or None,
-               "unassigned": s["unassigned"]}
-    words = [f"{title or s['strategy'] or 'assignment'}: {count_of(s['members'], 'member')}",
-             count_of(s["partitions"], "partition")]
-    words += [f"{key} {value if key == 'loads' else format(value, ',')}"
-              for key, value in figures.items() if value is not None]
-    return ", ".join(words)
+    s, keys = assignment.summary(), ("balance_score", "kept", "moved", "withheld", "unassigned")
+    words = [count_of(s["members"], "member"), count_of(s["partitions"], "partition")]
+    if s["max_load"] is not None:
+        words.append(f"loads {s['min_load']:,} to {s['max_load']:,}")
+    words += figures_in_words(s, keys, unless_zero=["withheld"])
+    return f"{title or s['strategy'] or 'assignment'}: {', '.join(words)}"

@@ -25,7 +25,7 @@ from matplotlib.patches import PathPatch, Rectangle
 from matplotlib.path import Path
 
 from ..arrays.ragged import rank_in_run
-from ..groups.assignment import Assignment
+from ..groups.assignment import Assignment, figures_in_words
 from ..protocol.java import java_sorted
 from .words import shortened
 
@@ -322,8 +322,8 @@ class Drawing:
         "The lines with the figures of an assignment."
         had, figures = (assignment.group.previous >= 0).any(), assignment.summary()
         keys = ["balance_score", *["kept", "moved", "placed"] * bool(had), "withheld", "unassigned"]
-        words = "_· ".join(f"{key.removeprefix('balance_')}_{figures[key]:,}" for key in keys
-                           if figures[key] or figures[key] == 0 and key in ("balance_score", "kept"))
+        found = figures_in_words(figures, keys, unless_zero=["moved", "placed", "withheld", "unassigned"])
+        words = "_· ".join(one.replace(" ", "_") for one in found)
         return [line.rstrip("_·").replace("_", " ") for line in wrap(words, int(self.panel / _LETTER))]
 
     def _head(self, panel):

@@ -7,7 +7,7 @@ __all__ = ['Move', 'Moves', 'explain']
 
 # %% ../../nbs/10_reports/02_moves.ipynb #da9b27d5
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterator, Sequence
 from functools import cached_property
 from typing import NamedTuple, overload
 
@@ -52,33 +52,29 @@ def _unnecessary(assignment: Assignment, optimum: Assignment) -> np.ndarray:
     return found
 
 # %% ../../nbs/10_reports/02_moves.ipynb #b3dfc749
-def _latest_claims(group: Group, places: Iterable[int]) -> dict[int, list[int]]:
-    "Which members claim each partition at `places` in the highest generation."
-    wanted, claims = {group.at(place): place for place in places}, defaultdict(list)
-    for i, member in enumerate(group.details if wanted else ()):
-        for partition in wanted.keys() & set(member.owned):
-            claims[wanted[partition]].append((member.generation, i))
-    latest = {place: max(found)[0] for place, found in claims.items()}
-    return {place: [i for generation, i in found if generation == latest[place]]
-            for place, found in claims.items()}
-
-# %% ../../nbs/10_reports/02_moves.ipynb #43a4f42e
 _SHOWN_CLAIMANTS = 3
 
 
-def _why_placed(group: Group, place: int,
-                claimants: Sequence[int]) -> tuple[str | None, str]:
-    "The previous owner of a placed partition, if known, and why its claim is void."
-    names = [shown(group.members[member]) for member in claimants[:_SHOWN_CLAIMANTS]]
-    if not names:
-        return None, "no previous owner: it is new, or its owner has left"
-    if len(names) == 1:
-        words = f"{names[0]} no longer subscribes to {shown(group.at(place).topic)}"
-        return group.members[claimants[0]], words
-    if len(claimants) > len(names):
-        names.append(f"{len(claimants) - len(names)} more")
-    listed = f"{', '.join(names[:-1])} and {names[-1]}"
-    return None, f"void: {listed} claim it in the same generation"
+def _sources(group: Group, places: Sequence[int]) -> Iterator[tuple[str | None, str]]:
+    "The previous owner of each placed partition, if known, and why its claim is void."
+    wanted, claims = {group.at(place): place for place in places}, defaultdict(list)
+    for member in group.details if wanted else ():
+        for partition in wanted.keys() & set(member.owned):
+            claims[wanted[partition]].append((member.generation, member.id))
+    for place in places:
+        latest = max(claims[place], default=(None,))[0]
+        claimants = [name for generation, name in claims[place] if generation == latest]
+        names = list(map(shown, claimants[:_SHOWN_CLAIMANTS]))
+        if not names:
+            yield None, "no previous owner: it is new, or its owner has left"
+        elif len(names) == 1:
+            topic = shown(group.at(place).topic)
+            yield claimants[0], f"{names[0]} no longer subscribes to {topic}"
+        else:
+            more = len(claimants) - len(names)
+            names += [f"{more} more"] * (more > 0)
+            listed = f"{', '.join(names[:-1])} and {names[-1]}"
+            yield None, f"void: {listed} claim it in the same generation"
 
 # %% ../../nbs/10_reports/02_moves.ipynb #ca7a7285
 _SHOWN_MOVES = 20
@@ -142,9 +138,7 @@ class Moves(Sequence[Move]):
     def _placed_moves(self, limit=None):
         "The placed partitions, or the first of them."
         places = np.flatnonzero(self.assignment.placed)[:limit].tolist()
-        claims = _latest_claims(self.group, places)
-        for place in places:
-            source, reason = _why_placed(self.group, place, claims.get(place, ()))
+        for place, (source, reason) in zip(places, _sources(self.group, places)):
             target = self.group.members[self.assignment.target[place]]
             yield Move(self.group.at(place), source, target, reason)
 

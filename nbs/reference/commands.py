@@ -7,7 +7,7 @@ from entries import table
 from IPython.display import Markdown
 
 from kafka_assign.cli.app import program
-from kafka_assign.cli.arguments import NAME
+from kafka_assign.cli.errors import NAME
 
 
 class Command(NamedTuple):

@@ -2311,8 +2311,6 @@ d = { 'settings': {'branch': 'main', 'doc_baseurl': '', 'doc_host': '', 'git_url
                                                                                               'kafka_assign/ranking/rules.py'),
                                             'kafka_assign.ranking.rules._unowned': ( '08_ranking/rules.html#_unowned',
                                                                                      'kafka_assign/ranking/rules.py'),
-                                            'kafka_assign.ranking.rules._without_moves': ( '08_ranking/rules.html#_without_moves',
-                                                                                           'kafka_assign/ranking/rules.py'),
                                             'kafka_assign.ranking.rules.evidence_of': ( '08_ranking/rules.html#evidence_of',
                                                                                         'kafka_assign/ranking/rules.py'),
                                             'kafka_assign.ranking.rules.in_words': ( '08_ranking/rules.html#in_words',

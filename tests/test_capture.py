@@ -164,7 +164,7 @@ def joining():
         changed(member("c", []), member_metadata=b"", member_assignment=b"")]
 
 
-@pytest.mark.parametrize("state", ["PreparingRebalance", "CompletingRebalance"])
+@pytest.mark.parametrize("state", ["PreparingRebalance", "CompletingRebalance", "AwaitingSync"])
 def test_what_a_rebalancing_group_does_not_show_is_unknown(state):
     found = read({"g": ({"group_state": state, "protocol_data": ""}, joining(), {("u", 1): 5})})
     group, (reject,) = found["g"], found.rejects

@@ -45,13 +45,6 @@ class Finding(NamedTuple):
     cured: Mapping[str, np.ndarray] = {}  # whether each strategy cures each group
 
 # %% ../../nbs/08_ranking/03_rules.ipynb #e71d0008
-def _without_moves(one, groups):
-    "An outcome whose moves are unknown in these groups."
-    unknown = {name: np.where(groups, -1, one.figures[name])
-               for name in ("moved", "placed")}
-    return one._replace(figures={**one.figures, **unknown})
-
-
 def _absent_topics(batch):
     "Groups, the topics that do not exist, who subscribes to these, and whether a static member does."
     columns = batch.columns
@@ -71,8 +64,10 @@ def evidence_of(batch: GroupBatch, current: Outcome, results: Mapping[str, Outco
     "What is known about the groups of a batch; the parameters are those of `needs`."
     cut, short = cut_short(batch), {}
     if results:
-        results = {label: _without_moves(one, cut)
-                   for label, one in attainable(current, results).items()}
+        results = attainable(current, results)
+        for label, one in results.items():
+            unknown = {name: np.where(cut, -1, one.figures[name]) for name in ("moved", "placed")}
+            results[label] = one._replace(figures={**one.figures, **unknown})
         short = shortfalls(batch.columns, current, results, everything)
     return Evidence(batch, current, results, short, strategies, fails or {}, cut,
                     list(_absent_topics(batch)))

@@ -35,7 +35,7 @@ from test_reference import REFERENCE
 
 STRATEGIES = ["range", "roundrobin", "fair", "lag", "sticky"]
 JOINED = ["a", "B"]
-KEYS = ["rank", "group_id", "cluster", "time", "moment", "need", "kind", "affected", "reason", "strategy", "remedy",
+KEYS = ["rank", "cluster", "group_id", "time", "moment", "need", "kind", "affected", "reason", "strategy", "remedy",
         "steps"]
 
 

@@ -164,8 +164,8 @@ class NeedRow(TypedDict):
     None means unknown or not applicable.
     """
     rank: int  # of the group; 1 = the most urgent
-    group_id: str  # its name
     cluster: str | None  # None = not named
+    group_id: str  # its name
     time: str | None  # ISO 8601
     moment: int | None  # number of its moment, if that is needed
     need: str  # its name, such as `overload`
@@ -185,7 +185,7 @@ def _ranked_rows(found: Iterable[tuple[Group, Sequence[Need]]]) -> list[NeedRow]
         return its_needs[0].kind, -its_needs[0].affected, *key, [need[1:] for need in its_needs]
     rows = []
     for place, (group, its_needs) in enumerate(sorted(found, key=urgency), 1):
-        about = {"rank": place, "group_id": group.name, "cluster": group.cluster or None,
+        about = {"rank": place, "cluster": group.cluster or None, "group_id": group.name,
                  "time": group.time or None, "moment": group.moment or None}
         rows += [about | need.row() for need in its_needs]
     return rows

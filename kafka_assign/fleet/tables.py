@@ -7,7 +7,7 @@ __all__ = ['select_tables', 'changed_needs', 'write_tables', 'reconcile']
 
 # %% ../../nbs/12_fleet/09_tables.ipynb #5fc42882
 from collections.abc import Mapping
-from concurrent.futures import FIRST_EXCEPTION, ThreadPoolExecutor, wait
+from concurrent.futures import ThreadPoolExecutor, wait
 from contextlib import suppress
 from pathlib import Path
 
@@ -141,26 +141,16 @@ def write_table(frame, place: str, name: str, run_date) -> dict:
 
 # %% ../../nbs/12_fleet/09_tables.ipynb #1b15b9d7
 def write_tables(frames: Mapping[str, object], place: str, run_date) -> dict[str, dict]:
-    """Write frames at the same time, each as `write_table` does, and return what it returns, by name.
-
-    If one fails, or on Ctrl-C, the jobs of the others end, too.
-    """
-    run = place.rpartition("/")[2]
-
-    def write(table, frame):
-        frame.sparkSession.addTag(run)
-        return write_table(frame, place, table, run_date)
+    "Write frames at the same time, each as `write_table` does, and return what it returns, by name."
     with ThreadPoolExecutor(len(frames)) as threads:
-        found = {table: threads.submit(write, table, frame) for table, frame in frames.items()}
+        found = {table: threads.submit(write_table, frame, place, table, run_date) for table, frame in frames.items()}
         try:
-            for done in wait(found.values(), return_when=FIRST_EXCEPTION).done:
-                done.result()
-        except BaseException:
-            for frame in frames.values():
-                with suppress(*spark_errors()):
-                    frame.sparkSession.interruptTag(run)
+            wait(found.values())
+        except KeyboardInterrupt:                                       # `threads` wait for their jobs
+            with suppress(*spark_errors()):
+                next(iter(frames.values())).sparkSession.interruptAll()
             raise
-        return {table: done.result() for table, done in found.items()}
+    return {table: done.result() for table, done in found.items()}
 
 # %% ../../nbs/12_fleet/09_tables.ipynb #d8e93394
 def reconcile(kind: str, read: int, used: int, rejected: int) -> dict[str, int]:

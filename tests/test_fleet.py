@@ -29,14 +29,17 @@ from kafka_assign.cli.app import program
 from kafka_assign.arrays.columns import same_content, side_by_side
 from kafka_assign.fleet.codec import decode_rows, group_from_row, row_from_group
 from kafka_assign.fleet.job import Run, chosen_strategies, compare_fleet, narrow_is_enough
-from kafka_assign.fleet.kernel import compare_batch, compare_batches, importable_name, split_batch
+from kafka_assign.fleet.kernel import (
+    compare_batch, compare_batches, importable_name, pick_moments, split_batch)
 from kafka_assign.fleet.schemas import (
     COMPARED_SCHEMA, GROUP_SCHEMA, NARROW_GROUP_SCHEMA, FleetError)
 from kafka_assign.fleet.inputs import find_inputs, needs_driver
 from kafka_assign.fleet.runs import folder_of_runs
-from kafka_assign.groups.notes import Note
+from kafka_assign.groups.notes import Note, instant
 from kafka_assign.ranking.judging import judge
 from kafka_assign.protocol.wire import Claims, encode_sticky
+from kafka_assign.snapshot.moments import time_order
+from kafka_assign.snapshot.sources import end_of
 
 STRATEGIES = ["range", "roundrobin", "fair", "lag"]
 RULES = ["sticky", "cooperative", "stream-join"]
@@ -640,6 +643,70 @@ def test_a_strategy_that_a_worker_cannot_import_is_one_clear_line(name, found, t
     assert found in str(error.value) and str(error.value).isprintable()
     with pytest.raises(StrategyError, match="did you mean 'range'"):
         list(compare_batches([], ["rnage"]))
+
+
+# --- moments -------------------------------------------------------------------------------------------------------
+
+TIMES = ["", "2026-11-20", "2026-11-19T23:30:00-02:00", "2026-11-20T02:00Z"]
+
+
+def as_sorted(rows):
+    """Rows sorted as the job sorts them."""
+    return sorted(rows, key=lambda row: (row.get("cluster") or "", row["group"] or "", row.get("time") or "",
+                                         row.get("moment") or 0, row["source"], row["position"]))
+
+
+def picked(batches, at):
+    """Places of the rows that are compared, and by place why others are not."""
+    used, others = [], {}
+    for rows, refused in pick_moments(batches, at):
+        used += rows.select(["source", "position"]).to_pylist()
+        for row in (row for part in refused for row in part.to_pylist()):
+            others[row["source"], row["position"]] = row["ignored"] or row["reject"]
+    return [tuple(row.values()) for row in used], others
+
+
+@pytest.mark.parametrize("at, expected", [
+    ("latest", [3, 4]), ("all", [0, 1, 2, 3, 4]), ("2026-11-20", [3]), ("2026-11-20T00:00Z", [1]),
+    ("2026-11-20T01:45Z", [2]), ("2026-11-18", [])])
+def test_times_in_any_form(at, expected):
+    """Of group g the latest by the clock, not by the text; group h has no time."""
+    rows = [{"source": "a", "position": place, "group": "g", "time": time} for place, time in enumerate(TIMES)]
+    rows.append({"source": "a", "position": 4, "group": "h", "time": None})
+    used, others = picked([batch_of(as_sorted(rows))], at)
+    assert sorted(place for _, place in used) == expected
+    assert others == {("a", place): "other moment" for place in {*range(5)} - {*expected}}
+
+
+MOMENT_ROW = st.fixed_dictionaries({
+    "cluster": st.sampled_from([None, "", "c"]), "group": st.sampled_from(["g", "h", None]),
+    "time": st.sampled_from([None, *TIMES]), "moment": st.sampled_from([None, 0, 1]), "source": st.sampled_from("ab")})
+
+
+@given(st.lists(MOMENT_ROW, max_size=9), st.sampled_from(["latest", "all", "2026-11-20T00:00Z"]),
+       st.sets(st.integers(1, 8)))
+def test_moments_do_not_depend_on_batches(rows, at, cuts):
+    """Against the definition: of the rows of a group those of the wanted moments, and of equal ones the first."""
+    rows = as_sorted([row | {"position": place} for place, row in enumerate(rows)])
+    until, used, others = end_of(at), [], {}
+    for row in rows:
+        place = row["source"], row["position"]
+        of_group = [row] if row["group"] is None else [
+            other for other in rows if (other["cluster"] or "", other["group"]) == (row["cluster"] or "", row["group"])]
+        moments = {(time_order(one["time"] or ""), one["moment"] or 0) for one in of_group
+                   if until is None or (found := instant(one["time"] or "")) and found <= until}
+        mine = time_order(row["time"] or ""), row["moment"] or 0
+        same = [one for one in of_group if (time_order(one["time"] or ""), one["moment"] or 0) == mine]
+        if mine not in (moments if at == "all" else {max(moments, default=None)}):
+            others[place] = "other moment"
+        elif row is same[0]:
+            used.append(place)
+        else:
+            others[place] = (f"group {row['group']}: a group must occur only once at a moment (got it in "
+                             f"{same[0]['source']}, row {same[0]['position']}, too)")
+    bounds = [0, *sorted(cut for cut in cuts if cut < len(rows)), len(rows)]
+    batches = [batch_of(rows[begin:end]) for begin, end in zip(bounds, bounds[1:])]
+    assert picked(batches, at) == (used, others)
 
 
 # --- sources and runs ----------------------------------------------------------------------------------------------

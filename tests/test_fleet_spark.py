@@ -285,19 +285,6 @@ def test_moments_of_tables(spark, tmp_path):
     assert counts == ({"read": len(expected), "used": len(expected), "rejected": 0}, 5 - len(expected))
 
 
-@pytest.mark.parametrize("at, expected", [
-    ("latest", [("g", TIMES[3], 4), ("h", None, 1)]),
-    ("all", [("g", TIMES[2], 3), ("g", TIMES[1], 2), ("g", TIMES[3], 4), ("g", None, 1), ("h", None, 1)]),
-    ("2026-11-20", [("g", TIMES[3], 4)]), ("2026-11-20T00:00Z", [("g", TIMES[1], 2)])])
-def test_times_in_any_form(spark, at, expected):
-    from kafka_assign.fleet.inputs import pick_moments
-    rows = rows_of_groups([*at_times(*TIMES), *at_times("", name="h")])
-    frame = pick_moments(spark.createDataFrame(rows), at)
-    wanted = frame.where("NOT other AND repeats IS NULL")
-    used = wanted.selectExpr("group", "nullif(time, '')", "size(members)").collect()
-    assert sorted(map(tuple, used), key=str) == sorted(expected, key=str)
-
-
 def test_moments_of_text(spark, tmp_path):
     """The latest is used; a line and the counts tell of the others; options of `rank` mean the same."""
     for at, group in enumerate(at_times("2026-11-20", "2026-11-21", "2026-11-22"), 1):
@@ -306,8 +293,8 @@ def test_moments_of_text(spark, tmp_path):
     run = run_of(tmp_path, tmp_path / "runs", spark=spark, strategies=["range"], progress=said.append, **options)
     assert used_moments(run) == [("g", "2026-11-22", 3)]
     assert run.counts["groups"]["read"] == 1 and run.counts["ignored"] == {"other moment": 2}
-    assert "several moments in the input for 1 group; the latest is used" in said
-    assert "comparing range on 1 group" in said and said[-1] == f"complete: {run.path}"
+    assert "several moments in the input; the latest is used; left out: 2 rows of others" in said
+    assert "read 3 groups; comparing range" in said and said[-1] == f"complete: {run.path}"
     assert {name: run.manifest[name] for name in ("cluster", "reset", "time")} == options | {"time": ""}
     [group] = read_groups(tmp_path, **options).values()
     assert run.ranking() == rank(group, ["range"]) and run.ranking()[0]["cluster"] == "east"
@@ -315,30 +302,19 @@ def test_moments_of_text(spark, tmp_path):
 
 
 def test_rows_that_repeat_a_moment_are_rejects(spark, tmp_path):
-    """The first is used; each other is a reject with both places. Rows without a name repeat nothing."""
+    """The first by file and row is used, although Spark reads the larger file first; each other is a reject with both
+    places. Rows without a name repeat nothing."""
     twice = [*at_times("2026-11-20", name="g\x07"), *at_times("2026-11-20", name="g\x07"), *at_times("", name="h")]
     parquet_of(tmp_path / "a.parquet", twice, [(0, {}), (0, {})])
-    parquet_of(tmp_path / "b.parquet", [twice[0].replace(cluster="other"), twice[0]])
+    others = [group.replace(cluster="large") for group in a_fleet(30)]
+    parquet_of(tmp_path / "b.parquet", [twice[0].replace(cluster="other"), twice[0], *others])
     run = run_of(tmp_path, tmp_path / "runs", spark=spark, strategies=["range"])
-    assert run.counts["groups"] == {"read": 7, "used": 3, "rejected": 4}
+    assert run.counts["groups"] == {"read": 37, "used": 33, "rejected": 4}
     rejects = {(Path(row["source"]).name, row["position"]): row["reason"] for row in run.table("rejects").to_pylist()}
     assert rejects.keys() == {("a.parquet", 1), ("a.parquet", 2), ("a.parquet", 4), ("b.parquet", 2)}
     for place in (("a.parquet", 4), ("b.parquet", 2)):
-        assert rejects[place] == (f"group g?: a group must occur only once at a moment "
+        assert rejects[place] == ("group g\\x07: a group must occur only once at a moment "
                                   f"(got it in {tmp_path}/a.parquet, row 3, too)")
-
-
-def test_rows_of_a_moment_may_arrive_in_any_order(spark):
-    """The first by file and row is used, not the one that a plan happens to deliver first."""
-    from kafka_assign.fleet.inputs import pick_moments
-    places = [("file:/b", 1), ("file:/a", 9), ("file:/a", 3), ("file:/a", 7)]
-    rows = [{"cluster": "c", "group": "g", "time": "2026-11-20", "moment": 0, "source": source, "position": position}
-            for source, position in places]
-    frame = pick_moments(spark.createDataFrame(pa.Table.from_pylist(rows)).coalesce(1))
-    used = frame.where("NOT other AND repeats IS NULL").select("source", "position").collect()
-    assert list(map(tuple, used)) == [("file:/a", 3)]
-    repeated = frame.where("repeats IS NOT NULL").select("source", "position").collect()
-    assert sorted(map(tuple, repeated)) == sorted({*places} - {("file:/a", 3)})
 
 
 def test_folders_behind_an_address(spark, tmp_path):

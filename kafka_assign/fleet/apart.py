@@ -36,8 +36,8 @@ def is_built_in(strategy: Strategy) -> bool:
 _PARENT_DEATH_SIGNAL = 1                        # of Linux: PR_SET_PDEATHSIG
 
 
-def _leave_parent(parent):
-    "Detach a child from what its parent has open, and end it with the parent."
+def _answer_all(sink, ask, questions, parent):
+    "Send the answers of `ask` to the questions from a child, which uses nothing that its parent has open."
     os.setpgid(0, 0)
     if sys.platform == "linux":
         ctypes.CDLL(None).prctl(_PARENT_DEATH_SIGNAL, signal.SIGKILL)
@@ -53,11 +53,6 @@ def _leave_parent(parent):
                     os.dup2(null.fileno(), number)
     os.dup2(2, 1)
     sys.stdout = sys.stderr
-
-# %% ../../nbs/12_fleet/03_apart.ipynb #a673608f
-def _answer_all(sink, ask, questions, parent):
-    "Send the answers of `ask` to the questions from a child."
-    _leave_parent(parent)
     os.register_at_fork(after_in_child=sink.close)
     try:
         for question in questions:
@@ -70,38 +65,11 @@ def _answer_all(sink, ask, questions, parent):
 _LOOK = 0.05                                    # seconds between looks at whether a child is alive
 
 
-class _Silent(Exception):
-    "Raised if a child sends no more answers; the text is what its strategy must do."
+def _ask_child(ask: Callable, questions: Sequence, limit: float) -> tuple[list, str]:
+    """The answers of `ask` that a child gives, in order, and what its strategy must do if some are missing.
 
-
-def _receive(source, child, limit):
-    "The next answer of a child; raises `_Silent` if it has ended, or takes more than `limit` seconds."
-    late = monotonic() + limit
-    try:
-        while not source.poll(_LOOK):
-            if monotonic() > late or not child.is_alive() and not source.poll():
-                raise EOFError
-        message = source.recv()
-    except (EOFError, OSError):                 # the pipe is closed, perhaps within a message
-        child.join(None if limit == inf else max(late - monotonic(), 0))
-        if child.is_alive():
-            raise _Silent(f"must answer within {limit:g} s") from None
-        how = "signal" if child.exitcode < 0 else "exit code"
-        raise _Silent(f"must not end its process (got {how} {abs(child.exitcode)})") from None
-    if isinstance(message, Exception):
-        raise message
-    return message
-
-# %% ../../nbs/12_fleet/03_apart.ipynb #ae291ae3
-def _kill(pid):
-    "Kill a child and all processes of its group."
-    for kill in (os.killpg, os.kill):
-        with suppress(ProcessLookupError, PermissionError):
-            kill(pid, signal.SIGKILL)
-
-
-def _ask_child(ask: Callable, questions: Sequence, limit: float) -> tuple[list, _Silent | None]:
-    "The answers of `ask` that a child gives, in order, and why some are missing (None = none is)."
+    `limit`: seconds that an answer may take.
+    """
     context, answers = get_context("fork"), []
     source, sink = context.Pipe(duplex=False)
     child = context.Process(target=_answer_all, args=(sink, ask, questions, os.getpid()))
@@ -110,32 +78,28 @@ def _ask_child(ask: Callable, questions: Sequence, limit: float) -> tuple[list, 
         sink.close()
         try:
             while len(answers) < len(questions):
-                answers.append(_receive(source, child, limit))
-            return answers, None
-        except _Silent as silent:
-            return answers, silent
+                late = monotonic() + limit
+                try:
+                    while not source.poll(_LOOK):
+                        if monotonic() > late or not child.is_alive() and not source.poll():
+                            raise EOFError
+                    message = source.recv()
+                except (EOFError, OSError):     # the pipe is closed, perhaps within a message
+                    child.join(None if limit == inf else max(late - monotonic(), 0))
+                    if child.is_alive():
+                        return answers, f"must answer within {limit:g} s"
+                    how = "signal" if child.exitcode < 0 else "exit code"
+                    return answers, f"must not end its process (got {how} {abs(child.exitcode)})"
+                if isinstance(message, Exception):
+                    raise message
+                answers.append(message)
+            return answers, ""
         finally:
-            _kill(child.pid)
+            for kill in (os.killpg, os.kill):
+                with suppress(ProcessLookupError, PermissionError):
+                    kill(child.pid, signal.SIGKILL)
             child.join()
             child.close()
-
-# %% ../../nbs/12_fleet/03_apart.ipynb #c31e387f
-def _at_once(strategy, columns, places, limit):
-    "Call `answer_at_once` in a child."
-    found, silent = _ask_child(partial(answer_at_once, strategy, columns), [places], limit)
-    if silent:
-        raise silent
-    return found[0]
-
-
-def _each(batch, strategy, places, limit):
-    "Like `answer_each`, in a child, and in a new one whenever a child ends early."
-    waiting = list(places)
-    while waiting:
-        found, silent = _ask_child(partial(answer_alone, batch, strategy), waiting, limit)
-        found = found or [Failure(f"strategy {quoted(strategy.label)} {silent}")]
-        yield from zip(waiting, found)
-        del waiting[:len(found)]
 
 # %% ../../nbs/12_fleet/03_apart.ipynb #cb2d9e92
 def answer_apart(batch: GroupBatch, strategy: Strategy, columns: Columns,
@@ -149,5 +113,18 @@ def answer_apart(batch: GroupBatch, strategy: Strategy, columns: Columns,
     if in_here or not hasattr(os, "fork"):
         return answer(batch, strategy, columns, places)
     limit = inf if time_limit is None else time_limit
-    at_once, each = partial(_at_once, limit=limit), partial(_each, limit=limit)
+
+    def at_once(strategy, columns, places):
+        found, why = _ask_child(partial(answer_at_once, strategy, columns), [places], limit)
+        if why:
+            raise ChildProcessError(why)
+        return found[0]
+
+    def each(batch, strategy, places):
+        waiting = list(places)
+        while waiting:
+            found, why = _ask_child(partial(answer_alone, batch, strategy), waiting, limit)
+            found = found or [Failure(f"strategy {quoted(strategy.label)} {why}")]
+            yield from zip(waiting, found)
+            del waiting[:len(found)]
     return answer(batch, strategy, columns, places, at_once, each)

@@ -4,13 +4,13 @@
 
 # %% auto #0
 __all__ = ['ParquetFile', 'Inputs', 'absolute', 'as_list', 'find_inputs', 'with_addresses', 'join_folders', 'folder_columns',
-           'needs_driver', 'parquet_frame', 'groups_with_several_rows', 'pick_moments']
+           'needs_driver', 'parquet_frame']
 
 # %% ../../nbs/12_fleet/07_inputs.ipynb #6e02fa29
 import io
 import os
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import reduce
 from typing import NamedTuple
@@ -22,11 +22,9 @@ from .runs import Address, is_run_name, path_for_spark
 from .schemas import (
     NARROW_GROUP_SCHEMA, ORIGIN_FIELDS, FleetError, spark_schema)
 from .session import error_line, spark_errors, wrap_spark_errors
-from ..groups.notes import instant
 from ..snapshot import Reject, SnapshotError
-from ..snapshot.moments import time_order
 from ..snapshot.sources import (
-    NoText, Origin, end_of, folder_keys, folder_values, local_path, origins)
+    NoText, Origin, folder_keys, folder_values, local_path, origins)
 from ..text.words import shown
 
 # %% ../../nbs/12_fleet/07_inputs.ipynb #c23d2bbe
@@ -52,19 +50,8 @@ def _check_type(wanted: pa.DataType, found: pa.DataType, what: str) -> None:
 _REQUIRED_COLUMNS = "group", "members", "topics"
 
 
-def _type_of_time(found: pa.DataType) -> pa.DataType:
-    "The type as which Spark reads a column `time`; raises `FleetError` for one that holds no time."
-    if pa.types.is_timestamp(found) and found.unit != "ns":
-        return pa.timestamp("us", found.tz and "UTC")
-    if _ALIKE[3](found):
-        return pa.string()
-    if not pa.types.is_date32(found):
-        raise FleetError(f"time must be text, a date or a timestamp in microseconds (got {found})")
-    return found
-
-
 def _check_columns(found: pa.Schema, wanted: pa.Schema) -> pa.DataType:
-    "The type of `time`; raises `FleetError` unless these are columns of groups."
+    "The type as which Spark reads the column `time`; raises `FleetError` unless these are columns of groups."
     names, types = shown(", ".join(found.names)), {field.name.lower(): field.type for field in found}
     if not set(_REQUIRED_COLUMNS) <= types.keys():
         raise FleetError(f"a table of groups must have the columns {', '.join(_REQUIRED_COLUMNS)} (got {names})")
@@ -73,7 +60,14 @@ def _check_columns(found: pa.Schema, wanted: pa.Schema) -> pa.DataType:
     for field in wanted:
         if field.name in types and field.name != "time":
             _check_type(field.type, types[field.name], field.name)
-    return _type_of_time(types.get("time", pa.string()))
+    time = types.get("time", pa.string())
+    if pa.types.is_timestamp(time) and time.unit != "ns":
+        return pa.timestamp("us", time.tz and "UTC")
+    if _ALIKE[3](time):
+        return pa.string()
+    if not pa.types.is_date32(time):
+        raise FleetError(f"time must be text, a date or a timestamp in microseconds (got {time})")
+    return time
 
 # %% ../../nbs/12_fleet/07_inputs.ipynb #84720b46
 class ParquetFile(NamedTuple):
@@ -149,60 +143,50 @@ def _read_here(origin):
         return Reject(origin.name, 0, f"a stream must hold text or JSON (got {problem.args[0]})")
 
 
-def _look_into(origin, base, schema):
-    "The origin itself if it is text, else a Parquet file or a reject; None if it is to be skipped."
-    path = origin.content
-    if not isinstance(path, str):
-        return _read_here(origin)
-    if not origin.named and _is_skipped(os.path.relpath(path, base)):
-        return None
-    if not os.path.isfile(path):
-        return _read_here(origin) if origin.named else origin          # a pipe in a folder has no end
-    try:
-        os.path.abspath(path).encode()
-        with open(path, "rb") as file:
-            is_parquet = file.read(4) == b"PAR1" or path.lower().endswith(".parquet")
-        return _read_footer(path, schema) if is_parquet else origin
-    except UnicodeEncodeError:
-        return Reject(shown(path), 0, "the path of a file must be UTF-8")
-    except OSError as error:
-        if origin.named:
-            raise SnapshotError(f"{shown(path)}: {error.strerror}") from None
-        return Reject(path, 0, error.strerror)
-
-
 def _found_in(source, schema):
-    "The inputs in a source that is not an address."
+    "The inputs in a source that is not an address: text, Parquet files and rejects."
     base = source if isinstance(source, str) else ""
     for origin in origins(source):
         if origin.named and base and not os.path.exists(base):
             raise SnapshotError(f"{shown(base)}: No such file or directory")
-        if (one := _look_into(origin, base, schema)) is not None:
-            yield one
-
-
-def _size_of(origin):
-    "Bytes of an origin on this machine."
-    if isinstance(origin.content, bytes):
-        return len(origin.content)
-    return os.path.getsize(origin.content) if os.path.isfile(origin.content) else 0
-
-
-def _identity(one):
-    "What tells an input from others."
-    place = one.content if isinstance(one, Origin) else one[0]
-    if not isinstance(place, str):
-        return id(one)
-    return place if local_path(place) is None else os.path.realpath(place)
+        path = origin.content
+        if not isinstance(path, str):
+            yield _read_here(origin)
+        elif not origin.named and _is_skipped(os.path.relpath(path, base)):
+            continue
+        elif not os.path.isfile(path):
+            yield _read_here(origin) if origin.named else origin          # a pipe in a folder has no end
+        else:
+            try:
+                os.path.abspath(path).encode()
+                with open(path, "rb") as file:
+                    is_parquet = file.read(4) == b"PAR1" or path.lower().endswith(".parquet")
+                yield _read_footer(path, schema) if is_parquet else origin
+            except UnicodeEncodeError:
+                yield Reject(shown(path), 0, "the path of a file must be UTF-8")
+            except OSError as error:
+                if origin.named:
+                    raise SnapshotError(f"{shown(path)}: {error.strerror}") from None
+                yield Reject(path, 0, error.strerror)
 
 
 def _sorted_out(found, addresses=()) -> Inputs:
-    "The inputs by what they are; a file that was found twice counts once."
-    kinds = {ParquetFile: {}, Origin: {}, Reject: {}}
+    "The inputs by what they are; a file that was found twice, perhaps behind a link, counts once."
+    kinds, size = {ParquetFile: {}, Origin: {}, Reject: {}}, 0
     for one in found:
-        kinds[type(one)].setdefault(_identity(one), one)
+        place = one.content if isinstance(one, Origin) else one[0]
+        if not isinstance(place, str):
+            identity = id(one)
+        else:
+            identity = place if local_path(place) is None else os.path.realpath(place)
+        kinds[type(one)].setdefault(identity, one)
     parquet, text, rejects = (tuple(kind.values()) for kind in kinds.values())
-    return Inputs(parquet, text, tuple(addresses), rejects, sum(map(_size_of, text)))
+    for one in text:
+        if isinstance(one.content, bytes):
+            size += len(one.content)
+        elif os.path.isfile(one.content):
+            size += os.path.getsize(one.content)
+    return Inputs(parquet, text, tuple(addresses), rejects, size)
 
 # %% ../../nbs/12_fleet/07_inputs.ipynb #85c1776b
 def as_list(inputs) -> list:
@@ -232,50 +216,31 @@ def find_inputs(sources: Sequence, schema: pa.Schema = NARROW_GROUP_SCHEMA) -> I
 _READERS = 16
 
 
-def _files_at(address: str, spark, schema: pa.Schema) -> Iterator[tuple[object, int]]:
-    "What is at an address, with the bytes of text."
-    folder = Address(address, spark)
-
-    def look(path, inside, size):
-        is_parquet = path.lower().endswith(".parquet")
-        try:                                           # some file systems cannot open a name with a colon
-            end = folder.footer(path, size) if is_parquet or ":" in os.path.basename(path) else b""
-        except spark_errors() as error:
-            return Reject(path, 0, f"the file must be readable (got {error_line(error)})"), 0
-        if is_parquet:
-            return _read_footer(path, schema, end), 0
-        # Spark does not report empty files
-        return Origin(path, os.path.dirname(path), path if size else b"", not inside), size
-    with wrap_spark_errors(f"{shown(address)} must be readable"), ThreadPoolExecutor(_READERS) as readers:
-        files = [file for file in folder.files() if not file[1] or not _is_skipped(file[1])]
-        yield from readers.map(look, *zip(*files))
-
-
 def with_addresses(spark, inputs: Inputs, schema: pa.Schema = NARROW_GROUP_SCHEMA) -> Inputs:
     "The inputs with the files that a Spark session finds at the addresses."
-    found = [one for address in inputs.addresses for one in _files_at(address, spark, schema)]
-    added = _sorted_out(one for one, _ in found)
-    size = inputs.text_size + sum(size for _, size in found)
-    both = (before + more for before, more in zip(inputs._replace(addresses=())[:4], added))
+    added, size = [], inputs.text_size
+    for address in inputs.addresses:
+        folder = Address(address, spark)
+
+        def look(path, inside, bytes_of_file):
+            is_parquet = path.lower().endswith(".parquet")
+            try:                                       # some file systems cannot open a name with a colon
+                end = folder.footer(path, bytes_of_file) if is_parquet or ":" in os.path.basename(path) else b""
+            except spark_errors() as error:
+                return Reject(path, 0, f"the file must be readable (got {error_line(error)})")
+            if is_parquet:
+                return _read_footer(path, schema, end)
+            # Spark does not report empty files
+            return Origin(path, os.path.dirname(path), path if bytes_of_file else b"", not inside)
+        with wrap_spark_errors(f"{shown(address)} must be readable"), ThreadPoolExecutor(_READERS) as readers:
+            files = [file for file in folder.files() if not file[1] or not _is_skipped(file[1])]
+            found = list(readers.map(look, *zip(*files)))
+            size += sum(file[2] for file, one in zip(files, found) if isinstance(one, Origin))
+            added += found
+    both = (before + more for before, more in zip(inputs._replace(addresses=())[:4], _sorted_out(added)))
     return Inputs(*both, size)
 
 # %% ../../nbs/12_fleet/07_inputs.ipynb #f4997810
-# Spark names files by address, with special characters percent-encoded, except for `+`
-_SOURCE = "url_decode(replace(regexp_replace(_metadata.file_path, '^file:/*', '/'), '+', '%2B'))"
-
-
-def _frame_of_type(spark, paths, kind, schema):
-    "The rows of the files whose column `time` has one type."
-    stored = pa.schema([field.with_type(kind) if field.name == "time" else field
-                        for field in schema if field not in ORIGIN_FIELDS])
-    reader = spark.read.schema(spark_schema(stored)).options(
-        ignoreCorruptFiles="false", ignoreMissingFiles="false", recursiveFileLookup="true")
-    time = "time" if pa.types.is_string(kind) else "replace(CAST(time AS string), ' ', 'T') AS time"
-    return reader.parquet(*map(path_for_spark, paths)).selectExpr(
-        f"{_SOURCE} AS source", "_metadata.row_index + 1 AS position",
-        *(time if name == "time" else f"`{name}`" for name in stored.names)).to(spark_schema(schema))
-
-
 _FOLDER = "/[^/]*$"
 _KEY_OF_FOLDER = "the folder"                  # no word, so no `key=value` has this name
 
@@ -314,14 +279,26 @@ def needs_driver(file: ParquetFile) -> bool:
     return _is_hidden(name) or ":" in name
 
 # %% ../../nbs/12_fleet/07_inputs.ipynb #8ca2bcbc
+# Spark names files by address, with special characters percent-encoded, except for `+`
+_SOURCE = "url_decode(replace(regexp_replace(_metadata.file_path, '^file:/*', '/'), '+', '%2B'))"
+
+
 def parquet_frame(spark, files: Sequence[ParquetFile], schema: pa.Schema = NARROW_GROUP_SCHEMA):
     "The groups in Parquet files as a frame of rows of `schema`."
     from pyspark.sql import functions as F
-    paths = {}
+    paths, frames, stated = {}, [], {}
     for file in files:
         paths.setdefault(file.time, []).append(file.path)
-    frames = [_frame_of_type(spark, paths[kind], kind, schema) for kind in sorted(paths, key=str)]
-    frame, stated = reduce(lambda one, other: one.unionByName(other), frames), {}
+    for kind in sorted(paths, key=str):                 # a reader takes a column `time` of one type
+        stored = pa.schema([field.with_type(kind) if field.name == "time" else field
+                            for field in schema if field not in ORIGIN_FIELDS])
+        reader = spark.read.schema(spark_schema(stored)).options(
+            ignoreCorruptFiles="false", ignoreMissingFiles="false", recursiveFileLookup="true")
+        time = "time" if pa.types.is_string(kind) else "replace(CAST(time AS string), ' ', 'T') AS time"
+        frames.append(reader.parquet(*map(path_for_spark, paths[kind])).selectExpr(
+            f"{_SOURCE} AS source", "_metadata.row_index + 1 AS position",
+            *(time if name == "time" else f"`{name}`" for name in stored.names)).to(spark_schema(schema)))
+    frame = reduce(lambda one, other: one.unionByName(other), frames)
     for folder in {re.sub(_FOLDER, "", absolute(file.path)) for file in files}:
         found = dict(zip(("of_cluster", "of_time"), folder_values(folder)))
         stated |= {folder: found} if any(found.values()) else {}
@@ -329,47 +306,3 @@ def parquet_frame(spark, files: Sequence[ParquetFile], schema: pa.Schema = NARRO
         frame = join_folders(frame, stated).withColumns({
             name: F.expr(f"coalesce(nullif({name}, ''), nullif(of_{name}, ''))") for name in ("cluster", "time")})
     return frame.select(schema.names)
-
-# %% ../../nbs/12_fleet/07_inputs.ipynb #788b2555
-def _time_places(frame, at):
-    "A small frame of the times in a frame that are not after `at`, with their positions in order."
-    times = {row.time for row in frame.select("time").distinct().collect()}
-    if at not in ("latest", "all"):
-        times = {time for time in times if (found := instant(time)) and found <= end_of(at)}
-    table = pa.table({"time": pa.array(sorted(times, key=time_order), pa.string()),
-                      "place": pa.array(range(len(times)), pa.int64())})
-    return frame.sparkSession.createDataFrame(table)
-
-# %% ../../nbs/12_fleet/07_inputs.ipynb #8d682881
-_KEY = {"cluster": "''", "group": "concat(source, ' ', position)", "time": "''", "moment": "0"}
-
-
-def groups_with_several_rows(frame) -> int:
-    "The number of groups in a frame of rows that have several."
-    from pyspark.sql import functions as F
-    key = [F.expr(f"coalesce(`{name}`, {_KEY[name]})") for name in ("cluster", "group")]
-    return frame.groupBy(*key).count().where("count > 1").count()
-
-# %% ../../nbs/12_fleet/07_inputs.ipynb #77bac2b4
-def pick_moments(frame, at: str = "latest"):
-    """The frame with two more columns, `other` and `repeats`.
-
-    `other` marks rows of moments that are not selected. `repeats` is null, or names the earlier row
-    with the same key.
-    """
-    from pyspark.sql import Window, functions as F
-    key = [F.expr(f"coalesce(`{name}`, {unknown})") for name, unknown in _KEY.items()]
-    of_group, same = Window.partitionBy(*key[:2]), Window.partitionBy(*key)
-    place = F.struct("place", key[3])
-    frame = frame.withColumn("time", key[2])
-    frame = frame.join(F.broadcast(_time_places(frame, at)), "time", "left")
-    wanted = F.lit(True) if at == "all" else place == F.max(place).over(of_group)
-    first = F.min(F.struct("source", "position")).over(same)
-    frame = frame.withColumns({
-        "other": ~(F.col("place").isNotNull() & wanted), "first": first,
-        "repeated": F.row_number().over(same.orderBy("source", "position")) > 1})
-    words = ("regexp_replace(concat('group ', `group`, ': a group must occur only once at a moment "
-             "(got it in ', first.source, ', row ', first.position, ', too)'), "
-             r"'[\\p{C}\\p{Zl}\\p{Zp}]', '?')")
-    return frame.selectExpr("*", f"if(repeated AND NOT other, {words}, NULL) AS repeats").drop(
-        "place", "first", "repeated")

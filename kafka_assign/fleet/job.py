@@ -14,7 +14,7 @@ import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import nullcontext, suppress
 from datetime import UTC, datetime
-from functools import partial
+from functools import partial, reduce
 from importlib.metadata import version
 from itertools import chain
 from math import inf
@@ -23,22 +23,22 @@ from typing import IO, Any, NamedTuple
 import pyarrow as pa
 
 from ..assignors.base import StrategyError
+from ..assignors.batch import GROUPS_AT_ONCE
 from ..assignors.registry import (
     BUILT_IN, resolve, strategies as all_strategies, usual_strategies)
-from .inputs import (
-    Inputs, absolute, as_list, find_inputs, folder_columns, groups_with_several_rows, needs_driver,
-    parquet_frame, pick_moments, with_addresses)
-from .kernel import SHARE_GROUP, compare_batches, importable_name
+from kafka_assign.fleet.inputs import (
+    Inputs, absolute, as_list, find_inputs, folder_columns, needs_driver, parquet_frame,
+    with_addresses)
+from .kernel import (
+    OTHER_MOMENT, SHARE_GROUP, compare_batches, importable_name)
 from .runs import (
     Address, Run, folder_of_runs, latest_run, new_run, path_for_spark)
-from kafka_assign.fleet.schemas import (
-    COMPARE_TABLES, COMPARED_SCHEMA, GROUP_SCHEMA, NARROW_GROUP_SCHEMA, REJECTED_THINGS, FleetError,
-    spark_schema)
+from .schemas import (
+    COMPARE_TABLES, COMPARED_SCHEMA, GROUP_SCHEMA, NARROW_GROUP_SCHEMA, FleetError, spark_schema)
 from .session import (
     cores, error_line, importable, interruptible, masked, set_for_job, settings_in_force,
     spark_errors, spark_session, wrap_spark_errors)
-from .tables import (
-    changed_needs, count_by, reconcile, select_tables, write_table)
+from .tables import changed_needs, reconcile, select_tables, write_tables
 from .text import (
     TEXT_SCHEMA, TextAccount, moments_of_files, parquet_rows, read_moment, store_rows)
 from ..groups.joins import checked_joins
@@ -73,19 +73,13 @@ _LARGE = 64 << 20                # size of inputs from which on Java's best comp
 _ROWS_AT_ONCE = 512
 
 
-def _partition_count(inputs: Inputs, cores: int) -> int:
-    "The number of parts into which the groups of `inputs` are divided."
-    return max(cores, inputs.size // _BYTES_OF_PART + 1)
+def _partition_count(size: int, groups: int, cores: int, at_once: bool) -> int:
+    """The number of parts into which `groups` groups of `size` bytes are divided.
 
-# %% ../../nbs/12_fleet/10_job.ipynb #5f6da93d
-def _settings_for(spark, inputs, parts):
-    "Settings for a job on `inputs` in `parts` parts, without those that the user has made."
-    chosen = {"spark.sql.parquet.columnarReaderBatchSize": _ROWS_AT_ONCE, "spark.sql.shuffle.partitions": parts}
-    if all(local_path(file.path) is not None for file in inputs.parquet):
-        # Spark would list more than 32 files in a job of its own, which takes longer than listing them here
-        chosen["spark.sql.sources.parallelPartitionDiscovery.threshold"] = 2**31 - 1
-    found = {name: str(value) for name, value in chosen.items() if spark.conf.get(name, None) is None}
-    return found | {"spark.sql.session.timeZone": "UTC"}
+    `at_once`: whether all strategies take many groups at once.
+    """
+    busy = min(cores, groups // GROUPS_AT_ONCE + 1) if at_once else cores
+    return max(busy, size // _BYTES_OF_PART + 1)
 
 # %% ../../nbs/12_fleet/10_job.ipynb #95fe6788
 def versions(spark) -> dict[str, str]:
@@ -95,31 +89,21 @@ def versions(spark) -> dict[str, str]:
     return {"python": sys.version.partition(" ")[0]} | found | {"spark": spark.version, "java": java}
 
 # %% ../../nbs/12_fleet/10_job.ipynb #f6c5ac78
-def _known_joins(frame, joins: Sequence[Sequence[str]]) -> list[list[str]]:
-    "The joins, checked against the topics of a frame of groups; raises `FleetError`."
-    from pyspark.sql import functions as F
-    topics = frame.selectExpr("explode(topics.topic) AS topic").distinct()
-    wanted = set(chain.from_iterable(joins))
-    found = {row.topic for row in topics.where(F.col("topic").isin(list(wanted))).collect()}
-    known = found if wanted <= found else [row.topic for row in topics.collect() if row.topic]
-    return checked_joins(joins, known)
-
-
 class _Plan(NamedTuple):
     "The options of a job."
     strategies: Mapping[str, str]  # importable names by label
     joins: Sequence[Sequence[str]]
     everything: bool
     reading: Mapping[str, str | None]  # `at`, `reset`, `cluster` and `time`
-    schema: pa.Schema  # of the rows of groups
+    at_once: bool  # whether the strategies, and those that groups may run, take many groups at once
     time_limit: float | None
     conf: Mapping[str, str]
     report: Callable[[str], object]
 
-    def kernel(self, joins):
-        "The function that Spark's workers call with batches of rows."
-        return partial(compare_batches, strategies=list(self.strategies.values()), joins=joins,
-                       everything=self.everything, time_limit=self.time_limit)
+    @property
+    def schema(self) -> pa.Schema:
+        "The schema of the rows of groups."
+        return NARROW_GROUP_SCHEMA if self.at_once else GROUP_SCHEMA
 
 
 class _Unreadable(NamedTuple):
@@ -130,59 +114,50 @@ class _Unreadable(NamedTuple):
         raise OSError(self.reason)
 
 
-def _opened(spark, origin):
-    "The origin of text with something to read it from."
-    path = origin.content
-    if not isinstance(path, str):
-        # a stream was read before Spark started; as a stream, it gives no group its name
-        return origin._replace(content=io.BytesIO(path)) if re.fullmatch("<.*>", origin.name) else origin
-    if local_path(path) is not None:
-        return origin
-    try:
-        return origin._replace(content=Address(path, spark).content(path))
-    except spark_errors() as error:
-        return origin._replace(content=_Unreadable(error_line(error)))
-
-
 def _rows_of_driver(spark, plan, inputs, account):
     "Tables of the rows that the driver reads: text, and Parquet that Spark would pass over."
+    def opened(origin):
+        path = origin.content
+        if not isinstance(path, str):
+            # a stream was read before Spark started; as a stream, it gives no group its name
+            return origin._replace(content=io.BytesIO(path)) if re.fullmatch("<.*>", origin.name) else origin
+        if local_path(path) is not None:
+            return origin
+        try:
+            return origin._replace(content=Address(path, spark).content(path))
+        except spark_errors() as error:
+            return origin._replace(content=_Unreadable(error_line(error)))
     reading = plan.reading["cluster"], plan.reading["time"]
     for name, files in moments_of_files(inputs.text, *reading):
-        opened = (_opened(spark, one) for one in files)
-        yield read_moment(opened, name, account, *reading, "", plan.reading["reset"])
+        yield read_moment(map(opened, files), name, account, *reading, "", plan.reading["reset"])
     for file in filter(needs_driver, inputs.parquet):
         is_here = local_path(file.path) is not None
         content = file.path if is_here else pa.BufferReader(Address(file.path, spark).content(file.path))
         yield from parquet_rows(absolute(file.path), content)
 
 
-def _frames(spark, plan, inputs, place, folder):
-    """The frame of what the driver reads, stored in `folder` of `place`, the frame of all rows of groups,
-    and the account of text."""
-    account = TextAccount()
-    stored = store_rows(_rows_of_driver(spark, plan, inputs, account),
-                        lambda name, data: place.write(f"{folder}/{name}", data))
-    kinds, schema = spark_schema(TEXT_SCHEMA), spark_schema(plan.schema)
-    text = (spark.read.schema(kinds).parquet(path_for_spark(f"{place.address}/{folder}")) if stored
-            else spark.createDataFrame([], kinds))
-    rows = text.where("reject IS NULL AND ignored IS NULL").to(schema)
+def _compared(spark, plan, inputs, text, parts):
+    "The kernel's frame: a row for each row of `text`, the frame of what the driver read, and of Parquet."
+    from pyspark import StorageLevel
+    from pyspark.sql import functions as F
+    frames, joins = [], []
     if listed := [file for file in inputs.parquet if not needs_driver(file)]:
-        rows = parquet_frame(spark, listed, plan.schema).unionByName(rows)
-    return text, rows, account
-
-
-def _moments_to_compare(rows, at, report):
-    """The rows to compare, the rows that repeat one of them (None = there are none), and the number of
-    those at other moments."""
-    several = groups_with_several_rows(rows)
-    if not several and at in ("latest", "all"):
-        return rows, None, 0
-    marked = pick_moments(rows, at)
-    if other := marked.where("other").count():
-        used = "the latest is used" if at == "latest" else f"the last one up to {shown(at)} is used"
-        report(f"several moments in the input for {count_of(several, 'group')}; {used}")
-    wanted = marked.where("NOT other AND repeats IS NULL").select(rows.columns)
-    return wanted, marked.where("repeats IS NOT NULL"), other
+        frames.append(parquet_frame(spark, listed, plan.schema))
+    if text is not None:
+        frames.append(text.where("reject IS NULL AND ignored IS NULL").to(spark_schema(plan.schema)))
+    rows = reduce(lambda one, other: one.unionByName(other), frames)
+    if plan.joins:
+        topics = rows.selectExpr("explode(topics.topic) AS topic").distinct()
+        wanted = set(chain.from_iterable(plan.joins))
+        found = {row.topic for row in topics.where(F.col("topic").isin(list(wanted))).collect()}
+        known = found if wanted <= found else [row.topic for row in topics.collect() if row.topic]
+        joins = checked_joins(plan.joins, known)
+    key = [F.expr(one) for one in (
+        "coalesce(cluster, '')", "`group`", "coalesce(time, '')", "coalesce(moment, 0)", "source", "position")]
+    divided = rows.repartition(parts, *key[:2]).sortWithinPartitions(*key)
+    kernel = partial(compare_batches, strategies=list(plan.strategies.values()), joins=joins,
+                     everything=plan.everything, time_limit=plan.time_limit, at=plan.reading["at"])
+    return divided.mapInArrow(kernel, spark_schema(COMPARED_SCHEMA)).persist(StorageLevel.DISK_ONLY)
 
 # %% ../../nbs/12_fleet/10_job.ipynb #a8307dd8
 def _groups_read(inputs, account):
@@ -199,7 +174,7 @@ def _counts(inputs: Inputs, account: TextAccount, groups: int, other: int, table
     "The numbers read, used, rejected and ignored; raises `FleetError` if they do not add up."
     rejects, shared = tables["rejects"], tables["ignored"][SHARE_GROUP]
     read = groups + account.rejects["group"] - shared - other
-    ignored = {**account.ignored, SHARE_GROUP: shared, "other moment": other}
+    ignored = {**account.ignored, SHARE_GROUP: shared, OTHER_MOMENT: other}
     ignored = {kind: lines for kind, lines in ignored.items() if lines}
     if not read:
         raise FleetError(f"inputs must hold a group to compare (got {ignored})")
@@ -214,64 +189,33 @@ def _counts(inputs: Inputs, account: TextAccount, groups: int, other: int, table
 _FORMAT = 3          # of the manifest and the tables
 
 
-def _written(spark, place, name, table):
-    "A table of the run `name`."
-    schema = spark_schema(COMPARE_TABLES[table])
-    return spark.read.schema(schema).parquet(path_for_spark(f"{place.address}/{name}/{table}"))
-
-
-def _changes_before(spark, plan, place):
-    "The table `changes` of the last run that asked the same; None if there is none."
-    asked = {"format": _FORMAT, "strategies": list(plan.strategies), "joins": plan.joins,
-             "everything": plan.everything}
-    if (last := latest_run(place, asked)) is None:
-        return None
-    try:
-        return _written(spark, place, last, "changes")
-    except spark_errors():
-        plan.report(f"the last run, {last}, has no table changes, so all needs are new")
-        return None
-
-
-def _write_all(spark, plan, inputs, parts, place, name, date):
-    "Write all tables of the run `name`; returns their rows and hashes, and the counts of inputs."
-    from pyspark import StorageLevel
-    tables, report, stored = {}, plan.report, f"{name}/text"
-    text, rows, account = _frames(spark, plan, inputs, place, stored)
-    count = _groups_read(inputs, account)
-    rows, repeated, other = _moments_to_compare(rows, plan.reading["at"], report)
-    joins = _known_joins(rows, plan.joins) if plan.joins else []
-    report(f"comparing {', '.join(map(shown, plan.strategies))} on {count_of(count - other, 'group')}")
-    key = "cluster", "`group`", "time", "moment"
-    divided = rows.repartition(parts, *key[:2]).sortWithinPartitions(*key)
-    compared = divided.mapInArrow(plan.kernel(joins), spark_schema(COMPARED_SCHEMA))
-    compared = compared.persist(StorageLevel.DISK_ONLY)
-    totals = {"rejects": count_by("scope", REJECTED_THINGS), "ignored": count_by("kind", [SHARE_GROUP]),
-              "changes": count_by("change", ["new", "persisting", "resolved", "unchecked"])}
+def _write_tables(spark, plan, inputs, text, parts, place, name, date):
+    "Write all tables of the run `name`; returns what `write_table` does, by table, and the rows of other moments."
+    from pyspark.sql import Observation
+    compared, other = _compared(spark, plan, inputs, text, parts), Observation()
     sources = [absolute(file.path) for file in inputs.parquet] + [one.name for one in inputs.text if one.folder]
     folders = folder_columns(sources, ["source", *COMPARE_TABLES["groups"].names])
+    frames, run = select_tables(compared, text, inputs.rejects, folders, other), f"{place.address}/{name}"
 
-    def write(table, frame):
-        report(f"writing {table}")
-        return write_table(frame, f"{place.address}/{name}", table, date, **totals.get(table, {}))
-    for table, frame in select_tables(compared, repeated, text, inputs.rejects, folders).items():
-        tables[table] = write(table, frame)
-    needs, groups = (_written(spark, place, name, table) for table in ("attention", "groups"))
-    before = _changes_before(spark, plan, place)
-    tables["changes"] = write("changes", changed_needs(needs, groups, before, name))
+    def write(**frames):
+        plan.report(f"writing {', '.join(frames)}")
+        return write_tables(frames, run, date)
+
+    def written(name, table):
+        schema = spark_schema(COMPARE_TABLES[table])
+        return spark.read.schema(schema).parquet(path_for_spark(f"{place.address}/{name}/{table}"))
+    tables = write(groups=frames.pop("groups")) | write(**frames)
+    asked = {"format": _FORMAT, "strategies": list(plan.strategies), "joins": plan.joins,
+             "everything": plan.everything}
+    before = None
+    if (last := latest_run(place, asked)) is not None:
+        try:
+            before = written(last, "changes")
+        except spark_errors():
+            plan.report(f"the last run, {last}, has no table changes, so all needs are new")
+    tables |= write(changes=changed_needs(written(name, "attention"), written(name, "groups"), before, name))
     compared.unpersist()
-    place.remove(stored)
-    return tables, _counts(inputs, account, count, other, tables)
-
-# %% ../../nbs/12_fleet/10_job.ipynb #a89cfc6b
-def _compare(spark, plan, inputs, place, name, date):
-    "Write the tables of a run; returns the results for its manifest."
-    parts = _partition_count(inputs, cores(spark))
-    with set_for_job(spark, _settings_for(spark, inputs, parts)):
-        settings = settings_in_force(spark, plan.conf)
-        plan.report(", ".join(f"{words} {value}" for words, value in settings.items()))
-        tables, counts = _write_all(spark, plan, inputs, parts, place, name, date)
-        return {"versions": versions(spark), "settings": settings, "counts": counts, "tables": tables}
+    return tables, other.get["rows"]
 
 # %% ../../nbs/12_fleet/10_job.ipynb #221fc466
 def _checked_reading(at, reset, cluster, time, inputs):
@@ -287,7 +231,32 @@ def _checked_reading(at, reset, cluster, time, inputs):
 def _write_run(spark, plan, inputs, place, about, began):
     "Write a new run, and last its manifest, which begins with `about`; returns the run's address."
     with new_run(place) as name:
-        done = _compare(spark, plan, inputs, place, name, began.date())
+        account, report = TextAccount(), plan.report
+        stored = store_rows(_rows_of_driver(spark, plan, inputs, account),
+                            lambda file, data: place.write(f"{name}/text/{file}", data))
+        count = _groups_read(inputs, account)
+        parts = _partition_count(inputs.size, count, cores(spark), plan.at_once)
+        # parts have the right size, so Spark need not plan each query again between its stages
+        chosen = {"spark.sql.parquet.columnarReaderBatchSize": _ROWS_AT_ONCE, "spark.sql.shuffle.partitions": parts,
+                  "spark.sql.adaptive.enabled": "false"}
+        if all(local_path(file.path) is not None for file in inputs.parquet):
+            # Spark would list more than 32 files in a job of its own, which takes longer than listing them here
+            chosen["spark.sql.sources.parallelPartitionDiscovery.threshold"] = 2**31 - 1
+        chosen = {name: str(value) for name, value in chosen.items() if spark.conf.get(name, None) is None}
+        with set_for_job(spark, chosen | {"spark.sql.session.timeZone": "UTC"}):
+            settings = settings_in_force(spark, plan.conf)
+            report(", ".join(f"{words} {value}" for words, value in settings.items()))
+            report(f"read {count_of(count, 'group')}; comparing {', '.join(map(shown, plan.strategies))}")
+            text = spark.read.schema(spark_schema(TEXT_SCHEMA)).parquet(
+                path_for_spark(f"{place.address}/{name}/text")) if stored else None
+            tables, other = _write_tables(spark, plan, inputs, text, parts, place, name, began.date())
+            if other:
+                at = plan.reading["at"]
+                used = "the latest is used" if at == "latest" else f"the last one up to {shown(at)} is used"
+                report(f"several moments in the input; {used}; left out: {count_of(other, 'row')} of others")
+            done = {"versions": versions(spark), "settings": settings,
+                    "counts": _counts(inputs, account, count, other, tables), "tables": tables}
+        place.remove(f"{name}/text")
         seconds = round((datetime.now(UTC) - began).total_seconds(), 3)
         manifest = about | {"run": name, "began": f"{began:%Y-%m-%dT%H:%M:%SZ}", "seconds": seconds} | done
         text = json.dumps(manifest, indent=2, ensure_ascii=False, allow_nan=False) + "\n"
@@ -331,16 +300,16 @@ def compare_fleet(
     named, joins = as_list(inputs), checked_joins(joins)
     with importable(py_files):
         chosen = chosen_strategies(strategies, joins)
-        schema = NARROW_GROUP_SCHEMA if narrow_is_enough(chosen.values()) else GROUP_SCHEMA
-        found = find_inputs(named, schema)
+        at_once = narrow_is_enough(chosen.values())
+        found = find_inputs(named, NARROW_GROUP_SCHEMA if at_once else GROUP_SCHEMA)
         reading = _checked_reading(at, reset, cluster, time, found)
-        plan = _Plan(chosen, joins, everything, reading, schema, time_limit, conf or {}, report)
+        plan = _Plan(chosen, joins, everything, reading, at_once, time_limit, conf or {}, report)
         about = {"format": _FORMAT, "job": "compare", "inputs": [shown(masked(str(one)))[:200] for one in named],
                  "strategies": list(chosen), "joins": joins, "everything": everything, **reading,
                  "time_limit": time_limit}
         session = nullcontext(spark) if spark else spark_session(master, conf, py_files, found.size < _LARGE)
         with session as active, wrap_spark_errors("the job must run to completion"), interruptible(active):
-            found, place = with_addresses(active, found, schema), folder_of_runs(out, active)
+            found, place = with_addresses(active, found, plan.schema), folder_of_runs(out, active)
             run = Run(_write_run(active, plan, found, place, about, began), spark)
             report(f"complete: {shown(run.path)}")
             return run

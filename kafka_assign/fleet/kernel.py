@@ -8,6 +8,7 @@ __all__ = ['SHARE_GROUP', 'compare_batches', 'importable_name']
 # %% ../../nbs/12_fleet/04_kernel.ipynb #bd5dacec
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import partial
+from itertools import groupby
 
 import numpy as np
 import pyarrow as pa
@@ -22,8 +23,11 @@ from .codec import (
     as_numpy, decode_rows, flatten_lists, lowercase, member_lists, output_rows, result_lists)
 from .schemas import COMPARED_SCHEMA, ORIGIN_FIELDS
 from ..groups.joins import checked_joins
+from ..groups.notes import instant
 from ..ranking.judging import judge
 from ..ranking.rules import Need
+from ..snapshot.moments import time_order
+from ..snapshot.sources import end_of
 from ..text.words import brief, quoted, shown
 
 # %% ../../nbs/12_fleet/04_kernel.ipynb #acb4034a
@@ -49,18 +53,19 @@ def _failure_lists(names: pa.Array, failures: Mapping[int, Mapping[str, str]]) -
 
 # %% ../../nbs/12_fleet/04_kernel.ipynb #ad7fca1f
 SHARE_GROUP = "share group"
+_ORIGIN = [field.name for field in ORIGIN_FIELDS]
 
 
 def _reject_rows(rows: pa.RecordBatch, reasons: Mapping[int, str]) -> pa.RecordBatch:
     "Rows of `COMPARED_SCHEMA` for the `rows` that cannot be used, given the reasons by position."
     at = sorted(reasons)
-    origin = [field.name for field in ORIGIN_FIELDS]          # any other column may be invalid
-    refused = rows.select([*origin, "group"]).take(pa.array(at, pa.int64()))
+    refused = rows.select([*_ORIGIN, "group"]).take(pa.array(at, pa.int64()))
     names = refused["group"].cast(pa.binary()).to_pylist()
     labels = ["a row without a name" if name is None else
               f"group {shown(name.decode(errors='replace'))}" for name in names]
     words = [f"{label}: {reasons[place]}" for label, place in zip(labels, at)]
-    return output_rows(refused.select(origin), reject=pa.array(words, pa.string()))
+    # any other column may be invalid
+    return output_rows(refused.select(_ORIGIN), reject=pa.array(words, pa.string()))
 
 # %% ../../nbs/12_fleet/04_kernel.ipynb #e5f5be05
 def compare_batch(rows: pa.RecordBatch, strategies: Sequence[Strategy],
@@ -92,6 +97,70 @@ def split_batch(rows: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
     for part in batch_slices(row_sums(counts, topics.offsets)):
         yield rows[part]
 
+# %% ../../nbs/12_fleet/04_kernel.ipynb #c3d1a5e1
+OTHER_MOMENT = "other moment"
+
+
+def _moments(rows):
+    "Cluster and name of each row (no name = None), and its time and the number of its moment."
+    texts = [[value if value is None else value.decode(errors="replace") for value in
+              rows[name].cast(pa.binary()).to_pylist()] for name in ("cluster", "group", "time")]
+    return [((cluster or "", name), (time or "", moment or 0))
+            for cluster, name, time, moment in zip(*texts, rows["moment"].to_pylist())]
+
+
+def _pick(rows, keys, at, goes_on):
+    """The rows to compare, rows of `COMPARED_SCHEMA` for the others, and the rows that wait, with their keys.
+
+    `keys`: as from `_moments`; `goes_on`: whether more rows of the last group may follow.
+    """
+    until, used, other, repeated, waiting = end_of(at), [], [], {}, []
+    # a row without a name is a group of its own
+    for key, group in groupby(range(len(rows)), lambda row: row if keys[row][0][1] is None else keys[row][0]):
+        moments = {moment: list(same) for moment, same in groupby(group, lambda row: keys[row][1])}
+        wanted = [moment for moment in moments
+                  if until is None or (found := instant(moment[0])) and found <= until]
+        if at != "all" and len(wanted) > 1:
+            wanted = [max(wanted, key=lambda moment: (time_order(moment[0]), moment[1]))]
+        for moment, (first, *more) in moments.items():
+            if moment not in wanted:
+                other += [first, *more]
+            elif goes_on and key == keys[-1][0] and moment == wanted[-1]:
+                waiting = [first, *more]
+            else:
+                used.append(first)
+                for row in more:
+                    repeated[row] = (f"group {shown(key[1])}: a group must occur only once at a moment (got it in "
+                                     f"{shown(rows['source'][first])}, row {rows['position'][first]}, too)")
+    others = []
+    if other:
+        others.append(output_rows(rows.select(_ORIGIN).take(other), ignored=pa.repeat(OTHER_MOMENT, len(other))))
+    if repeated:
+        refused = rows.select([*_ORIGIN, "cluster", "group"]).take([*repeated])
+        others.append(output_rows(refused, reject=pa.array(repeated.values(), pa.string())))
+    return (rows[:len(used)] if used == [*range(len(used))] else rows.take(used), others,
+            (rows.take(waiting), [keys[row] for row in waiting]) if waiting else None)
+
+
+def pick_moments(batches: Iterable[pa.RecordBatch], at: str) \
+        -> Iterator[tuple[pa.RecordBatch, list[pa.RecordBatch]]]:
+    """The rows to compare, in batches, and with each batch those of `COMPARED_SCHEMA` for the others.
+
+    `batches`: rows sorted by cluster, name, time, moment and place; `at`: the moments to compare:
+    `latest`, `all`, or a time in ISO 8601, for the latest one up to it.
+    """
+    waiting = None
+    for rows in filter(len, batches):
+        keys = _moments(rows)
+        if waiting and waiting[1][0][0] == keys[0][0]:
+            rows, keys = pa.concat_batches([waiting[0], rows]), waiting[1] + keys
+        elif waiting:
+            yield _pick(*waiting, at, False)[:2]
+        *picked, waiting = _pick(rows, keys, at, True)
+        yield picked
+    if waiting:
+        yield _pick(*waiting, at, False)[:2]
+
 # %% ../../nbs/12_fleet/04_kernel.ipynb #72b85565
 def _resolve_here(name):
     "The strategy with a name; an error says how to ship its module to the workers."
@@ -107,14 +176,16 @@ def _resolve_here(name):
 
 def compare_batches(batches: Iterable[pa.RecordBatch], strategies: Sequence[str],
                     joins: Sequence[Sequence[str]] = (), everything: bool = False,
-                    time_limit: float | None = None) -> Iterator[pa.RecordBatch]:
+                    time_limit: float | None = None, at: str | None = None) -> Iterator[pa.RecordBatch]:
     """Compare `strategies`, named as `assign` takes them, on batches of rows of groups.
 
-    `time_limit`: seconds within which a strategy must answer for a group; None = no limit. Raises
-    `StrategyError` for a strategy that cannot be found.
+    `time_limit`: seconds within which a strategy must answer for a group; None = no limit. `at`: the
+    moments to compare, as for `pick_moments`; None = every row. Raises `StrategyError` for a strategy
+    that cannot be found.
     """
     chosen, joins = [_resolve_here(name) for name in strategies], checked_joins(joins)
-    for rows in batches:
+    for rows, others in ((rows, []) for rows in batches) if at is None else pick_moments(batches, at):
+        yield from others
         for part in split_batch(rows):
             yield compare_batch(part, chosen, joins, everything, time_limit)
 

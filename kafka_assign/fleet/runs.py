@@ -256,7 +256,13 @@ class Run:
         if name not in self.tables:
             raise FleetError(f"unknown table {quoted(name)}{did_you_mean(name, self.tables)}")
         if isinstance(self.path, Path):
-            return _rows_of_files(sorted((self.path / name).rglob("*.parquet")), name, first)
+            files, parts, rows = sorted((self.path / name).rglob("*.parquet")), [], 0
+            schema = stored_schema(name, pq.read_schema(files[0]).names) if files else COMPARE_TABLES[name]
+            for file in files:
+                if first is None or rows < first:            # as few files as possible
+                    parts.append(pq.read_table(file, schema=schema, partitioning=None))
+                    rows += parts[-1].num_rows
+            return pa.concat_tables(parts or [schema.empty_table()]).slice(0, first)
 
         def read(spark):
             frame = spark.read.parquet(path_for_spark(f"{self.path}/{name}"))
@@ -272,15 +278,3 @@ class Run:
         rows = self.table("attention", first).select(list(NeedRow.__annotations__))
         return rows.sort_by([("rank", "ascending"), ("kind", "ascending"), ("affected", "descending"),
                              ("reason", "ascending")]).to_pylist()
-
-
-def _rows_of_files(files, name, first):
-    "The rows of a table in Parquet files, or only the `first` ones, read from as few files as possible."
-    schema = stored_schema(name, pq.read_schema(files[0]).names) if files else COMPARE_TABLES[name]
-    parts, rows = [], 0
-    for file in files:
-        if first is None or rows < first:
-            parts.append(pq.read_table(file, schema=schema, partitioning=None))
-            rows += parts[-1].num_rows
-    table = pa.concat_tables(parts) if parts else schema.empty_table()
-    return table if first is None else table.slice(0, first)

@@ -199,22 +199,29 @@ def importable(py_files: Sequence[str | os.PathLike] = ()) -> Iterator[None]:
 
 # %% ../../nbs/12_fleet/05_session.ipynb #36e18b57
 @contextmanager
+def _signals_handled(handler):
+    "Ctrl-C and SIGTERM call `handler` with their number and a frame; does nothing outside the main thread."
+    with ExitStack() as stack:
+        if threading.current_thread() is threading.main_thread():
+            for number in (signal.SIGINT, signal.SIGTERM):
+                stack.callback(signal.signal, number, signal.signal(number, handler))
+        yield
+
+
+@contextmanager
 def interruptible(spark) -> Iterator[None]:
     """End the jobs of the session `spark` on Ctrl-C and SIGTERM, without a traceback.
 
     Raises `KeyboardInterrupt`, and for SIGTERM `SystemExit`. Does nothing outside the main thread.
     """
-    silent, received, stack = logging.root.manager.disable, [], ExitStack()
+    silent, received = logging.root.manager.disable, []
 
     def interrupt(number, _frame):
         logging.disable(logging.CRITICAL)
         received.append(number)
         raise KeyboardInterrupt
-    if threading.current_thread() is threading.main_thread():
-        for number in (signal.SIGINT, signal.SIGTERM):
-            stack.callback(signal.signal, number, signal.signal(number, interrupt))
     try:
-        with stack:
+        with _signals_handled(interrupt):
             yield
     except BaseException:
         if not received:
@@ -230,22 +237,6 @@ def interruptible(spark) -> Iterator[None]:
         raise KeyboardInterrupt
 
 # %% ../../nbs/12_fleet/05_session.ipynb #a63dbd08
-@contextmanager
-def _postponed_signals():
-    "Ctrl-C and SIGTERM come at the end: a Java that is left alone while it starts would not end."
-    received, handlers = [], {}
-    if threading.current_thread() is threading.main_thread():
-        for number in (signal.SIGINT, signal.SIGTERM):
-            handlers[number] = signal.signal(number, lambda number, _: received.append(number))
-    try:
-        yield
-    finally:
-        for number, handler in handlers.items():
-            signal.signal(number, handler)
-    for number in received[:1]:
-        signal.raise_signal(number)
-
-
 def _start_java(conf: Mapping[str, str], small: bool) -> None:
     "Start the JVM of this process with the settings `conf`; one that runs already is used as it is."
     from pyspark import SparkConf, SparkContext
@@ -264,9 +255,13 @@ def _start_java(conf: Mapping[str, str], small: bool) -> None:
     chosen = variables | os.environ | home
     if Path.cwd() != Path(__file__).parents[2]:
         chosen["PYTHONSAFEPATH"] = "1"          # workers do not import what lies in the current folder
-    why = "; it printed why: check spark.driver.memory and the options for Java"
-    with _postponed_signals(), patch.dict(os.environ, chosen), wrap_spark_errors("Java must start", why):
+    why, received = "; it printed why: check spark.driver.memory and the options for Java", []
+    # signals wait until Java has started: one that is left alone while it starts would not end
+    with (_signals_handled(lambda number, _: received.append(number)), patch.dict(os.environ, chosen),
+          wrap_spark_errors("Java must start", why)):
         SparkContext._ensure_initialized(conf=SparkConf(False).setAll(conf.items()))
+    for number in received[:1]:
+        signal.raise_signal(number)
 
 # %% ../../nbs/12_fleet/05_session.ipynb #af59e2b5
 def _open_remote(url: str):
@@ -333,14 +328,6 @@ def _master_of(spark) -> str:
         return f"sc://{spark.client._builder.endpoint}"
     return spark.sparkContext.master
 
-
-def _check_same_master(spark, master: str) -> None:
-    "Raise `FleetError` if `master` is not the one of the active session."
-    active, wanted = _master_of(spark), master.partition("/;")[0].rstrip("/")
-    if active not in (wanted, f"{wanted}:15002"):            # the usual port of Spark Connect
-        raise FleetError(f"the master must be the one of the active session, {shown(active)} "
-                         f"(got {shown(wanted)}); stop that session, or leave the master out")
-
 # %% ../../nbs/12_fleet/05_session.ipynb #ecfb208b
 @contextmanager
 def set_for_job(spark, conf: Mapping[str, str]) -> Iterator[None]:
@@ -390,7 +377,10 @@ def spark_session(master: str | None = None, conf: Mapping[str, str] | None = No
             stack.enter_context(patch.dict(os.environ))              # Spark Connect sets variables
             stack.callback(_stop, spark := open_session(master, given, small))
         elif master:
-            _check_same_master(spark, master)
+            active, wanted = _master_of(spark), master.partition("/;")[0].rstrip("/")
+            if active not in (wanted, f"{wanted}:15002"):            # the usual port of Spark Connect
+                raise FleetError(f"the master must be the one of the active session, {shown(active)} "
+                                 f"(got {shown(wanted)}); stop that session, or leave the master out")
         if was_active or _is_remote(spark):
             stack.enter_context(set_for_job(spark, given))
         for file in py_files:

@@ -21,7 +21,7 @@ from kafka_assign import Group, compare, rank, read_groups
 from kafka_assign.cli.app import program
 from kafka_assign.fleet.codec import group_from_row
 from kafka_assign.fleet.kernel import compare_batches
-from kafka_assign.fleet.schemas import COMPARE_TABLES, NARROW_GROUP_SCHEMA, FleetError
+from kafka_assign.fleet.schemas import COMPARE_TABLES, GROUP_SCHEMA, FleetError
 from kafka_assign.fleet.session import set_for_job
 
 pytestmark = pytest.mark.needs("spark", "java")
@@ -68,7 +68,7 @@ def parquet_of(path, fleet, broken=()):
     rows = rows_of_groups(fleet).to_pylist()
     for at, row in broken:
         rows.insert(at, row)
-    pq.write_table(pa.Table.from_pylist(rows, NARROW_GROUP_SCHEMA), path, row_group_size=10)
+    pq.write_table(pa.Table.from_pylist(rows, GROUP_SCHEMA), path, row_group_size=10)
     return str(path)
 
 
@@ -79,8 +79,8 @@ def test_spark_changes_nothing(spark, tmp_path):
     run = run_of(parquet_of(tmp_path / "fleet.parquet", fleet), tmp_path / "runs", spark=spark)
     plain = pa.Table.from_batches(compare_batches(rows_of_groups(fleet).to_batches(), STRATEGIES)).to_pylist()
     of_run = {"run_id": run.path.name, "run_date": datetime.strptime(run.path.name[4:12], "%Y%m%d").date()}
-    key = {"cluster": "cluster", "group_id": "group", "time": "time", "moment": "moment"}
-    expected = [of_run | {new: row[old] for new, old in key.items()} | result | {"inferred": row["inferred"]}
+    key = ["cluster", "group_id", "time", "moment"]
+    expected = [of_run | {name: row[name] for name in key} | result | {"inferred": row["inferred"]}
                 for row in plain for result in row["results"]]
     place = {name: at for at, name in enumerate(["current", *STRATEGIES])}
     in_order = {"key": lambda row: (row["cluster"], row["group_id"], place[row["strategy"]])}
@@ -94,7 +94,7 @@ def test_spark_changes_nothing(spark, tmp_path):
 def test_the_ranking_of_a_plain_process(spark, tmp_path):
     """`rank` and the job say the same of 1,000 groups, all needs and remedies in one order."""
     rows = fleet(1_000, 30).to_pylist()
-    pq.write_table(pa.Table.from_pylist(rows, NARROW_GROUP_SCHEMA), tmp_path / "fleet.parquet", row_group_size=100)
+    pq.write_table(pa.Table.from_pylist(rows, GROUP_SCHEMA), tmp_path / "fleet.parquet", row_group_size=100)
     run = run_of(tmp_path / "fleet.parquet", tmp_path / "runs", spark=spark, everything=True)
     plain = rank(map(group_from_row, rows), STRATEGIES, everything=True)
     assert run.ranking() == plain and len(plain) > 200
@@ -111,8 +111,8 @@ def test_all_inputs_at_once(spark, tmp_path):
     documents = [group.replace(cluster="json").to_json() for group in a_fleet(3)]
     documents.append('{"topics": {"t": -1}, "members": []}')
     (tmp_path / "groups.jsonl").write_text("\n".join(documents))
-    twice = {"group": "twice", "members": [{"id": "m"}, {"id": "m"}]}
-    broken = [(4, twice), (11, {"group": "shared", "type": "share"}), (12, {})]
+    twice = {"group_id": "twice", "members": [{"id": "m"}, {"id": "m"}]}
+    broken = [(4, twice), (11, {"group_id": "shared", "type": "share"}), (12, {})]
     parquet_of(folder / "fleet.parquet", a_fleet(20), broken)
     run = run_of([folder, str(tmp_path / "groups.jsonl")], tmp_path / "runs", spark=spark)
     assert run.counts["rows"] == {"read": 7, "used": 5, "rejected": 2}
@@ -136,7 +136,7 @@ def test_a_second_run_has_the_same_content(spark, tmp_path):
     parquet_of(tmp_path / "parts" / "b.parquet", fleet[:25][::-1])
     rows = rows_of_groups(fleet[25:]).to_pylist()
     for begin, bits in enumerate([pa.int32(), pa.int64()]):
-        types = [column.with_type(of_other_writers(column.type, bits)) for column in NARROW_GROUP_SCHEMA]
+        types = [column.with_type(of_other_writers(column.type, bits)) for column in GROUP_SCHEMA]
         pq.write_table(pa.Table.from_pylist(rows[begin::2], pa.schema(types)), tmp_path / "parts" / f"{bits}.parquet")
     parts = run_of(tmp_path / "parts", tmp_path / "runs", spark=spark)
     assert hashes(first) == hashes(parts)
@@ -294,7 +294,7 @@ def test_times_in_any_form(spark, at, expected):
     rows = rows_of_groups([*at_times(*TIMES), *at_times("", name="h")])
     frame = pick_moments(spark.createDataFrame(rows), at)
     wanted = frame.where("NOT other AND repeats IS NULL")
-    used = wanted.selectExpr("group", "nullif(time, '')", "size(members)").collect()
+    used = wanted.selectExpr("group_id", "nullif(time, '')", "size(members)").collect()
     assert sorted(map(tuple, used), key=str) == sorted(expected, key=str)
 
 
@@ -332,7 +332,7 @@ def test_rows_of_a_moment_may_arrive_in_any_order(spark):
     """The first by file and row is used, not the one that a plan happens to deliver first."""
     from kafka_assign.fleet.inputs import pick_moments
     places = [("file:/b", 1), ("file:/a", 9), ("file:/a", 3), ("file:/a", 7)]
-    rows = [{"cluster": "c", "group": "g", "time": "2026-11-20", "moment": 0, "source": source, "position": position}
+    rows = [{"cluster": "c", "group_id": "g", "time": "2026-11-20", "moment": 0, "source": source, "position": position}
             for source, position in places]
     frame = pick_moments(spark.createDataFrame(pa.Table.from_pylist(rows)).coalesce(1))
     used = frame.where("NOT other AND repeats IS NULL").select("source", "position").collect()
@@ -392,7 +392,7 @@ def test_times_of_any_type(spark, tmp_path):
         pq.write_table(rows.append_column("Time" if at % 2 else "time", column), tmp_path / f"{at}.parquet")
         expected[name] = "2026-11-20" if name == "date" else "2026-11-20T06:30:00"
     with set_for_job(spark, {"spark.sql.session.timeZone": "UTC"}):
-        found = parquet_frame(spark, find_inputs([tmp_path]).parquet).select("group", "time").collect()
+        found = parquet_frame(spark, find_inputs([tmp_path]).parquet).select("group_id", "time").collect()
     assert dict(map(tuple, found)) == expected
 
 
@@ -412,7 +412,7 @@ def odd_files(folder):
     few = table.slice(0, 3)
 
     def write(name, changed, number):
-        named = changed.set_column(changed.column_names.index("group"), "group", pa.array(
+        named = changed.set_column(changed.column_names.index("group_id"), "group_id", pa.array(
             [f"{number}-{at}" for at in range(len(changed))]))
         pq.write_table(named, folder / "in" / name)
     zoned = pa.array([datetime(2026, 11, 20, tzinfo=UTC)] * 3, pa.timestamp("us", "Asia/Kathmandu"))
@@ -481,7 +481,7 @@ def test_a_damaged_page_ends_the_job_with_the_name_of_the_file(spark, tmp_path):
 def test_no_group_is_an_error(spark, tmp_path):
     """Not a run with empty tables; an address that does not exist is one, too."""
     (tmp_path / "empty").mkdir()
-    parquet_of(tmp_path / "shared.parquet", [], [(0, {"group": "s", "type": "share"})])
+    parquet_of(tmp_path / "shared.parquet", [], [(0, {"group_id": "s", "type": "share"})])
     (tmp_path / "text").mkdir()
     (tmp_path / "text" / "notes.txt").write_text("call Anna")
     (tmp_path / "damaged").mkdir()
@@ -522,7 +522,7 @@ def scalars(kind, values, name):
 
 def test_unknown_is_null_and_columns_have_descriptions(spark, tmp_path):
     unknown = [Group({"t": 2}, {"a": ["t"]}, name="no lag"), Group({"t": 2}, {}, name="no members"), Group({}, {})]
-    rows = [(0, {"group": "twice", "members": [{"id": "m"}, {"id": "m"}]})]
+    rows = [(0, {"group_id": "twice", "members": [{"id": "m"}, {"id": "m"}]})]
     run = run_of(parquet_of(tmp_path / "fleet.parquet", a_fleet() + unknown, rows), tmp_path / "runs", spark=spark)
     for name, schema in COMPARE_TABLES.items():
         [file, *_] = (run.path / name).glob("*.parquet")

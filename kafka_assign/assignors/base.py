@@ -20,7 +20,7 @@ from ..groups.assignment import (
 from ..groups.build import GroupError
 from ..groups.group import Group
 from ..groups.leader import ASSIGNED_BY_BROKER, PYTHON_CLIENTS
-from ..groups.members import is_number
+from ..groups.fields import is_number
 from ..protocol.ownership import CLAIM_RULES
 from ..text.errors import crash_place, foreign_code
 from ..text.words import brief, did_you_mean, quoted

@@ -387,7 +387,7 @@ def _captured(given, cluster, reset, time="", at="latest"):
 def _racked(groups, file):
     "The groups with the racks in a JSON file; `GroupError` names the file."
     from kafka_assign.groups.build import GroupError
-    from kafka_assign.groups.document import with_racks
+    from kafka_assign.groups.racks import with_racks
     try:
         return with_racks(groups, Path(file).read_text(encoding="utf-8"))
     except ValueError as error:

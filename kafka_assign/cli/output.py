@@ -30,7 +30,7 @@ from .arguments import (
 from .changes import (
     Change, change_notes, lost_topics, made_up_ids, usage_errors)
 from ..groups.assignment import SUMMARY_KEYS, Assignment
-from ..groups.group import Group, group_to_document
+from ..groups.group import Group
 from ..groups.leader import ASSIGNED_BY_BROKER, assigner, who_assigns
 from ..groups.notes import note_documents
 from ..life.rolling import Restarts
@@ -471,7 +471,7 @@ def show_rows(keys: Sequence[str], rows: Sequence[Mapping], form: str) -> None:
 # %% ../../nbs/13_cli/03_output.ipynb #7a0c0340
 def show_groups(groups: Iterable[Group]) -> None:
     "Write groups as JSON, one per line."
-    _send(_as_json(group_to_document(group)) for group in groups)
+    _send(_as_json(json.loads(group.to_json())) for group in groups)
 
 # %% ../../nbs/13_cli/03_output.ipynb #7a0c0322
 def show_ranking(ranking: Sequence[Mapping], form: str, groups: int) -> None:

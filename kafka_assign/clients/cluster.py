@@ -22,7 +22,7 @@ from .connection import checked_servers, client_settings
 from ..groups.build import GroupError
 from ..groups.group import Group
 from ..groups.leader import ASSIGNED_BY_BROKER, forecast_notes
-from ..groups.members import Member, TopicPartition
+from ..groups.fields import Member, TopicPartition
 from ..groups.notes import Note, offset_notes
 from ..protocol.wire import WireError, decode_assignment, decode_subscription
 from ..snapshot import Groups, Ignored, Reject

@@ -20,7 +20,7 @@ import pyarrow.parquet as pq
 
 from .runs import Address, is_run_name, path_for_spark
 from .schemas import (
-    NARROW_GROUP_SCHEMA, ORIGIN_FIELDS, FleetError, spark_schema)
+    GROUP_SCHEMA, ORIGIN_FIELDS, FleetError, former_names, spark_schema)
 from .session import error_line, spark_errors, wrap_spark_errors
 from ..groups.notes import instant
 from ..snapshot import Reject, SnapshotError
@@ -49,7 +49,7 @@ def _check_type(wanted: pa.DataType, found: pa.DataType, what: str) -> None:
             _check_type(field.type, types.get(field.name, field.type), f"{what}.{field.name}")
 
 # %% ../../nbs/12_fleet/07_inputs.ipynb #c72d66b9
-_REQUIRED_COLUMNS = "group", "members", "topics"
+_REQUIRED_COLUMNS = "group_id", "members", "topics"
 
 
 def _type_of_time(found: pa.DataType) -> pa.DataType:
@@ -65,7 +65,8 @@ def _type_of_time(found: pa.DataType) -> pa.DataType:
 
 def _check_columns(found: pa.Schema, wanted: pa.Schema) -> pa.DataType:
     "The type of `time`; raises `FleetError` unless these are columns of groups."
-    names, types = shown(", ".join(found.names)), {field.name.lower(): field.type for field in found}
+    names, former = shown(", ".join(found.names)), former_names(found.names)
+    types = {former.get(name := field.name.lower(), name): field.type for field in found}
     if not set(_REQUIRED_COLUMNS) <= types.keys():
         raise FleetError(f"a table of groups must have the columns {', '.join(_REQUIRED_COLUMNS)} (got {names})")
     if len(types) < len(found.names):
@@ -80,6 +81,7 @@ class ParquetFile(NamedTuple):
     "A Parquet file with groups."
     path: str  # on this machine, or an address
     time: pa.DataType = pa.string()  # as which Spark reads its column `time`
+    name: str = "group_id"  # of its column `group_id`
     rows: int = 0
     size: int = 0  # in bytes, uncompressed
 
@@ -95,6 +97,7 @@ def _read_footer(path: str, schema: pa.Schema, end: bytes | None = None) -> Parq
     try:
         with pq.ParquetFile(path if end is None else io.BytesIO(end)) as opened:
             time = _check_columns(opened.schema_arrow, schema)
+            name = next(iter(former_names(opened.schema_arrow.names)), "group_id")
             parts = [opened.metadata.row_group(at) for at in range(opened.num_row_groups)]
         codecs = {part.column(at).compression for part in parts[:1] for at in range(part.num_columns)}
         if lacking := codecs & _CODECS_SPARK_LACKS:
@@ -104,7 +107,7 @@ def _read_footer(path: str, schema: pa.Schema, end: bytes | None = None) -> Parq
     except (OSError, pa.ArrowException) as error:
         return Reject(path, 0, f"Parquet must be readable (got {shown(error)})")
     rows, size = (sum(getattr(part, of) for part in parts) for of in ("num_rows", "total_byte_size"))
-    return ParquetFile(path, time, rows, size)
+    return ParquetFile(path, time, name, rows, size)
 
 # %% ../../nbs/12_fleet/07_inputs.ipynb #aa994bf9
 class Inputs(NamedTuple):
@@ -213,7 +216,7 @@ def as_list(inputs) -> list:
     return found
 
 # %% ../../nbs/12_fleet/07_inputs.ipynb #15a1ad3c
-def find_inputs(sources: Sequence, schema: pa.Schema = NARROW_GROUP_SCHEMA) -> Inputs:
+def find_inputs(sources: Sequence, schema: pa.Schema = GROUP_SCHEMA) -> Inputs:
     """The inputs in `sources`: paths, addresses, streams and text.
 
     `schema`: the schema that Parquet must have. Raises `SnapshotError` if a path does not exist.
@@ -251,7 +254,7 @@ def _files_at(address: str, spark, schema: pa.Schema) -> Iterator[tuple[object, 
         yield from readers.map(look, *zip(*files))
 
 
-def with_addresses(spark, inputs: Inputs, schema: pa.Schema = NARROW_GROUP_SCHEMA) -> Inputs:
+def with_addresses(spark, inputs: Inputs, schema: pa.Schema = GROUP_SCHEMA) -> Inputs:
     "The inputs with the files that a Spark session finds at the addresses."
     found = [one for address in inputs.addresses for one in _files_at(address, spark, schema)]
     added = _sorted_out(one for one, _ in found)
@@ -264,16 +267,18 @@ def with_addresses(spark, inputs: Inputs, schema: pa.Schema = NARROW_GROUP_SCHEM
 _SOURCE = "url_decode(replace(regexp_replace(_metadata.file_path, '^file:/*', '/'), '+', '%2B'))"
 
 
-def _frame_of_type(spark, paths, kind, schema):
-    "The rows of the files whose column `time` has one type."
-    stored = pa.schema([field.with_type(kind) if field.name == "time" else field
+def _frame_of_type(spark, paths, kind, group_id, schema):
+    "The rows of the files whose columns `time` have one type, and their columns `group_id` one name."
+    stored = pa.schema([field.with_type(kind) if field.name == "time" else
+                        field.with_name(group_id) if field.name == "group_id" else field
                         for field in schema if field not in ORIGIN_FIELDS])
     reader = spark.read.schema(spark_schema(stored)).options(
         ignoreCorruptFiles="false", ignoreMissingFiles="false", recursiveFileLookup="true")
     time = "time" if pa.types.is_string(kind) else "replace(CAST(time AS string), ' ', 'T') AS time"
+    columns = {"time": time, group_id: f"`{group_id}` AS group_id"}
     return reader.parquet(*map(path_for_spark, paths)).selectExpr(
         f"{_SOURCE} AS source", "_metadata.row_index + 1 AS position",
-        *(time if name == "time" else f"`{name}`" for name in stored.names)).to(spark_schema(schema))
+        *(columns.get(name, name) for name in stored.names)).to(spark_schema(schema))
 
 
 _FOLDER = "/[^/]*$"
@@ -314,13 +319,13 @@ def needs_driver(file: ParquetFile) -> bool:
     return _is_hidden(name) or ":" in name
 
 # %% ../../nbs/12_fleet/07_inputs.ipynb #8ca2bcbc
-def parquet_frame(spark, files: Sequence[ParquetFile], schema: pa.Schema = NARROW_GROUP_SCHEMA):
+def parquet_frame(spark, files: Sequence[ParquetFile], schema: pa.Schema = GROUP_SCHEMA):
     "The groups in Parquet files as a frame of rows of `schema`."
     from pyspark.sql import functions as F
     paths = {}
     for file in files:
-        paths.setdefault(file.time, []).append(file.path)
-    frames = [_frame_of_type(spark, paths[kind], kind, schema) for kind in sorted(paths, key=str)]
+        paths.setdefault((file.time, file.name), []).append(file.path)
+    frames = [_frame_of_type(spark, paths[kind], *kind, schema) for kind in sorted(paths, key=str)]
     frame, stated = reduce(lambda one, other: one.unionByName(other), frames), {}
     for folder in {re.sub(_FOLDER, "", absolute(file.path)) for file in files}:
         found = dict(zip(("of_cluster", "of_time"), folder_values(folder)))
@@ -341,13 +346,13 @@ def _time_places(frame, at):
     return frame.sparkSession.createDataFrame(table)
 
 # %% ../../nbs/12_fleet/07_inputs.ipynb #8d682881
-_KEY = {"cluster": "''", "group": "concat(source, ' ', position)", "time": "''", "moment": "0"}
+_KEY = {"cluster": "''", "group_id": "concat(source, ' ', position)", "time": "''", "moment": "0"}
 
 
 def groups_with_several_rows(frame) -> int:
     "The number of groups in a frame of rows that have several."
     from pyspark.sql import functions as F
-    key = [F.expr(f"coalesce(`{name}`, {_KEY[name]})") for name in ("cluster", "group")]
+    key = [F.expr(f"coalesce(`{name}`, {_KEY[name]})") for name in ("cluster", "group_id")]
     return frame.groupBy(*key).count().where("count > 1").count()
 
 # %% ../../nbs/12_fleet/07_inputs.ipynb #77bac2b4
@@ -368,7 +373,7 @@ def pick_moments(frame, at: str = "latest"):
     frame = frame.withColumns({
         "other": ~(F.col("place").isNotNull() & wanted), "first": first,
         "repeated": F.row_number().over(same.orderBy("source", "position")) > 1})
-    words = ("regexp_replace(concat('group ', `group`, ': a group must occur only once at a moment "
+    words = ("regexp_replace(concat('group ', group_id, ': a group must occur only once at a moment "
              "(got it in ', first.source, ', row ', first.position, ', too)'), "
              r"'[\\p{C}\\p{Zl}\\p{Zp}]', '?')")
     return frame.selectExpr("*", f"if(repeated AND NOT other, {words}, NULL) AS repeats").drop(

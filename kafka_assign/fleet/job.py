@@ -23,17 +23,15 @@ from typing import IO, Any, NamedTuple
 import pyarrow as pa
 
 from ..assignors.base import StrategyError
-from ..assignors.registry import (
-    BUILT_IN, resolve, strategies as all_strategies, usual_strategies)
+from ..assignors.registry import resolve, usual_strategies
 from .inputs import (
     Inputs, absolute, as_list, find_inputs, folder_columns, groups_with_several_rows, needs_driver,
     parquet_frame, pick_moments, with_addresses)
 from .kernel import SHARE_GROUP, compare_batches, importable_name
 from .runs import (
     Address, Run, folder_of_runs, latest_run, new_run, path_for_spark)
-from kafka_assign.fleet.schemas import (
-    COMPARE_TABLES, COMPARED_SCHEMA, GROUP_SCHEMA, NARROW_GROUP_SCHEMA, REJECTED_THINGS, FleetError,
-    spark_schema)
+from .schemas import (
+    COMPARE_TABLES, COMPARED_SCHEMA, GROUP_SCHEMA, REJECTED_THINGS, TABLE_KEY, FleetError, spark_schema)
 from .session import (
     cores, error_line, importable, interruptible, masked, set_for_job, settings_in_force,
     spark_errors, spark_session, wrap_spark_errors)
@@ -57,15 +55,6 @@ def chosen_strategies(names: Iterable[str] | None = None,
     if not chosen:
         raise StrategyError("a comparison must have a strategy (got none)")
     return chosen
-
-# %% ../../nbs/12_fleet/10_job.ipynb #5b2cbc33
-def narrow_is_enough(names: Iterable[str]) -> bool:
-    "Whether the narrow schema is enough for the strategies `names` and any that a group may run."
-    used = [resolve(name) for name in names]
-    for name in all_strategies().keys() - BUILT_IN.keys():
-        with suppress(StrategyError):                           # it cannot be imported
-            used.append(resolve(name))
-    return all(one.many for one in used)
 
 # %% ../../nbs/12_fleet/10_job.ipynb #d6970fb4
 _BYTES_OF_PART = 64 << 20        # of groups in memory; the tables of such a part have less than 128 MiB
@@ -111,7 +100,6 @@ class _Plan(NamedTuple):
     joins: Sequence[Sequence[str]]
     everything: bool
     reading: Mapping[str, str | None]  # `at`, `reset`, `cluster` and `time`
-    schema: pa.Schema  # of the rows of groups
     time_limit: float | None
     conf: Mapping[str, str]
     report: Callable[[str], object]
@@ -162,12 +150,12 @@ def _frames(spark, plan, inputs, place, folder):
     account = TextAccount()
     stored = store_rows(_rows_of_driver(spark, plan, inputs, account),
                         lambda name, data: place.write(f"{folder}/{name}", data))
-    kinds, schema = spark_schema(TEXT_SCHEMA), spark_schema(plan.schema)
+    kinds, schema = spark_schema(TEXT_SCHEMA), spark_schema(GROUP_SCHEMA)
     text = (spark.read.schema(kinds).parquet(path_for_spark(f"{place.address}/{folder}")) if stored
             else spark.createDataFrame([], kinds))
     rows = text.where("reject IS NULL AND ignored IS NULL").to(schema)
     if listed := [file for file in inputs.parquet if not needs_driver(file)]:
-        rows = parquet_frame(spark, listed, plan.schema).unionByName(rows)
+        rows = parquet_frame(spark, listed).unionByName(rows)
     return text, rows, account
 
 
@@ -242,7 +230,7 @@ def _write_all(spark, plan, inputs, parts, place, name, date):
     rows, repeated, other = _moments_to_compare(rows, plan.reading["at"], report)
     joins = _known_joins(rows, plan.joins) if plan.joins else []
     report(f"comparing {', '.join(map(shown, plan.strategies))} on {count_of(count - other, 'group')}")
-    key = "cluster", "`group`", "time", "moment"
+    key = [field.name for field in TABLE_KEY]
     divided = rows.repartition(parts, *key[:2]).sortWithinPartitions(*key)
     compared = divided.mapInArrow(plan.kernel(joins), spark_schema(COMPARED_SCHEMA))
     compared = compared.persist(StorageLevel.DISK_ONLY)
@@ -331,16 +319,15 @@ def compare_fleet(
     named, joins = as_list(inputs), checked_joins(joins)
     with importable(py_files):
         chosen = chosen_strategies(strategies, joins)
-        schema = NARROW_GROUP_SCHEMA if narrow_is_enough(chosen.values()) else GROUP_SCHEMA
-        found = find_inputs(named, schema)
+        found = find_inputs(named)
         reading = _checked_reading(at, reset, cluster, time, found)
-        plan = _Plan(chosen, joins, everything, reading, schema, time_limit, conf or {}, report)
+        plan = _Plan(chosen, joins, everything, reading, time_limit, conf or {}, report)
         about = {"format": _FORMAT, "job": "compare", "inputs": [shown(masked(str(one)))[:200] for one in named],
                  "strategies": list(chosen), "joins": joins, "everything": everything, **reading,
                  "time_limit": time_limit}
         session = nullcontext(spark) if spark else spark_session(master, conf, py_files, found.size < _LARGE)
         with session as active, wrap_spark_errors("the job must run to completion"), interruptible(active):
-            found, place = with_addresses(active, found, schema), folder_of_runs(out, active)
+            found, place = with_addresses(active, found), folder_of_runs(out, active)
             run = Run(_write_run(active, plan, found, place, about, began), spark)
             report(f"complete: {shown(run.path)}")
             return run

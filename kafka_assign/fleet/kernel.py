@@ -55,8 +55,8 @@ def _reject_rows(rows: pa.RecordBatch, reasons: Mapping[int, str]) -> pa.RecordB
     "Rows of `COMPARED_SCHEMA` for the `rows` that cannot be used, given the reasons by position."
     at = sorted(reasons)
     origin = [field.name for field in ORIGIN_FIELDS]          # any other column may be invalid
-    refused = rows.select([*origin, "group"]).take(pa.array(at, pa.int64()))
-    names = refused["group"].cast(pa.binary()).to_pylist()
+    refused = rows.select([*origin, "group_id"]).take(pa.array(at, pa.int64()))
+    names = refused["group_id"].cast(pa.binary()).to_pylist()
     labels = ["a row without a name" if name is None else
               f"group {shown(name.decode(errors='replace'))}" for name in names]
     words = [f"{label}: {reasons[place]}" for label, place in zip(labels, at)]
@@ -78,10 +78,10 @@ def compare_batch(rows: pa.RecordBatch, strategies: Sequence[Strategy],
     ask = partial(answer_apart, time_limit=time_limit)
     judgment = judge(batch, strategies, joins, everything, ask)
     done = output_rows(
-        batch.rows, members=member_lists(batch), notes=batch.rows["notes"],
+        batch.rows, member_ids=member_lists(batch),
         results=result_lists(batch, judgment.outcomes, judgment.running),
         needs=need_lists(judgment.needs, batch.columns.groups),
-        failures=_failure_lists(batch.rows["group"], judgment.failures))
+        failures=_failure_lists(batch.rows["group_id"], judgment.failures))
     return pa.concat_batches([done, _reject_rows(rows, reasons), ignored])
 
 # %% ../../nbs/12_fleet/04_kernel.ipynb #da41a590

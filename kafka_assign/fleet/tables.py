@@ -15,13 +15,12 @@ import pyarrow.parquet as pq
 from .inputs import join_folders
 from .runs import path_for_spark, stored_schema
 from .schemas import (
-    COMPARE_TABLES, KEY_FIELDS, NEED_KEY, RUN_FIELDS, TABLE_KEY, FleetError, spark_schema)
+    COMPARE_TABLES, NEED_KEY, RUN_FIELDS, TABLE_KEY, FleetError, spark_schema)
 from ..snapshot.sources import local_path
 from ..text.words import shown
 
 # %% ../../nbs/12_fleet/09_tables.ipynb #95a74b44
-_KEY = [field.name for field in KEY_FIELDS]
-_RENAMED_KEY = [f"`{old.name}` AS {new.name}" for old, new in zip(KEY_FIELDS, TABLE_KEY)]
+_KEY = [field.name for field in TABLE_KEY]
 
 
 def _rank_needs(compared):
@@ -30,7 +29,7 @@ def _rank_needs(compared):
     needs = compared.where("size(needs) > 0").select(*_KEY, "needs").repartition(1)
     order = [F.expr("needs[0].kind"), F.expr("needs[0].affected").desc(), *_KEY]
     ranked = needs.sortWithinPartitions(*order).selectExpr("monotonically_increasing_id() + 1 AS rank", "*")
-    return ranked.selectExpr("rank", *_RENAMED_KEY, "inline(needs)")
+    return ranked.selectExpr("rank", *_KEY, "inline(needs)")
 
 # %% ../../nbs/12_fleet/09_tables.ipynb #359f80bf
 _IGNORED = "'its members share partitions, so there is no assignment to compare'"
@@ -54,21 +53,20 @@ def select_tables(compared, repeated, text, files, folders) -> dict:
     used = compared.where("reject IS NULL AND ignored IS NULL")
     rejects = [
         compared.where("reject IS NOT NULL").selectExpr(*origin, "'group' AS scope", "reject AS reason"),
-        used.selectExpr(*origin, "'strategy' AS scope", *_RENAMED_KEY[:2], "inline(failures)"),
+        used.selectExpr(*origin, "'strategy' AS scope", *_KEY[:2], "inline(failures)"),
         text.where("reject IS NOT NULL").selectExpr(*origin, "reject AS scope", "reason"),
         _frame_of_rejects(compared.sparkSession, files)]
     if repeated is not None:
-        rejects.append(repeated.selectExpr(*origin, "'group' AS scope", *_RENAMED_KEY[:2], "repeats AS reason"))
+        rejects.append(repeated.selectExpr(*origin, "'group' AS scope", *_KEY[:2], "repeats AS reason"))
     ignored = [
         compared.where("ignored IS NOT NULL").selectExpr(
             *origin, "ignored AS kind", f"{_IGNORED} AS reason", "1L AS lines"),
         text.where("ignored IS NOT NULL").selectExpr(*origin, "ignored AS kind", "reason", "lines")]
     known = [name for name in COMPARE_TABLES["groups"].names if name in used.columns]
-    groups = used.selectExpr(
-        "source", "`group` AS group_id", "members AS member_ids", *known)
+    groups = used.select("source", *known)
     return {
         "groups": join_folders(groups, folders).drop("source"),
-        "results": used.selectExpr(*_RENAMED_KEY, "inferred", "inline(results)"),
+        "results": used.selectExpr(*_KEY, "inferred", "inline(results)"),
         "attention": _rank_needs(used),
         "rejects": _one_file(rejects), "ignored": _one_file(ignored)}
 

@@ -24,7 +24,7 @@ from ..groups.assignment import SUMMARY_KEYS, Assignment
 from ..groups.build import GroupError
 from ..groups.group import Group
 from ..groups.leader import ASSIGNED_BY_BROKER, python_clients
-from ..groups.members import known_name
+from ..groups.fields import known_name
 from ..groups.notes import Note, absence_notes
 from ..text.errors import checked_kind, needing
 from ..text.tables import Table

@@ -23,7 +23,7 @@ from .joined import (
 from ..registry import strategy
 from ...groups.assignment import Assignment
 from ...groups.group import Group
-from ...groups.members import Member, TopicPartition
+from ...groups.fields import Member, TopicPartition
 from ...groups.notes import MEMBER_IDS_TO_COME, Note
 from ...protocol.wire import Claims, decode_sticky
 from ...text.words import first_of, shown

@@ -23,6 +23,7 @@ from kafka_assign.fleet.codec import group_from_row
 from kafka_assign.fleet.kernel import compare_batches
 from kafka_assign.fleet.schemas import COMPARE_TABLES, GROUP_SCHEMA, FleetError
 from kafka_assign.fleet.session import set_for_job
+from kafka_assign.groups.notes import instant
 
 pytestmark = pytest.mark.needs("spark", "java")
 
@@ -268,7 +269,7 @@ def at_times(*times, name="g", **about):
 
 def used_moments(run):
     rows = run.table("groups").sort_by([("group_id", "ascending"), ("time", "ascending")]).to_pylist()
-    return [(row["group_id"], row["time"], len(row["member_ids"])) for row in rows]
+    return [(row["group_id"], row["time"], [len(row[name]) for name in ("member_ids", "members")]) for row in rows]
 
 
 TIMES = ["", "2026-11-20", "2026-11-19T23:30:00-02:00", "2026-11-20T02:00Z"]
@@ -276,7 +277,7 @@ TIMES = ["", "2026-11-20", "2026-11-19T23:30:00-02:00", "2026-11-20T02:00Z"]
 
 def test_moments_of_tables(spark, tmp_path):
     """The latest is used, wherever it is; the others are counted."""
-    at, expected = "2026-11-20T01:45", [("g", TIMES[2], 3)]
+    at, expected = "2026-11-20T01:45", [("g", instant(TIMES[2]), [3, 3])]
     for file, several in (("b", at_times(*TIMES)[::-1]), ("a", at_times("", name="h"))):
         parquet_of(tmp_path / f"{file}.parquet", several)
     run = run_of(tmp_path, tmp_path / "runs", spark=spark, strategies=["range"], at=at)
@@ -304,13 +305,14 @@ def test_moments_of_text(spark, tmp_path):
         (tmp_path / f"{at}.json").write_text(group.replace(end={"t": [9] * 9}).to_json())
     said, options = [], {"cluster": "east", "reset": "none"}
     run = run_of(tmp_path, tmp_path / "runs", spark=spark, strategies=["range"], progress=said.append, **options)
-    assert used_moments(run) == [("g", "2026-11-22", 3)]
+    assert used_moments(run) == [("g", instant("2026-11-22"), [3, 3])]
     assert run.counts["groups"]["read"] == 1 and run.counts["ignored"] == {"other moment": 2}
     assert "several moments in the input for 1 group; the latest is used" in said
     assert "comparing range on 1 group" in said and said[-1] == f"complete: {run.path}"
     assert {name: run.manifest[name] for name in ("cluster", "reset", "time")} == options | {"time": ""}
     [group] = read_groups(tmp_path, **options).values()
-    assert run.ranking() == rank(group, ["range"]) and run.ranking()[0]["cluster"] == "east"
+    [*needs] = ({**need, "time": "2026-11-22T00:00:00Z"} for need in rank(group, ["range"]))
+    assert run.ranking() == needs and needs[0]["cluster"] == "east"
     assert run.table("results")["inferred"][0].as_py() == group.inferred != ""
 
 
@@ -355,7 +357,7 @@ def test_folders_behind_an_address(spark, tmp_path):
     assert path.counts["groups"] == {"read": 18, "used": 18, "rejected": 0}
     rows = path.table("groups").to_pylist()
     found = Counter((row["cluster"], row["time"], row["day"], row["team"], row["state"]) for row in rows)
-    assert found == {("%FE", "2026-01-01", "2026-01-01", None, None): 6, ("%FF", None, None, "a b", None): 6,
+    assert found == {("%FE", instant("2026-01-01"), "2026-01-01", None, None): 6, ("%FF", None, None, "a b", None): 6,
                      (None, None, None, None, None): 5, ("er", None, None, None, None): 1}
     assert path.table("groups", 3).schema.names == path.table("groups").schema.names
 

@@ -66,7 +66,7 @@ def _type_of_time(found: pa.DataType) -> pa.DataType:
 def _check_columns(found: pa.Schema, wanted: pa.Schema) -> pa.DataType:
     "The type of `time`; raises `FleetError` unless these are columns of groups."
     names, former = shown(", ".join(found.names)), former_names(found.names)
-    types = {former.get(name := field.name.lower(), name): field.type for field in found}
+    types = {former.get(field.name.lower(), field.name.lower()): field.type for field in found}
     if not set(_REQUIRED_COLUMNS) <= types.keys():
         raise FleetError(f"a table of groups must have the columns {', '.join(_REQUIRED_COLUMNS)} (got {names})")
     if len(types) < len(found.names):

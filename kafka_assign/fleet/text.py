@@ -131,7 +131,7 @@ def parquet_rows(name: str, content: object) -> Iterator[pa.Table]:
         with pq.ParquetFile(content) as opened:
             for batch in opened.iter_batches(GROUPS_AT_ONCE):
                 former = former_names(batch.schema.names)
-                rows = [{former.get(name := key.lower(), name): value for key, value in row.items()}
+                rows = [{former.get(key.lower(), key.lower()): value for key, value in row.items()}
                         for row in batch.to_pylist()]
                 for at, row in enumerate(rows, position + 1):
                     time = row.get("time") or of_folder

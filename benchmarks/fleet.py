@@ -88,7 +88,7 @@ def decide(batches, strategies):
         outcomes = {name: outcome(batch.columns, owner) for name, owner in answers.items()}
         clock.step("measure")
         table = result_lists(batch, outcomes, [None] * batch.columns.groups)
-        done = output_rows(batch.rows, members=member_lists(batch), results=table)
+        done = output_rows(batch.rows, member_ids=member_lists(batch), results=table)
         clock.step("encode")
         current = outcomes.pop(CURRENT)
         found = needs(batch, current, outcomes)

@@ -49,7 +49,7 @@ def group_from_row(row: Mapping) -> Group:
     "The group that a row of `GROUP_SCHEMA` describes; raises `GroupError`."
     if row.get("group_id") is None:
         raise GroupError("a group must have a name (got none)")
-    return Group.from_json({"format": 2} | {one.name: row.get(one.name) for one in GROUP})
+    return Group.from_json({"format": 2} | {name: row.get(name) for name in GROUP})
 
 # %% ../../nbs/12_fleet/02_codec.ipynb #6e9313b0
 class _ListColumn(NamedTuple):
@@ -182,8 +182,8 @@ def _suspicious_topics(topics):
     "Mask over entries of `topics`: those that may be invalid."
     counts = as_numpy(topics.field("partitions"))
     suspicious = counts < 0
-    for one in TOPIC:
-        given = _list_lengths(topics.field(one.name)) if isinstance(one.kind, list) else np.zeros(len(counts))
+    for name in [name for name, one in TOPIC.items() if isinstance(one.kind, list)]:
+        given = _list_lengths(topics.field(name))
         suspicious |= (given > 0) & (given != counts)
     for name in ("lag", "end"):
         numbers = flatten_lists(topics.field(name))
@@ -197,7 +197,7 @@ def _suspicious_rows(flat: _FlatRows) -> np.ndarray:
     if not _all_text_is_utf8(flat):
         return np.ones(rows.num_rows, bool)
     bad_member = flat.member_key < 0
-    for one in MEMBER:
+    for one in MEMBER.values():
         if one.kind is int:
             bad_member |= _may_be_wrong(members.field(one.name), one)
     bad_member[flat.subscribed.row[flat.subscribed_key < 0]] = True
@@ -211,7 +211,7 @@ def _suspicious_rows(flat: _FlatRows) -> np.ndarray:
     suspicious |= ~known_reset.to_numpy(zero_copy_only=False)
     no_times = [time for time in pc.unique(rows["time"]).to_pylist() if time and not instant(time)]
     suspicious |= pc.is_in(rows["time"], pa.array(no_times, pa.string())).to_numpy(zero_copy_only=False)
-    for name in [one.name for one in GROUP if one.kind is int]:
+    for name in [name for name, one in GROUP.items() if one.kind is int]:
         suspicious |= as_numpy(rows[name]) != as_numpy(rows[name]).astype(np.int32)
     counts = as_numpy(topics.field("partitions")).astype(np.int64)
     suspicious |= oversized_groups(counts.clip(0), topics.offsets)
@@ -335,7 +335,7 @@ def _need_their_row(flat, coded):
     need |= _given_by_group(flat, ["racks"])
     need |= _given_by_group(flat, ["lag"]) & _given_by_group(flat, _OFFSETS)
     need[topics.row[as_numpy(pc.utf8_length(topics.field("id"))) > 0]] = True
-    for one in MEMBER:
+    for one in MEMBER.values():
         if one.kind is bytes:
             need[members.row[np.flatnonzero(members.field(one.name).is_valid())]] = True
         elif one.owns and one.name != "owned":
@@ -346,7 +346,7 @@ def _need_their_row(flat, coded):
 def _known_of_members(flat, coded):
     "Fields of `Member`, each with its values in the order of the columns."
     order, known = pa.array(np.argsort(coded.rank)), {}
-    for one in MEMBER:
+    for one in MEMBER.values():
         if one.kind in (str, int) and one.name not in ("id", "counted"):
             values = flat.members.field(one.name).take(order)
             if one.unknown is not None:
@@ -546,18 +546,18 @@ def member_lists(batch: GroupBatch) -> pa.ListArray:
     return pa.ListArray.from_arrays(batch.columns.member_offsets, batch.members, kind)
 
 # %% ../../nbs/12_fleet/02_codec.ipynb #456d4b9f
-_FIELDS = {one.name: one for one in (*GROUP, Field("source", str, "", ""))}
+_FIELDS = GROUP | {"source": Field("source", str, "", "")}
 
 
 def _known(column: pa.Array, one: Field) -> pa.Array:
     "The values of a field with null for what is unknown, also in nested fields; times as timestamps."
     if isinstance(one.kind, list):
         kind, lists = arrow_type(one.kind), flatten_lists(column)
-        if isinstance(one.kind[0], tuple):
-            parts = [_known(lists.field(inner.name), inner) for inner in one.kind[0]]
+        if isinstance(one.kind[0], dict):
+            parts = [_known(lists.field(name), inner) for name, inner in one.kind[0].items()]
             values = pa.StructArray.from_arrays(parts, fields=[*kind.value_type])
         else:
-            values = _known(lists.values, one._replace(kind=one.kind[0], unknown=None))
+            values = _known(lists.values, replace(one, kind=one.kind[0], unknown=None))
         return pa.ListArray.from_arrays(lists.offsets, values, kind)
     if one.name == "time":
         times = column.dictionary_encode()
@@ -565,8 +565,11 @@ def _known(column: pa.Array, one: Field) -> pa.Array:
         return pa.array(found, COMPARED_SCHEMA.field("time").type).take(times.indices)
     if one.kind not in (str, int) or one.unknown is ... or one.name == "group_id":
         return column
-    least = one.unknown if one.kind is int and one.unknown is not None else -1
-    return pc.if_else(pc.equal(column, "") if one.kind is str else pc.less_equal(column, least), None, column)
+    if one.kind is str:
+        return pc.if_else(pc.equal(column, ""), None, column)
+    least = -1 if one.unknown is None else one.unknown
+    lowest = pc.min(column).as_py()
+    return column if lowest is None or lowest > least else pc.if_else(pc.less_equal(column, least), None, column)
 
 
 def output_rows(rows: pa.RecordBatch, **added: pa.Array) -> pa.RecordBatch:

@@ -37,8 +37,8 @@ def arrow_type(kind: Any) -> pa.DataType:
     "The Arrow type of a kind of field."
     if isinstance(kind, list):
         return pa.list_(arrow_type(kind[0]))
-    if isinstance(kind, tuple):
-        return pa.struct([_column(one) for one in kind])
+    if isinstance(kind, dict):
+        return pa.struct([*map(_column, kind.values())])
     return {str: pa.string(), int: pa.int64(), bytes: pa.binary()}[kind]
 
 
@@ -52,7 +52,7 @@ ORIGIN_FIELDS = (
     _field("source", pa.string(), "file that the row comes from"),
     _field("position", pa.int64(), "line or row in that file, from 1; 0 = the whole file"))
 
-GROUP_SCHEMA = pa.schema([*ORIGIN_FIELDS, *map(_column, GROUP)])
+GROUP_SCHEMA = pa.schema([*ORIGIN_FIELDS, *map(_column, GROUP.values())])
 
 # %% ../../nbs/12_fleet/01_schemas.ipynb #0c188b88
 def former_names(names: Iterable[str]) -> dict[str, str]:

@@ -12,7 +12,7 @@ import json
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass, field, replace
-from functools import cache, lru_cache, wraps
+from functools import cache, cached_property, lru_cache, wraps
 from itertools import groupby
 from operator import itemgetter
 from types import NoneType, UnionType
@@ -108,26 +108,34 @@ def checked_claims(owned: Iterable | Mapping, member: str,
             f"topics to numbers (got {brief(owned)})") from None
 
 # %% ../../nbs/05_groups/06_fields.ipynb #a5a05d90
-class Field(NamedTuple):
+@dataclass(frozen=True)
+class Field:
     "A fact about a group, a member, a topic or a note: a column of rows, a key of JSON."
+
     name: str
-    kind: Any  # `str`, `int` or `bytes`; `[kind]` = a list; a tuple of fields = an object
+    kind: Any  # `str`, `int` or `bytes`; `[kind]` = a list; fields by name = an object
     meaning: str
     unknown: Any  # what Python has where it is unknown, and a row null or nothing; `...` = it must be known
 
-    @property
+    @cached_property
     def attribute(self) -> str:
         "What it is called in Python."
         return {"group_id": "name"}.get(self.name, self.name)
 
-    @property
+    @cached_property
     def owns(self) -> bool:
         "Whether it holds partitions that a member owns, as pairs in Python."
         return self.kind == [fields_of(OwnedPartitions)]
 
-    @property
+    @cached_property
+    def null(self) -> Any:
+        "Besides null, what a row may have where it is unknown: empty text, or -1; None = only null."
+        may_be_unknown = self.unknown in (None, "", "latest")
+        return {str: "", int: -1}.get(self.kind) if may_be_unknown and isinstance(self.kind, type) else None
+
+    @cached_property
     def least(self) -> int:
-        "The least number that it may have; -1 may be a value only where it means unknown."
+        "The least number that it may have."
         return 0 if self.unknown is None else -2**31
 
 # %% ../../nbs/05_groups/06_fields.ipynb #a5a05d91
@@ -141,15 +149,16 @@ def _kind_of(hint):
 
 
 @cache
-def fields_of(declaring: type) -> tuple[Field, ...]:
-    "The fields that a class declares, in order."
-    defaults, found = getattr(declaring, "_field_defaults", None) or vars(declaring), []
+def fields_of(declaring: type) -> dict[str, Field]:
+    "The fields that a class declares, in order, by name."
+    defaults, found = getattr(declaring, "_field_defaults", None) or vars(declaring), {}
     for name, hint in get_type_hints(declaring, include_extras=True).items():
         if get_origin(hint) is Annotated:
             meaning, *form = hint.__metadata__
             kind = _kind_of(*form or [hint.__origin__])
-            found.append(Field({"name": "group_id"}.get(name, name), kind, meaning, defaults.get(name, ...)))
-    return tuple(found)
+            name, unknown = {"name": "group_id"}.get(name, name), defaults.get(name, ...)
+            found[name] = Field(name, kind, meaning, unknown)
+    return found
 
 # %% ../../nbs/05_groups/06_fields.ipynb #e5b43f44
 @lru_cache(maxsize=128)
@@ -205,8 +214,8 @@ _Made = TypeVar("_Made")
 
 def _checked(made: type[_Made]) -> type[_Made]:
     "The class of members with an `__init__` that stores checked values."
-    known = {one.name: one for one in fields_of(made)}
-    unknown, declared = {one.name: one.unknown for one in known.values()}, made.__init__
+    known, declared = fields_of(made), made.__init__
+    unknown = {name: one.unknown for name, one in known.items()}
 
     @wraps(declared)
     def __init__(self, id, topics, **given):
@@ -279,7 +288,7 @@ class About(NamedTuple):
     sent: tuple[Member, ...] | None = None  # the members before their user data was decoded
 
 
-ABOUT = {one.attribute: one for one in fields_of(About)}
+ABOUT = {one.attribute: one for one in fields_of(About).values()}
 
 # %% ../../nbs/05_groups/06_fields.ipynb #a5a05d96
 class TopicRow(NamedTuple):
@@ -295,11 +304,11 @@ class TopicRow(NamedTuple):
 
 # %% ../../nbs/05_groups/06_fields.ipynb #a5a05d97
 TOPIC = fields_of(TopicRow)
-GROUP = (
-    *ABOUT.values(), Field("inferred", str, "`notes` in words, which count if there are no notes", ""),
+GROUP = fields_of(About) | {one.name: one for one in (
+    Field("inferred", str, "`notes` in words, which count if there are no notes", ""),
     Field("reset", str, "`auto.offset.reset`, which decides about lag without a commit", "latest"),
     Field("members", [MEMBER], "its members, in the order listed", ()),
-    Field("topics", [TOPIC], "the topics that have metadata", ()))
+    Field("topics", [TOPIC], "the topics that have metadata", ()))}
 
 # %% ../../nbs/05_groups/06_fields.ipynb #a5a05d99
 def _owned_rows(pairs: Iterable[tuple[str, int]]) -> list[dict]:
@@ -311,11 +320,10 @@ def _owned_rows(pairs: Iterable[tuple[str, int]]) -> list[dict]:
 def _written(value, kind):
     "A value of Python as a row has it."
     if isinstance(kind, list):
-        return [_written(one, kind[0]) for one in value] if isinstance(kind[0], tuple) else list(value)
-    if not isinstance(kind, tuple):
-        return value
-    return {one.name: _owned_rows(found) if one.owns else _written(found, one.kind) for one in kind
-            if (found := getattr(value, one.attribute)) is not None and found != one.unknown}
+        return [_written(one, kind[0]) for one in value] if isinstance(kind[0], dict) else list(value)
+    return {name: found if isinstance(one.kind, type) else _owned_rows(found) if one.owns else _written(found, one.kind)
+            for name, one in kind.items() if (found := getattr(value, one.attribute)) is not None
+            and found != one.unknown}
 
 
 def _by_topic(group, column):
@@ -338,7 +346,7 @@ def group_row(group: Any) -> dict:
         for topic, count in group.topic_counts.items()]
     reset = {} if group.offsets is None or group.offsets.reset == "latest" else {"reset": group.offsets.reset}
     members = _written([group.details[at] for at in group.listed], [MEMBER])
-    return _written(group, tuple(ABOUT.values())) | reset | {"members": members, "topics": topics}
+    return _written(group, fields_of(About)) | reset | {"members": members, "topics": topics}
 
 # %% ../../nbs/05_groups/06_fields.ipynb #a5a05d80
 def _object(pairs):
@@ -386,22 +394,18 @@ def json_object(document: str | Mapping, what: str) -> dict:
         raise GroupError(f"{what} must be JSON (got brackets nested too deeply)") from None
 
 # %% ../../nbs/05_groups/06_fields.ipynb #a5a05d83
-def _is_unknown(value, one):
-    "Whether a value of a row means unknown."
-    null = {str: "", int: -1}.get(one.kind) if one.unknown in (None, "", "latest") else None
-    return value is None or null is not None and type(value) is one.kind and value == null
-
-
 def _shaped(value, kind, what):
     "A value of a row, if it has the shape of its kind, without what is unknown in it."
     if isinstance(kind, list):
         listed = expected(value, list, what)
         return [_shaped({} if one is None else one, kind[0], f"{what}[{at}]") for at, one in enumerate(listed)
-                ] if isinstance(kind[0], tuple) else listed
-    if isinstance(kind, tuple):
-        check_keys(expected(value, dict, what or "a group"), [one.name for one in kind], what or "a group")
-        return {one.name: _shaped(found, one.kind, f"{what}.{one.name}".lstrip(".")) for one in kind
-                if not _is_unknown(found := value.get(one.name), one)}
+                ] if isinstance(kind[0], dict) else listed
+    if isinstance(kind, dict):
+        if not expected(value, dict, what or "a group").keys() <= kind.keys():
+            check_keys(value, kind, what or "a group")
+        return {name: found if (one := kind[name]).kind in (str, int) else
+                _shaped(found, one.kind, f"{what}.{name}".lstrip(".")) for name, found in value.items()
+                if found is not None and (found != kind[name].null or isinstance(found, bool))}
     if kind is bytes and not isinstance(value, bytes):
         try:
             return bytes.fromhex(value)
@@ -412,8 +416,8 @@ def _shaped(value, kind, what):
 
 def _member_of_row(row, what):
     "A member; `what` is its place."
-    owned = {one.name: [(part.get("topic"), number) for part in row[one.name] for number in part.get("partitions", ())]
-             for one in MEMBER if one.owns and one.name in row}
+    owned = {name: [(part.get("topic"), number) for part in row[name] for number in part.get("partitions", ())]
+             for name, one in MEMBER.items() if one.owns and name in row}
     return Member(**{"topics": ()} | row | owned | {"id": checked_name(row.get("id"), f"{what}.id")})
 
 # %% ../../nbs/05_groups/06_fields.ipynb #9029a568
@@ -434,7 +438,7 @@ def row_arguments(row: Mapping) -> dict:
         name = checked_name(one.get("topic"), f"topics[{at}].topic")
         if topics.setdefault(name, one) is not one:
             raise GroupError(f"topics must differ (got {shown(name)} twice)")
-    given = {one.name: {name: row[one.name] for name, row in topics.items() if row.get(one.name)} for one in TOPIC}
+    given = {what: {name: row[what] for name, row in topics.items() if row.get(what)} for what in TOPIC}
     for name in ("lag", *Offsets._fields[:3]):
         row[name] = {topic: [-1 if number is None else number for number in numbers]
                      for topic, numbers in given[name].items() if name == "lag" or topic not in given["lag"]} or None
@@ -469,10 +473,10 @@ def _row_of_format_1(document):
     rows, columns = [], {name: known.get(name, {}) for name in ("lag", "partition_racks", "topic_ids")}
     for at, member in enumerate(expected(members, list, "members")):
         what = f"members[{at}]"
-        check_keys(expected(member, dict, what), [one.name for one in MEMBER], what, ["subscription_generation"])
+        check_keys(expected(member, dict, what), MEMBER, what, ["subscription_generation"])
         expected(member.get("topics"), list, f"{what}.topics")
         owned = _owned_rows(checked_claims(member.get("owned") or (), member.get("id")))
-        rows.append({one.name: member.get(one.name) for one in MEMBER} | {"owned": owned})
+        rows.append({name: member.get(name) for name in MEMBER} | {"owned": owned})
     for topic, parts in expected({} if columns["lag"] else known.get("offsets", {}), dict, "offsets").items():
         what = f"offsets.{shown(topic)}"
         check_keys(expected(parts, dict, what), Offsets._fields[:3], what)
@@ -486,7 +490,7 @@ def _row_of_format_1(document):
             if what != "topic_ids" and value is not None:
                 expected(value, list, f"{what} of {shown(topic)}")
             topics[topic][{"partition_racks": "racks", "topic_ids": "id"}.get(what, what)] = value
-    return {one.name: known.get(one.attribute) for one in GROUP} | {"members": rows, "topics": [*topics.values()]}
+    return {name: known.get(one.attribute) for name, one in GROUP.items()} | {"members": rows, "topics": [*topics.values()]}
 
 # %% ../../nbs/05_groups/06_fields.ipynb #c0e024b2
 def is_group_document(document: object) -> bool:

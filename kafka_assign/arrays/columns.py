@@ -241,11 +241,17 @@ def side_by_side(parts: Sequence[Columns]) -> Columns:
 
 # %% ../../nbs/04_ground/06_columns.ipynb #4c48544e
 def _racks_alone(racks, members, partitions):
+    "The racks of one group, numbered from 0, or None if none is known."
     if racks is None:
         return None
     offsets = racks.replica_offsets[partitions.start:partitions.stop + 1]
     first, end = offsets[[0, -1]]
-    return Racks(racks.member[members], offsets - first, racks.replicas[first:end])
+    member, replicas = racks.member[members], racks.replicas[first:end]
+    known = np.concatenate([member, replicas])
+    if (known < 0).all():
+        return None
+    least = known[known >= 0].min()
+    return Racks(shifted(member, -least), offsets - first, shifted(replicas, -least))
 
 
 def _counted_alone(counted, members):

@@ -557,7 +557,8 @@ def _known(column: pa.Array, one: Field) -> pa.Array:
             parts = [_known(lists.field(name), inner) for name, inner in one.kind[0].items()]
             values = pa.StructArray.from_arrays(parts, fields=[*kind.value_type])
         else:
-            values = _known(lists.values, replace(one, kind=one.kind[0], unknown=None))
+            inner = replace(one, kind=one.kind[0], unknown=None)
+            values = lists.values if inner.kind is str else _known(lists.values, inner)
         return pa.ListArray.from_arrays(lists.offsets, values, kind)
     if one.name == "time":
         times = column.dictionary_encode()

@@ -235,6 +235,8 @@ def _checked(made: type[_Made]) -> type[_Made]:
 class Member:
     """A member of a consumer group; it never changes.
 
+    `Member(id, topics, *, owned=(), generation=-1, ...)`: all other fields are keywords, too.
+
     Raises `GroupError` if a field has the wrong type, or if a number does not fit into 32 bits.
     """
 

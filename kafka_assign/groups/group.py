@@ -46,7 +46,7 @@ def _column(name, doc):
 def _part(name, made=None) -> Any:
     "A property of a group that is a part of `About`."
     part, one = attrgetter(f"_about.{name}"), ABOUT.get(name)
-    doc = one and f"{one.meaning}; {'none' if one.unknown == () else json.dumps(one.unknown)} = none"
+    doc = one and one.meaning + ("" if one.unknown == () else f"; {json.dumps(one.unknown)} = unknown")
     return property((lambda group: made(part(group))) if made else part, doc=doc)
 
 

@@ -551,6 +551,8 @@ _FIELDS = GROUP | {"source": Field("source", str, "", "")}
 
 def _known(column: pa.Array, one: Field) -> pa.Array:
     "The values of a field with null for what is unknown, also in nested fields; times as timestamps."
+    if one.unknown is ... or one.name == "group_id":
+        return column
     if isinstance(one.kind, list):
         kind, lists = arrow_type(one.kind), flatten_lists(column)
         if isinstance(one.kind[0], dict):
@@ -564,7 +566,7 @@ def _known(column: pa.Array, one: Field) -> pa.Array:
         times = column.dictionary_encode()
         found = [instant(time or "") for time in times.dictionary.to_pylist()]
         return pa.array(found, COMPARED_SCHEMA.field("time").type).take(times.indices)
-    if one.kind not in (str, int) or one.unknown is ... or one.name == "group_id":
+    if one.kind is bytes:
         return column
     if one.kind is str:
         return pc.if_else(pc.equal(column, ""), None, column)

@@ -151,7 +151,7 @@ def _kind_of(hint):
 @cache
 def fields_of(declaring: type) -> dict[str, Field]:
     "The fields that a class declares, in order, by name."
-    defaults, found = getattr(declaring, "_field_defaults", None) or vars(declaring), {}
+    defaults, found = getattr(declaring, "_field_defaults", vars(declaring)), {}
     for name, hint in get_type_hints(declaring, include_extras=True).items():
         if get_origin(hint) is Annotated:
             meaning, *form = hint.__metadata__
@@ -191,7 +191,7 @@ def _checked_topics(topics, member):
 class OwnedPartitions(NamedTuple):
     "The form in a row of what a member owns: the partitions of a topic."
     topic: Annotated[str, "the topic"]
-    partitions: Annotated[Sequence[int], "numbers of its partitions"] = ()
+    partitions: Annotated[Sequence[int], "numbers of its partitions"]
 
 # %% ../../nbs/05_groups/06_fields.ipynb #a5a05d94
 def _checked_value(one, value, member):
@@ -492,7 +492,8 @@ def _row_of_format_1(document):
             if what != "topic_ids" and value is not None:
                 expected(value, list, f"{what} of {shown(topic)}")
             topics[topic][{"partition_racks": "racks", "topic_ids": "id"}.get(what, what)] = value
-    return {name: known.get(one.attribute) for name, one in GROUP.items()} | {"members": rows, "topics": [*topics.values()]}
+    rest = {"members": rows, "topics": [*topics.values()]}
+    return {name: known.get(one.attribute) for name, one in GROUP.items()} | rest
 
 # %% ../../nbs/05_groups/06_fields.ipynb #c0e024b2
 def is_group_document(document: object) -> bool:

@@ -120,7 +120,8 @@ def test_the_table_of_groups_is_input_again(fleet):
     ({"topics": [{"topic": "t", "partitions": -1}]}, "partitions of topic t must be a number from 0 on (got -1)"),
     ({"topics": [{"topic": "t", "partitions": 2, "end": [1]}]}, "end of t must have an entry for each of 2 partitions"),
     ({"topics": [{"topic": "t", "partitions": 2, "lag": 5}]}, "topics[0].lag must be a list (got 5)"),
-    ({"notes": [{"count": 1}]}, "notes must be Notes, each with a kind"), ({"reset": "newest"}, "reset must be latest,"),
+    ({"notes": [{"count": 1}]}, "notes must be Notes, each with a kind"),
+    ({"reset": "newest"}, "reset must be latest, earliest or none"),
     ({"name": "g"}, "a key of a group must be one of cluster, group_id,")])
 def test_what_is_wrong_with_a_row_is_said(flaw, words):
     with pytest.raises(GroupError) as error:

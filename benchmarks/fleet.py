@@ -34,7 +34,7 @@ from kafka_assign.fleet.codec import (
     decode_rows, group_from_row, member_lists, output_rows, result_lists)
 from kafka_assign.fleet.job import compare_fleet
 from kafka_assign.fleet.kernel import compare_batches, need_lists
-from kafka_assign.fleet.schemas import NARROW_GROUP_SCHEMA
+from kafka_assign.fleet.schemas import GROUP_SCHEMA
 from kafka_assign.fleet.session import settings_in_force, spark_session
 from kafka_assign.groups.assignment import CURRENT
 from kafka_assign.assignors.batch import answer
@@ -60,7 +60,7 @@ def leaves(columns, above=""):
 
 def read(path):
     """All groups, only the fields used, with one thread."""
-    return pq.ParquetFile(path).read(columns=list(leaves(NARROW_GROUP_SCHEMA)), use_threads=False)
+    return pq.ParquetFile(path).read(columns=list(leaves(GROUP_SCHEMA)), use_threads=False)
 
 
 class Clock:
@@ -88,7 +88,7 @@ def decide(batches, strategies):
         outcomes = {name: outcome(batch.columns, owner) for name, owner in answers.items()}
         clock.step("measure")
         table = result_lists(batch, outcomes, [None] * batch.columns.groups)
-        done = output_rows(batch.rows, members=member_lists(batch), results=table)
+        done = output_rows(batch.rows, member_ids=member_lists(batch), results=table)
         clock.step("encode")
         current = outcomes.pop(CURRENT)
         found = needs(batch, current, outcomes, {one.label: one for one in strategies})

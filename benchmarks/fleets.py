@@ -73,7 +73,7 @@ def group_row(random: np.random.Generator, number: int, shape: str, members: int
         "owned": [{"topic": names[t], "partitions": numbers} for t, numbers in claims[member]],
         "generation": 7} for member in range(members)]
     return {
-        "cluster": f"cluster-{number % 7}", "group": f"{WORDS[number % len(WORDS)]}-{number}",
+        "cluster": f"cluster-{number % 7}", "group_id": f"{WORDS[number % len(WORDS)]}-{number}",
         "time": "2025-01-01T00:00:00Z", "type": "classic", "state": "Stable", "strategy": "range", "generation": 7,
         "members": rows,
         "topics": [{"topic": n, "partitions": int(c)} | offsets(random, c) for n, c in zip(names, counts)]}

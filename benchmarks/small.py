@@ -32,7 +32,7 @@ from kafka_assign.fleet.schemas import GROUP_SCHEMA
 
 TIMES, BATCH = 9, 1_000
 MOST = {"one call": (8, 3), f"batches of {BATCH:,}": (12, 4)}          # times range, times reading
-USED = ["group", "members.list.element.id", "members.list.element.instance_id",
+USED = ["group_id", "members.list.element.id", "members.list.element.instance_id",
         "members.list.element.topics.list.element", "members.list.element.owned.list.element.topic",
         "members.list.element.owned.list.element.partitions.list.element", "members.list.element.generation",
         "topics.list.element.topic", "topics.list.element.partitions"]
@@ -90,7 +90,7 @@ def rows_of(groups: list[Arrays]) -> pa.Table:
         members = [{"id": id_, "topics": [of.topics[t] for t in np.flatnonzero(reads)], "generation": 7,
                     "owned": [{"topic": of.topics[t], "partitions": numbers} for t, numbers in mine]}
                    for id_, reads, mine in zip(of.members, of.subscriptions, claims)]
-        rows.append({"source": "generated", "position": number + 1, "group": f"group-{number}", "members": members,
+        rows.append({"source": "generated", "position": number + 1, "group_id": f"group-{number}", "members": members,
                      "topics": [{"topic": t, "partitions": int(c)} for t, c in zip(of.topics, of.partitions)]})
     return pa.Table.from_pylist(rows, GROUP_SCHEMA)
 

@@ -7,8 +7,8 @@ TYPE_CHECKING = False  # as in `typing`, which would take longer to load than al
 # Public name -> module that holds it. A module is loaded when one of its names is first asked for, so
 # `import kafka_assign` costs next to nothing, and nobody pays for Spark or pandas who does not use them.
 _HOMES = {
-    "TopicPartition": "groups.members",
-    "Member": "groups.members",
+    "TopicPartition": "groups.fields",
+    "Member": "groups.fields",
     "GroupError": "groups.build",
     "Group": "groups.group",
     "Assignment": "groups.assignment",
@@ -41,9 +41,9 @@ if TYPE_CHECKING:  # the same table for editors, which do not run `__getattr__`
     from .assignors.registry import assign, assign_many, strategies, strategy
     from .groups.assignment import Assignment, AssignmentError
     from .groups.build import GroupError
+    from .groups.fields import Member, TopicPartition
     from .groups.group import Group
     from .groups.joins import co_partitioned
-    from .groups.members import Member, TopicPartition
     from .life.live import Event, LiveGroup, step
     from .life.rebalance import Rebalance, lead
     from .ranking.judging import rank

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from kafka_assign import Group, Member
 from kafka_assign.arrays.columns import Columns
 from kafka_assign.fleet.codec import row_from_group
-from kafka_assign.fleet.schemas import NARROW_GROUP_SCHEMA
+from kafka_assign.fleet.schemas import GROUP_SCHEMA
 from kafka_assign.arrays.ragged import row_offsets
 from kafka_assign.protocol.wire import (
     Claims, encode_cooperative, encode_sticky, encode_stream_join)
@@ -157,4 +157,4 @@ def crowded_group(random, kind):
 
 def rows_of_groups(fleet):
     """A table of groups, as Parquet may hold it."""
-    return pa.Table.from_pylist([row_from_group(group) for group in fleet], NARROW_GROUP_SCHEMA)
+    return pa.Table.from_pylist([row_from_group(group) for group in fleet], GROUP_SCHEMA)

@@ -13,15 +13,15 @@ from outputs import table
 
 from kafka_assign import Assignment, Group, GroupError, Member, assign
 from kafka_assign.groups import inputs
+from kafka_assign.groups.fields import ABOUT
 from kafka_assign.groups import assignment as assignment_module
 from kafka_assign.arrays import columns as columns_module
 from kafka_assign.groups.build import (
     MOST_PARTITIONS, ClaimColumns, Offsets, build_columns, check_sizes, overflowing_groups,
     oversized_groups, subscriber_rows)
 from kafka_assign.arrays.columns import Columns, Racks, one_group, side_by_side
-from kafka_assign.groups.group import group_to_document
 from kafka_assign.fleet.codec import decode_rows, group_from_row, row_from_group
-from kafka_assign.fleet.schemas import NARROW_GROUP_SCHEMA
+from kafka_assign.fleet.schemas import GROUP_SCHEMA
 from kafka_assign.protocol.java import java_sorted
 from kafka_assign.protocol.ownership import claimed_in
 from kafka_assign.snapshot import read_groups
@@ -48,7 +48,7 @@ def assert_identical(one, other):
 # --- the five ways in --------------------------------------------------------------------------------------------
 
 def batch_of(fleet):
-    return pa.RecordBatch.from_pylist([row_from_group(group) for group in fleet], NARROW_GROUP_SCHEMA)
+    return pa.RecordBatch.from_pylist([row_from_group(group) for group in fleet], GROUP_SCHEMA)
 
 
 @st.composite
@@ -178,7 +178,7 @@ def test_printed_tables_are_the_groups_by_name(fleet):
             assert_identical(one.columns, named.columns)
             for mine, theirs in zip(as_listed(one), as_listed(named), strict=True):
                 assert (mine.id, mine.instance_id, mine.host) == (theirs.id, theirs.instance_id, theirs.host)
-        for again in (Group.from_json(group_to_document(alone)), group_from_row(row_from_group(alone))):
+        for again in (Group.from_json(alone.to_json()), group_from_row(row_from_group(alone))):
             assert_identical(again.columns, named.columns)
 
 
@@ -391,7 +391,7 @@ def with_member(**changes):
 OTHER = {"type": "consumer", "time": "2026-01-31"}
 CHANGES = {
     **{name: lambda group, name=name: group.replace(**{name: OTHER.get(name, "other")})
-       for name, usual in inputs.ABOUT.items() if isinstance(usual, str)},
+       for name, one in ABOUT.items() if one.kind is str},
     "generation": lambda group: group.replace(generation=5), "moment": lambda group: group.replace(moment=5),
     "topic_ids": lambda group: group.replace(topic_ids={"t": "y"}),
     "partition_racks": lambda group: group.replace(partition_racks={"t": [["r1"], ["r1", "r2"]]}),
@@ -401,7 +401,7 @@ CHANGES = {
     "committed": lambda group: group.replace(committed={"t": [1, 3]}),
     "lag instead of offsets": lambda group: Group(
         group.topic_counts, as_listed(group), lag={"t": group.lag[1:3]}, topic_ids={"t": "x"},
-        partition_racks=group.partition_racks, **{name: getattr(group, name) for name in inputs.ABOUT}),
+        partition_racks=group.partition_racks, **{name: getattr(group, name) for name in ABOUT}),
     "listed": lambda group: group.replace(members=group.details),
     "partitions": lambda group: group.with_partitions(u=2),
     "metadata": lambda group: group.with_partitions(gone=0),

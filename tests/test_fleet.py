@@ -28,11 +28,11 @@ from kafka_assign.groups.build import MOST_PARTITIONS, GroupError
 from kafka_assign.cli.app import program
 from kafka_assign.arrays.columns import same_content, side_by_side
 from kafka_assign.fleet.codec import decode_rows, group_from_row, row_from_group
-from kafka_assign.fleet.job import Run, chosen_strategies, compare_fleet, narrow_is_enough
+from kafka_assign.fleet.job import Run, all_take_many, chosen_strategies, compare_fleet
 from kafka_assign.fleet.kernel import (
     compare_batch, compare_batches, importable_name, pick_moments, split_batch)
 from kafka_assign.fleet.schemas import (
-    COMPARED_SCHEMA, GROUP_SCHEMA, NARROW_GROUP_SCHEMA, FleetError)
+    COMPARED_SCHEMA, GROUP_SCHEMA, FleetError)
 from kafka_assign.fleet.inputs import find_inputs, needs_driver
 from kafka_assign.fleet.runs import folder_of_runs
 from kafka_assign.groups.notes import Note, instant
@@ -53,7 +53,7 @@ OPTIONAL = ["racks", "counted"]
 
 
 def batch_of(rows):
-    return pa.RecordBatch.from_pylist(rows, NARROW_GROUP_SCHEMA)
+    return pa.RecordBatch.from_pylist(rows, GROUP_SCHEMA)
 
 
 def table_of(fleet):
@@ -127,7 +127,7 @@ MESSY_MEMBER = st.none() | st.fixed_dictionaries(
         "topics": lists_of(NAME), "generation": GENERATION, "counted": GENERATION, "instance_id": NAME, "rack": NAME,
         "owned": lists_of(st.none() | st.fixed_dictionaries({"topic": NAME, "partitions": lists_of(NUMBER)}))})
 MESSY_ROW = st.fixed_dictionaries(
-    {"group": st.just("g") | NAME}, optional={
+    {"group_id": st.just("g") | NAME}, optional={
         "type": TYPE, "generation": GENERATION, "moment": GENERATION, "members": lists_of(MESSY_MEMBER),
         "topics": lists_of(MESSY_TOPIC)})
 
@@ -157,7 +157,7 @@ def test_counts_of_members_and_numbers_of_moments_survive():
     members = [Member("a", ["t"], counted=3), Member("b", ["t"], counted=0)]
     fleet = [Group({"t": 4}, {"c": ["t"]}, name="plain"), Group({"t": 4}, members, name="counted", moment=2)]
     rows = [row_from_group(group) for group in fleet]
-    assert [row["moment"] for row in rows] == [None, 2] and [group_from_row(row) for row in rows] == fleet
+    assert [row.get("moment") for row in rows] == [None, 2] and [group_from_row(row) for row in rows] == fleet
     batch, _ = decode_rows(batch_of(rows))
     assert batch.columns.counted.tolist() == [-1, 3, 0]
     counted = compared(batch_of(rows), ["range"])[1]
@@ -182,12 +182,13 @@ def test_offsets_follow_the_rule_and_lag_goes_first():
     topics = [{"topic": "a", "partitions": 3, "end": [9, 9, 9], "committed": [4, -1, 99]},
               {"topic": "b", "partitions": 2, "lag": [7, -9], "end": [100, 100], "committed": [0, 0]},
               {"topic": "c", "partitions": 1, "committed": [5]}]
-    batch, _ = decode_rows(batch_of([{"group": "g", "topics": topics}, {"group": "without"}]))
+    batch, _ = decode_rows(batch_of([{"group_id": "g", "topics": topics}, {"group_id": "without"}]))
     assert batch.columns.lag.tolist() == [5, 0, 0, 7, 0, -1]
 
 
 def test_too_many_partitions_are_a_reject_and_no_full_memory():
-    rows = [{"group": "g", "topics": [{"topic": str(i), "partitions": 2**31 - 1} for i in range(3)]}, {"group": "h"}]
+    topics = [{"topic": str(i), "partitions": 2**31 - 1} for i in range(3)]
+    rows = [{"group_id": "g", "topics": topics}, {"group_id": "h"}]
     batch, rejects = decode_rows(batch_of(rows))
     assert batch.columns.groups == 1
     assert rejects == {0: f"a group must have at most {MOST_PARTITIONS:,} partitions (got {3 * (2**31 - 1):,})"}
@@ -195,8 +196,8 @@ def test_too_many_partitions_are_a_reject_and_no_full_memory():
 
 @pytest.mark.parametrize("lag", [{"lag": [2**62, 2**62]}, {"end": [2**62, 2**62], "committed": [0, 0]}])
 def test_lag_beyond_64_bits_is_a_reject(lag):
-    [most] = [{"group": "most", "topics": [{"topic": "t", "partitions": 2, "lag": [2**62, 2**62 - 1]}]}]
-    over = {"group": "over", "topics": [{"topic": "t", "partitions": 2, **lag}]}
+    [most] = [{"group_id": "most", "topics": [{"topic": "t", "partitions": 2, "lag": [2**62, 2**62 - 1]}]}]
+    over = {"group_id": "over", "topics": [{"topic": "t", "partitions": 2, **lag}]}
     batch, rejects = decode_rows(batch_of([most, over, most]))
     assert rejects == {1: f"the lag of a group must add up to less than 2**63 (got {2**63})"}
     assert batch.columns.lag.tolist() == [2**62, 2**62 - 1] * 2
@@ -204,8 +205,8 @@ def test_lag_beyond_64_bits_is_a_reject(lag):
 
 @pytest.mark.parametrize("generation", [-2**31 - 1, 2**31, 2**40])
 def test_generations_that_cannot_be_are_rejects(generation):
-    rows = [{"group": "g"}, {"group": "h", "members": [{"id": "a", "generation": generation}]},
-            {"group": "i", "generation": generation}]
+    rows = [{"group_id": "g"}, {"group_id": "h", "members": [{"id": "a", "generation": generation}]},
+            {"group_id": "i", "generation": generation}]
     words = f"must be a whole number of 32 bits (got {generation})"
     assert decode_rows(batch_of(rows))[1] == {1: f"generation of member a {words}", 2: f"generation {words}"}
 
@@ -213,16 +214,16 @@ def test_generations_that_cannot_be_are_rejects(generation):
 @pytest.mark.parametrize("where", ["group", "cluster", "id", "topic", "rack", "ninstance", "place"])
 def test_text_that_is_none_is_a_reject(where):
     rows = batch_of([
-        {"group": "before", "members": [{"id": "a", "rack": "z", "instance_id": "z"}]},
-        {"group": "g" * 8, "cluster": "c" * 8, "members": [{"id": "i" * 8, "rack": "r" * 8, "instance_id": "n" * 8}],
-         "topics": [{"topic": "t" * 8, "partitions": 1, "racks": [["p" * 8]]}]}, {"group": "after"}])
+        {"group_id": "before", "members": [{"id": "a", "rack": "z", "instance_id": "z"}]},
+        {"group_id": "g" * 8, "cluster": "c" * 8, "members": [{"id": "i" * 8, "rack": "r" * 8, "instance_id": "n" * 8}],
+         "topics": [{"topic": "t" * 8, "partitions": 1, "racks": [["p" * 8]]}]}, {"group_id": "after"}])
     sink = pa.BufferOutputStream()
     with pa.ipc.new_stream(sink, rows.schema) as writer:
         writer.write(rows)
     data = sink.getvalue().to_pybytes().replace(where[0].encode() * 8, b"\x01" + b"\xff" * 7)
     rows = pa.ipc.open_stream(data).read_next_batch()
     done = compared(rows, ["range"])
-    assert {row["group"] for row in done} == {None, "after", "before"}
+    assert {row["group_id"] for row in done} == {None, "after", "before"}
     [reason] = [row["reject"] for row in done if row["reject"]]
     assert ": text must be UTF-8 (got" in reason
 
@@ -258,7 +259,7 @@ def test_the_kernel_says_what_compare_says(pairs, one_by_one, more):
         for result, assignment in zip(row["results"], [comparison.current, *comparison.assignments.values()]):
             assert [topic["topic"] for topic in result["assignment"]] == list(group.topics)
             assert [owner for topic in result["assignment"] for owner in topic["owner"]] == assignment.owner.tolist()
-        assert row["members"] == list(group.members)
+        assert row["member_ids"] == list(group.members)
 
 
 def failures(row):
@@ -288,7 +289,7 @@ def test_the_kernel_says_what_rank_says(fleet, everything):
     """`rank` sees the groups as rows hold them, without claims of negative partitions."""
     fleet = [group_from_row(row_from_group(group.replace(name=f"g{at}"))) for at, group in enumerate(fleet)]
     done = compared(table_of(fleet), everything=everything)
-    needs = {row["group"]: row["needs"] for row in done if row["needs"]}
+    needs = {row["group_id"]: row["needs"] for row in done if row["needs"]}
     ranked = {name: [{key: row[key] for key in ("need", "kind", "affected", "reason", "strategy", "remedy", "steps")}
                      for row in rows] for name, rows in
               groupby(rank(fleet, STRATEGIES, everything=everything), lambda row: row["group_id"])}
@@ -308,7 +309,7 @@ def test_neighbours_change_nothing(fleet, random):
     rows = [row_from_group(group, "fleet", at) for at, group in enumerate(fleet, 1)]
     together = compared(batch_of(rows))
     shuffled = random.sample(rows, len(rows))
-    broken = [{"group": "broken", "topics": [{"topic": "t", "partitions": -1}], "source": "", "position": 10**6}]
+    broken = [{"group_id": "broken", "topics": [{"topic": "t", "partitions": -1}], "source": "", "position": 10**6}]
     assert compared(batch_of(shuffled[:1] + broken + shuffled[1:]))[:len(fleet)] == together
     assert [row for one in rows for row in compared(batch_of([one]))] == together
 
@@ -379,7 +380,7 @@ def test_a_strategy_that_raises_on_a_batch_is_logged_once(caplog):
 def test_a_strategy_is_not_blamed_for_a_batch_without_groups(caplog):
     def raises(columns):
         raise ValueError("nothing to do")
-    rows = batch_of([{"group": None}, {"group": "s", "type": "share"}])
+    rows = batch_of([{"group_id": None}, {"group_id": "s", "type": "share"}])
     done = compare_batch(rows, [Strategy("raises", raises, many=True)])
     assert done.num_rows == 2 and not caplog.records
 
@@ -460,7 +461,7 @@ def by_topic(group, owner):
     return [{"topic": topic, "owner": part.tolist()} for topic, part in ends]
 
 
-@pytest.mark.parametrize("schema", [NARROW_GROUP_SCHEMA, GROUP_SCHEMA])
+@pytest.mark.parametrize("schema", [GROUP_SCHEMA])
 @given(st.data())
 def test_claims_in_user_data_are_decoded_as_by_assign(schema, data):
     """A strategy answers the same for a row as for its group, by whatever rule it reads claims."""
@@ -486,7 +487,7 @@ def test_claims_that_no_member_could_send_stay_in_a_row_with_user_data():
     members = [{"id": "a", "topics": ["t"], "owned": claims, "generation": 2, "user_data": b"\0\0\0\0"},
                {"id": "b", "topics": None, "user_data": b"x"}]
     batch, rejects = decode_rows(batch_of([
-        {"group": "g", "topics": [{"topic": "t", "partitions": 2}], "members": members}] * 2))
+        {"group_id": "g", "topics": [{"topic": "t", "partitions": 2}], "members": members}] * 2))
     assert not rejects
     assert batch.read("cooperative").previous.tolist() == [-1, 0, -1, 2]
     assert batch.read("sticky").previous.tolist() == [-1] * 4
@@ -531,9 +532,9 @@ def test_groups_of_the_broker_get_figures_and_no_client_strategy():
 
 
 def test_share_groups_are_passed_over():
-    rows = [{"group": "s", "type": "share"}, {"group": "S", "type": "Share"}, {"group": "g"}]
+    rows = [{"group_id": "s", "type": "share"}, {"group_id": "S", "type": "Share"}, {"group_id": "g"}]
     done = compared(batch_of([row | {"position": at} for at, row in enumerate(rows)]))
-    passed_over = [(row["group"], row["ignored"], len(row["results"])) for row in done]
+    passed_over = [(row["group_id"], row["ignored"], len(row["results"])) for row in done]
     assert passed_over == [("s", "share group", 0), ("S", "share group", 0), ("g", None, 5)]
 
 
@@ -541,7 +542,7 @@ def test_the_type_of_a_group_counts_in_any_case():
     uneven = {"topics": [{"topic": "t", "partitions": 4}], "members": [
         {"id": "a", "topics": ["t"], "owned": [{"topic": "t", "partitions": [0, 1, 2, 3]}]},
         {"id": "b", "topics": ["t"]}]}
-    rows = [{"group": kind, "type": kind, "position": at, **uneven} for at, kind in
+    rows = [{"group_id": kind, "type": kind, "position": at, **uneven} for at, kind in
             enumerate(["consumer", "Consumer", "CLASSIC", "clasic"])]
     lower, upper, classic, unknown = compared(batch_of(rows))
     assert lower["needs"] == upper["needs"] and "broker" in upper["needs"][0]["remedy"]
@@ -569,8 +570,8 @@ def test_the_strategy_for_joins_is_the_fleet_s():
     owned = {"m": [("t", 0)], "n": [("t", 1)]}
     fleet = [Group({"t": 2}, {"m": ["t"], "n": ["t"]}, owned, name="other"), several]
     chosen = chosen_strategies(None, joins)
-    assert chosen_strategies(["range"], joins) == {"range": "range"} and not narrow_is_enough(chosen.values())
-    done = {row["group"]: row for row in compared(table_of(fleet), list(chosen.values()), joins=joins)}
+    assert chosen_strategies(["range"], joins) == {"range": "range"}
+    done = {row["group_id"]: row for row in compared(table_of(fleet), list(chosen.values()), joins=joins)}
     label = "stream-join-sticky:joins=clicks+views"
     [ranked], [need] = rank(fleet, joins=joins), done["shop"]["needs"]
     assert ranked["remedy"] == need["remedy"] and need["remedy"].endswith(f"({label})") and done["other"]["needs"] == []
@@ -595,14 +596,15 @@ def test_hostile_names_pass_through_unchanged():
     fleet = [Group({topic or "t": 3}, {member or "m": [topic or "t"]}, name=name, cluster=name)
              for name, topic, member in zip(HOSTILE, HOSTILE[1:] + HOSTILE[:1], HOSTILE[2:] + HOSTILE[:2])]
     done = compared(table_of(fleet))
-    assert [row["group"] for row in done] == HOSTILE and not any(row["reject"] for row in done)
-    assert [row["members"] for row in done] == [list(group.members) for group in fleet]
-    twice = batch_of([{"group": name, "members": [{"id": name}, {"id": name}]} for name in HOSTILE])
+    assert [row["group_id"] for row in done] == HOSTILE and not any(row["reject"] for row in done)
+    assert [row["member_ids"] for row in done] == [list(group.members) for group in fleet]
+    twice = batch_of([{"group_id": name, "members": [{"id": name}, {"id": name}]} for name in HOSTILE])
     assert all(row["reject"].isprintable() for row in compared(twice))
 
 
 def test_large_batches_are_cut():
-    rows = batch_of([{"group": "g", "topics": [{"topic": "t", "partitions": 900_000}]}] * 5 + [{"group": "h"}] * 2500)
+    large = {"group_id": "g", "topics": [{"topic": "t", "partitions": 900_000}]}
+    rows = batch_of([large] * 5 + [{"group_id": "h"}] * 2500)
     assert sum(piece.num_rows for piece in split_batch(rows)) == 2505
     assert max(piece.num_rows for piece in split_batch(rows)) <= 1000
     assert [piece.num_rows for piece in split_batch(rows)][:2] == [2, 2]
@@ -652,7 +654,7 @@ TIMES = ["", "2026-11-20", "2026-11-19T23:30:00-02:00", "2026-11-20T02:00Z"]
 
 def as_sorted(rows):
     """Rows sorted as the job sorts them."""
-    return sorted(rows, key=lambda row: (row.get("cluster") or "", row["group"] or "", row.get("time") or "",
+    return sorted(rows, key=lambda row: (row.get("cluster") or "", row["group_id"] or "", row.get("time") or "",
                                          row.get("moment") or 0, row["source"], row["position"]))
 
 
@@ -671,15 +673,15 @@ def picked(batches, at):
     ("2026-11-20T01:45Z", [2]), ("2026-11-18", [])])
 def test_times_in_any_form(at, expected):
     """Of group g the latest by the clock, not by the text; group h has no time."""
-    rows = [{"source": "a", "position": place, "group": "g", "time": time} for place, time in enumerate(TIMES)]
-    rows.append({"source": "a", "position": 4, "group": "h", "time": None})
+    rows = [{"source": "a", "position": place, "group_id": "g", "time": time} for place, time in enumerate(TIMES)]
+    rows.append({"source": "a", "position": 4, "group_id": "h", "time": None})
     used, others = picked([batch_of(as_sorted(rows))], at)
     assert sorted(place for _, place in used) == expected
     assert others == {("a", place): "other moment" for place in {*range(5)} - {*expected}}
 
 
 MOMENT_ROW = st.fixed_dictionaries({
-    "cluster": st.sampled_from([None, "", "c"]), "group": st.sampled_from(["g", "h", None]),
+    "cluster": st.sampled_from([None, "", "c"]), "group_id": st.sampled_from(["g", "h", None]),
     "time": st.sampled_from([None, *TIMES]), "moment": st.sampled_from([None, 0, 1]), "source": st.sampled_from("ab")})
 
 
@@ -691,8 +693,8 @@ def test_moments_do_not_depend_on_batches(rows, at, cuts):
     until, used, others = end_of(at), [], {}
     for row in rows:
         place = row["source"], row["position"]
-        of_group = [row] if row["group"] is None else [
-            other for other in rows if (other["cluster"] or "", other["group"]) == (row["cluster"] or "", row["group"])]
+        of_group = [row] if row["group_id"] is None else [
+            other for other in rows if (other["cluster"] or "", other["group_id"]) == (row["cluster"] or "", row["group_id"])]
         moments = {(time_order(one["time"] or ""), one["moment"] or 0) for one in of_group
                    if until is None or (found := instant(one["time"] or "")) and found <= until}
         mine = time_order(row["time"] or ""), row["moment"] or 0
@@ -723,7 +725,7 @@ def of_other_writers(kind, bits):
 @pytest.mark.parametrize("bits", [pa.int64(), pa.int32(), pa.int16()])
 def test_parquet_of_other_writers(tmp_path, bits):
     table = rows_of_groups(some_groups())
-    types = pa.schema([column.with_type(of_other_writers(column.type, bits)) for column in NARROW_GROUP_SCHEMA])
+    types = pa.schema([column.with_type(of_other_writers(column.type, bits)) for column in GROUP_SCHEMA])
     pq.write_table(pa.Table.from_pylist(table.to_pylist(), types), tmp_path / "other.parquet")
     pq.write_table(table, tmp_path / "ours.parquet")
     found = find_inputs([tmp_path])
@@ -742,7 +744,7 @@ def reason_of(path):
                                          ("members", pa.list_(pa.string())), ("generation", pa.float64()),
                                          ("generation", pa.uint64()), ("time", pa.int64())])
 def test_columns_that_cannot_be_read_are_named(tmp_path, name, wrong):
-    types = [field.with_type(wrong) if field.name == name else field for field in NARROW_GROUP_SCHEMA]
+    types = [field.with_type(wrong) if field.name == name else field for field in GROUP_SCHEMA]
     pq.write_table(pa.schema(types).empty_table(), tmp_path / "a.parquet")
     assert re.match(rf"{name}[.a-z]* must be .* \(got ", reason_of(tmp_path / "a.parquet"))
 
@@ -788,7 +790,7 @@ def test_a_file_that_spark_cannot_decompress_is_named(tmp_path, codec):
 
 def test_columns_that_only_differ_in_case(tmp_path):
     table = rows_of_groups(some_groups())
-    pq.write_table(table.append_column("Group", table["group"]), tmp_path / "a.parquet")
+    pq.write_table(table.append_column("Group_ID", table["group_id"]), tmp_path / "a.parquet")
     assert reason_of(tmp_path / "a.parquet").startswith("columns must have different names, regardless of case (got ")
 
 
@@ -833,7 +835,7 @@ def test_folders_of_runs_that_cannot_be(tmp_path):
     (pa.int64(), "int64"), (pa.null(), "null")])
 def test_how_a_time_is_stored(tmp_path, name, kind, found):
     """Spark casts it to text, or cannot read it; it finds the column in any case."""
-    types = [pa.field(name, kind) if field.name == "time" else field for field in NARROW_GROUP_SCHEMA]
+    types = [pa.field(name, kind) if field.name == "time" else field for field in GROUP_SCHEMA]
     pq.write_table(pa.schema(types).empty_table(), tmp_path / "a.parquet")
     if isinstance(found, str):
         assert reason_of(tmp_path / "a.parquet") == (
@@ -844,9 +846,9 @@ def test_how_a_time_is_stored(tmp_path, name, kind, found):
 
 def test_other_tables_are_named(tmp_path):
     pq.write_table(pa.table({"a": [1]}), tmp_path / "a.parquet")
-    assert reason_of(tmp_path / "a.parquet").endswith("must have the columns group, members, topics (got a)")
+    assert reason_of(tmp_path / "a.parquet").endswith("must have the columns group_id, members, topics (got a)")
     pq.write_table(pa.table({"group": [1], "members": [[1]], "topics": [[1]]}), tmp_path / "a.parquet")
-    assert reason_of(tmp_path / "a.parquet") == "group must be string (got int64)"
+    assert reason_of(tmp_path / "a.parquet") == "group_id must be string (got int64)"
 
 
 def test_a_path_that_is_not_there_is_no_reject(tmp_path):

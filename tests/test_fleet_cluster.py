@@ -31,7 +31,7 @@ from typer.testing import CliRunner
 
 from kafka_assign import Group, compare
 from kafka_assign.cli.app import program
-from kafka_assign.fleet.schemas import NARROW_GROUP_SCHEMA
+from kafka_assign.fleet.schemas import GROUP_SCHEMA
 
 pytestmark = pytest.mark.needs("spark", "java")
 
@@ -436,7 +436,8 @@ def test_one_row_group_keeps_both_workers_busy(cluster, tmp_path):
     (cluster.modules / "traced_strategy.py").write_text(TRACED.format(folder=str(folder)))
     one = rows_of_groups([Group({"t": 4}, {"m": ["t"], "n": ["t"]}, name="g", cluster="c")])
     table = one.take(np.zeros(20_000, int))
-    table = table.set_column(table.column_names.index("group"), "group", pa.array([f"g{n}" for n in range(20_000)]))
+    table = table.set_column(
+        table.column_names.index("group_id"), "group_id", pa.array([f"g{n}" for n in range(20_000)]))
     pq.write_table(table, tmp_path / "fleet.parquet", row_group_size=20_000)
     outcome = on(cluster, [tmp_path / "fleet.parquet", "-s", "range", "-s", "traced_strategy:traced"], out)
     run = account(out, outcome)
@@ -478,9 +479,9 @@ def large_groups(count, partitions):
     topics = pa.StructArray.from_arrays(list(columns.values()), fields=fields)
     topics = pa.ListArray.from_arrays(found.offsets, topics)
     names = pa.array([f"g{n}" for n in range(count)])
-    for name, column in (("group", names), ("topics", topics)):
+    for name, column in (("group_id", names), ("topics", topics)):
         table = table.set_column(table.column_names.index(name), name, column)
-    return table.cast(NARROW_GROUP_SCHEMA)
+    return table.cast(GROUP_SCHEMA)
 
 
 @pytest.mark.long

@@ -21,8 +21,9 @@ from kafka_assign import Group, compare, rank, read_groups
 from kafka_assign.cli.app import program
 from kafka_assign.fleet.codec import group_from_row
 from kafka_assign.fleet.kernel import compare_batches
-from kafka_assign.fleet.schemas import COMPARE_TABLES, NARROW_GROUP_SCHEMA, FleetError
+from kafka_assign.fleet.schemas import COMPARE_TABLES, GROUP_SCHEMA, FleetError
 from kafka_assign.fleet.session import set_for_job
+from kafka_assign.groups.notes import instant
 
 pytestmark = pytest.mark.needs("spark", "java")
 
@@ -68,7 +69,7 @@ def parquet_of(path, fleet, broken=()):
     rows = rows_of_groups(fleet).to_pylist()
     for at, row in broken:
         rows.insert(at, row)
-    pq.write_table(pa.Table.from_pylist(rows, NARROW_GROUP_SCHEMA), path, row_group_size=10)
+    pq.write_table(pa.Table.from_pylist(rows, GROUP_SCHEMA), path, row_group_size=10)
     return str(path)
 
 
@@ -79,8 +80,8 @@ def test_spark_changes_nothing(spark, tmp_path):
     run = run_of(parquet_of(tmp_path / "fleet.parquet", fleet), tmp_path / "runs", spark=spark)
     plain = pa.Table.from_batches(compare_batches(rows_of_groups(fleet).to_batches(), STRATEGIES)).to_pylist()
     of_run = {"run_id": run.path.name, "run_date": datetime.strptime(run.path.name[4:12], "%Y%m%d").date()}
-    key = {"cluster": "cluster", "group_id": "group", "time": "time", "moment": "moment"}
-    expected = [of_run | {new: row[old] for new, old in key.items()} | result | {"inferred": row["inferred"]}
+    key = ["cluster", "group_id", "time", "moment"]
+    expected = [of_run | {name: row[name] for name in key} | result | {"inferred": row["inferred"]}
                 for row in plain for result in row["results"]]
     place = {name: at for at, name in enumerate(["current", *STRATEGIES])}
     in_order = {"key": lambda row: (row["cluster"], row["group_id"], place[row["strategy"]])}
@@ -94,7 +95,7 @@ def test_spark_changes_nothing(spark, tmp_path):
 def test_the_ranking_of_a_plain_process(spark, tmp_path):
     """`rank` and the job say the same of 1,000 groups, all needs and remedies in one order."""
     rows = fleet(1_000, 30).to_pylist()
-    pq.write_table(pa.Table.from_pylist(rows, NARROW_GROUP_SCHEMA), tmp_path / "fleet.parquet", row_group_size=100)
+    pq.write_table(pa.Table.from_pylist(rows, GROUP_SCHEMA), tmp_path / "fleet.parquet", row_group_size=100)
     run = run_of(tmp_path / "fleet.parquet", tmp_path / "runs", spark=spark, everything=True)
     plain = rank(map(group_from_row, rows), STRATEGIES, everything=True)
     assert run.ranking() == plain and len(plain) > 200
@@ -111,8 +112,8 @@ def test_all_inputs_at_once(spark, tmp_path):
     documents = [group.replace(cluster="json").to_json() for group in a_fleet(3)]
     documents.append('{"topics": {"t": -1}, "members": []}')
     (tmp_path / "groups.jsonl").write_text("\n".join(documents))
-    twice = {"group": "twice", "members": [{"id": "m"}, {"id": "m"}]}
-    broken = [(4, twice), (11, {"group": "shared", "type": "share"}), (12, {})]
+    twice = {"group_id": "twice", "members": [{"id": "m"}, {"id": "m"}]}
+    broken = [(4, twice), (11, {"group_id": "shared", "type": "share"}), (12, {})]
     parquet_of(folder / "fleet.parquet", a_fleet(20), broken)
     run = run_of([folder, str(tmp_path / "groups.jsonl")], tmp_path / "runs", spark=spark)
     assert run.counts["rows"] == {"read": 7, "used": 5, "rejected": 2}
@@ -136,7 +137,7 @@ def test_a_second_run_has_the_same_content(spark, tmp_path):
     parquet_of(tmp_path / "parts" / "b.parquet", fleet[:25][::-1])
     rows = rows_of_groups(fleet[25:]).to_pylist()
     for begin, bits in enumerate([pa.int32(), pa.int64()]):
-        types = [column.with_type(of_other_writers(column.type, bits)) for column in NARROW_GROUP_SCHEMA]
+        types = [column.with_type(of_other_writers(column.type, bits)) for column in GROUP_SCHEMA]
         pq.write_table(pa.Table.from_pylist(rows[begin::2], pa.schema(types)), tmp_path / "parts" / f"{bits}.parquet")
     parts = run_of(tmp_path / "parts", tmp_path / "runs", spark=spark)
     assert hashes(first) == hashes(parts)
@@ -268,7 +269,7 @@ def at_times(*times, name="g", **about):
 
 def used_moments(run):
     rows = run.table("groups").sort_by([("group_id", "ascending"), ("time", "ascending")]).to_pylist()
-    return [(row["group_id"], row["time"], len(row["member_ids"])) for row in rows]
+    return [(row["group_id"], row["time"], [len(row[name]) for name in ("member_ids", "members")]) for row in rows]
 
 
 TIMES = ["", "2026-11-20", "2026-11-19T23:30:00-02:00", "2026-11-20T02:00Z"]
@@ -276,7 +277,7 @@ TIMES = ["", "2026-11-20", "2026-11-19T23:30:00-02:00", "2026-11-20T02:00Z"]
 
 def test_moments_of_tables(spark, tmp_path):
     """The latest is used, wherever it is; the others are counted."""
-    at, expected = "2026-11-20T01:45", [("g", TIMES[2], 3)]
+    at, expected = "2026-11-20T01:45", [("g", instant(TIMES[2]), [3, 3])]
     for file, several in (("b", at_times(*TIMES)[::-1]), ("a", at_times("", name="h"))):
         parquet_of(tmp_path / f"{file}.parquet", several)
     run = run_of(tmp_path, tmp_path / "runs", spark=spark, strategies=["range"], at=at)
@@ -291,13 +292,14 @@ def test_moments_of_text(spark, tmp_path):
         (tmp_path / f"{at}.json").write_text(group.replace(end={"t": [9] * 9}).to_json())
     said, options = [], {"cluster": "east", "reset": "none"}
     run = run_of(tmp_path, tmp_path / "runs", spark=spark, strategies=["range"], progress=said.append, **options)
-    assert used_moments(run) == [("g", "2026-11-22", 3)]
+    assert used_moments(run) == [("g", instant("2026-11-22"), [3, 3])]
     assert run.counts["groups"]["read"] == 1 and run.counts["ignored"] == {"other moment": 2}
     assert "several moments in the input; the latest is used; left out: 2 rows of others" in said
     assert "read 3 groups; comparing range" in said and said[-1] == f"complete: {run.path}"
     assert {name: run.manifest[name] for name in ("cluster", "reset", "time")} == options | {"time": ""}
     [group] = read_groups(tmp_path, **options).values()
-    assert run.ranking() == rank(group, ["range"]) and run.ranking()[0]["cluster"] == "east"
+    [*needs] = ({**need, "time": "2026-11-22T00:00:00Z"} for need in rank(group, ["range"]))
+    assert run.ranking() == needs and needs[0]["cluster"] == "east"
     assert run.table("results")["inferred"][0].as_py() == group.inferred != ""
 
 
@@ -331,7 +333,7 @@ def test_folders_behind_an_address(spark, tmp_path):
     assert path.counts["groups"] == {"read": 18, "used": 18, "rejected": 0}
     rows = path.table("groups").to_pylist()
     found = Counter((row["cluster"], row["time"], row["day"], row["team"], row["state"]) for row in rows)
-    assert found == {("%FE", "2026-01-01", "2026-01-01", None, None): 6, ("%FF", None, None, "a b", None): 6,
+    assert found == {("%FE", instant("2026-01-01"), "2026-01-01", None, None): 6, ("%FF", None, None, "a b", None): 6,
                      (None, None, None, None, None): 5, ("er", None, None, None, None): 1}
     assert path.table("groups", 3).schema.names == path.table("groups").schema.names
 
@@ -368,7 +370,7 @@ def test_times_of_any_type(spark, tmp_path):
         pq.write_table(rows.append_column("Time" if at % 2 else "time", column), tmp_path / f"{at}.parquet")
         expected[name] = "2026-11-20" if name == "date" else "2026-11-20T06:30:00"
     with set_for_job(spark, {"spark.sql.session.timeZone": "UTC"}):
-        found = parquet_frame(spark, find_inputs([tmp_path]).parquet).select("group", "time").collect()
+        found = parquet_frame(spark, find_inputs([tmp_path]).parquet).select("group_id", "time").collect()
     assert dict(map(tuple, found)) == expected
 
 
@@ -388,7 +390,7 @@ def odd_files(folder):
     few = table.slice(0, 3)
 
     def write(name, changed, number):
-        named = changed.set_column(changed.column_names.index("group"), "group", pa.array(
+        named = changed.set_column(changed.column_names.index("group_id"), "group_id", pa.array(
             [f"{number}-{at}" for at in range(len(changed))]))
         pq.write_table(named, folder / "in" / name)
     zoned = pa.array([datetime(2026, 11, 20, tzinfo=UTC)] * 3, pa.timestamp("us", "Asia/Kathmandu"))
@@ -457,7 +459,7 @@ def test_a_damaged_page_ends_the_job_with_the_name_of_the_file(spark, tmp_path):
 def test_no_group_is_an_error(spark, tmp_path):
     """Not a run with empty tables; an address that does not exist is one, too."""
     (tmp_path / "empty").mkdir()
-    parquet_of(tmp_path / "shared.parquet", [], [(0, {"group": "s", "type": "share"})])
+    parquet_of(tmp_path / "shared.parquet", [], [(0, {"group_id": "s", "type": "share"})])
     (tmp_path / "text").mkdir()
     (tmp_path / "text" / "notes.txt").write_text("call Anna")
     (tmp_path / "damaged").mkdir()
@@ -498,7 +500,7 @@ def scalars(kind, values, name):
 
 def test_unknown_is_null_and_columns_have_descriptions(spark, tmp_path):
     unknown = [Group({"t": 2}, {"a": ["t"]}, name="no lag"), Group({"t": 2}, {}, name="no members"), Group({}, {})]
-    rows = [(0, {"group": "twice", "members": [{"id": "m"}, {"id": "m"}]})]
+    rows = [(0, {"group_id": "twice", "members": [{"id": "m"}, {"id": "m"}]})]
     run = run_of(parquet_of(tmp_path / "fleet.parquet", a_fleet() + unknown, rows), tmp_path / "runs", spark=spark)
     for name, schema in COMPARE_TABLES.items():
         [file, *_] = (run.path / name).glob("*.parquet")

@@ -94,15 +94,15 @@ def in_moments(source, cluster=None, time="", reset=None):
 
 def told(row):
     """A group without where it was found, and without what the other moments of it decide."""
-    name = row["group"]
+    name = row["group_id"]
     return json.dumps({name: row[name] for name in sorted(TEXT_SCHEMA.names[2:-4])} | {
-        "moment": None, "group": "" if name == "group" or ":" in name and name != "Error:" else name},
+        "moment": None, "group_id": "" if name == "group" or ":" in name and name != "Error:" else name},
         sort_keys=True, default=bytes.hex)
 
 
 def account_of(rows, account):
     """Groups, rejects, ignored and counts in rows of `TEXT_SCHEMA`."""
-    groups = Counter(told(row) for row in rows if row["group"] is not None)
+    groups = Counter(told(row) for row in rows if row["group_id"] is not None)
     rejects = Counter((row["source"], row["position"], row["reason"]) for row in rows if row["reject"] is not None)
     ignored = Counter((row["source"], row["position"], row["ignored"], row["reason"], row["lines"])
                       for row in rows if row["ignored"] is not None)
@@ -184,8 +184,8 @@ def test_a_group_names_the_first_line_that_shows_it(tmp_path):
     document = tmp_path / "g.json"
     document.write_text("\n" + json.dumps({"name": "json", "topics": {}, "members": []}) + "\n")
     expected["json", None] = str(document), 2
-    rows = [row for row in in_moments(tmp_path)[0] if row["group"]]
-    assert {(row["group"], row["time"] or None): (row["source"], row["position"]) for row in rows} == expected
+    rows = [row for row in in_moments(tmp_path)[0] if row["group_id"]]
+    assert {(row["group_id"], row["time"] or None): (row["source"], row["position"]) for row in rows} == expected
 
 
 def test_groups_without_a_name_stay_different(tmp_path):
@@ -193,9 +193,9 @@ def test_groups_without_a_name_stay_different(tmp_path):
     lines = [{"topics": {"t": i}, "members": []} for i in range(3)] + [{"name": "group", "topics": {}, "members": []}]
     (tmp_path / "a.json").write_text("\n".join(map(json.dumps, lines)))
     sources = [str(tmp_path / "a.json"), table(OFFSETS[1:], ["t", 0, 1, 2, 1, "c", "/h", "c"])]
-    rows = [row for row in in_moments(sources, cluster="")[0] if row["group"] is not None]
+    rows = [row for row in in_moments(sources, cluster="")[0] if row["group_id"] is not None]
     path = tmp_path / "a.json"
-    assert sorted((row["group"], row["moment"]) for row in rows) == [
+    assert sorted((row["group_id"], row["moment"]) for row in rows) == [
         (f"{path}:1", None), (f"{path}:2", None), (f"{path}:3", None), ("group", 1), ("group", 2)]
 
 
@@ -256,9 +256,9 @@ def test_folders_of_hive(tmp_path, prefix, folder, cluster, time):
     path = f"{prefix}{place}/x.txt"
     for paths in ([path], [path, f"{prefix}{tmp_path}/cluster=east/y.txt"]):
         found = [Origin(one, os.path.dirname(one), str(place / "x.txt")) for one in paths]
-        [(row, *_), *_] = ([row for row in read_moment(files[:1], name, TextAccount()).to_pylist() if row["group"]]
+        [(row, *_), *_] = ([row for row in read_moment(files[:1], name, TextAccount()).to_pylist() if row["group_id"]]
                            for name, files in moments_of_files(found) if files[0].name == path)
-        assert (row["cluster"], row["time"] or "", row["source"]) == (cluster, time, path)
+        assert (row["cluster"] or "", row["time"] or "", row["source"]) == (cluster, time, path)
     [group] = read_groups(place / "x.txt").values()
     assert (group.cluster, group.time) == (cluster, time)
 

@@ -19,7 +19,7 @@ from kafka_assign.assignors.registry import assign
 from kafka_assign.cli.app import program
 from kafka_assign.cli.ranking import show_run
 from kafka_assign.cli.output import show_assignment, show_comparisons
-from kafka_assign.groups.group import group_to_document
+from kafka_assign.groups.fields import group_row
 from kafka_assign.groups.group import Group
 from kafka_assign.life.live import LiveGroup
 from kafka_assign.groups.members import Member
@@ -139,7 +139,7 @@ def test_displays_of_rebalances(group):
 @given(groups())
 def test_documents_give_names_back(group):
     again = Group.from_json(group.to_json())
-    assert group_to_document(again) == group_to_document(group)
+    assert group_row(again) == group_row(group)
     assert (again.name, again.members, again.topics) == (group.name, group.members, group.topics)
 
 

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kafka_assign import Assignment, Group, GroupError, Member, assign
-from kafka_assign.groups.group import group_to_document
+from kafka_assign.groups.fields import group_row
 from kafka_assign.text.words import quoted
 
 COLUMNS = [
@@ -225,7 +225,7 @@ def test_a_group_of_arrays_is_the_group_by_name(data):
 def test_a_document_comes_back_the_same(group):
     again = Group.from_json(group.to_json())
     same(group, again)
-    assert group_to_document(again) == group_to_document(group)
+    assert group_row(again) == group_row(group)
 
 
 @given(groups())

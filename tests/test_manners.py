@@ -1,5 +1,6 @@
 """Calls as people write them: they work where their meaning is clear; else one line says what was expected."""
 import copy
+import json
 import pickle
 import sys
 
@@ -13,7 +14,6 @@ from hypothesis import strategies as st
 from kafka_assign import (
     Assignment, Group, GroupError, Member, StrategyError, assign, assign_many, check_strategy,
     compare, describe, explain, plot, proof_of, strategies, strategy)
-from kafka_assign.groups.group import group_to_document
 from kafka_assign.fleet.codec import group_from_row, row_from_group
 from kafka_assign.assignors.registry import resolve
 from kafka_assign.protocol.wire import Claims, encode_sticky
@@ -90,7 +90,7 @@ def test_one_strategy_needs_no_list():
 
 # --- what is said of what does not work --------------------------------------------------------------------------
 
-DOCUMENT, OFFSETS = group_to_document(GROUP), group_to_document(GROUP.replace(end={"views": [5]}))
+DOCUMENT, OFFSETS = (json.loads(one.to_json()) for one in (GROUP, GROUP.replace(end={"views": [5]})))
 WRONG = [
     (lambda: assign("range", GROUP), "group must be a Group, as in assign(group, strategy) (got 'range')"),
     (lambda: assign(DOCUMENT, "range"), "group must be a Group (got a document, of which "
@@ -325,7 +325,7 @@ def test_a_claim_holds_or_is_dropped(group, data):
     assert len(set(dropped)) == len(dropped) and not held & set(dropped)
     assert held | set(dropped) == given_claims
     order = data.draw(st.permutations(range(len(group.members))))
-    for again in (Group.from_json(group_to_document(group)), copy.deepcopy(group), group.replace(inferred="x"),
+    for again in (Group.from_json(group.to_json()), copy.deepcopy(group), group.replace(inferred="x"),
                   pickle.loads(pickle.dumps(group)), group.replace(members=[group.details[i] for i in order])):
         assert again.dropped == group.dropped
     if group.columns.size and all(0 <= number < 2**31 for _, _, number in dropped):  # as Kafka sends them

@@ -12,7 +12,7 @@ from kafka_assign.assignors.baselines import TopicShares, racks_count, take_in_t
 from kafka_assign.arrays.columns import side_by_side
 from kafka_assign.fleet.codec import row_from_group
 from kafka_assign.fleet.kernel import compare_batch
-from kafka_assign.fleet.schemas import NARROW_GROUP_SCHEMA
+from kafka_assign.fleet.schemas import GROUP_SCHEMA
 from kafka_assign.assignors.registry import resolve
 
 RACKS = ["east", "north", "south", "west"]
@@ -168,7 +168,7 @@ def test_no_partition_goes_through_all_members(racks):
 def test_rows_of_a_fleet_say_what_assign_says(seed):
     groups = [group.replace(name=f"g{at}") for at, group in enumerate(racked_groups(seed))]
     rows = pa.RecordBatch.from_pylist([row_from_group(group, "fleet", at) for at, group in enumerate(groups)],
-                                      NARROW_GROUP_SCHEMA)
+                                      GROUP_SCHEMA)
     for row in compare_batch(rows, [resolve("range")], everything=True).to_pylist():
         expected = assign(groups[row["position"]], "range")
         [result] = [one for one in row["results"] if one["strategy"] == "range"]

@@ -11,7 +11,7 @@ from test_house import is_number, modules, parsed
 
 from kafka_assign import Assignment, Group, assign, assign_many, compare, rank, strategies
 from kafka_assign.groups.certificate import check
-from kafka_assign.groups.group import group_to_document
+from kafka_assign.groups.fields import group_row
 from kafka_assign.snapshot import read_groups
 
 HUGE = 1 << 40
@@ -179,14 +179,14 @@ def readings():
     for version in sorted(SAMPLES.glob("kafka-*")):
         files = sorted(version.glob("*.txt"))
         read = read_groups(files)
-        groups[version.name] = [group_to_document(group) for group in read.values()], read.rejects, read.ignored
+        groups[version.name] = [group_row(group) for group in read.values()], read.rejects, read.ignored
     return groups
 
 
 def captures():
     """What a cluster with many groups is read as."""
     found = read({f"g{i:03}": ({}, TWO, {("t", 0): i}) for i in range(250)})
-    return [group_to_document(group) for group in found.values()]
+    return [group_row(group) for group in found.values()]
 
 
 

@@ -251,8 +251,11 @@ def one_group(columns: Columns, group: int) -> Columns:
     racks, counted = columns.racks, columns.counted
     if racks is not None:
         replica_offsets = racks.replica_offsets[partitions.start:partitions.stop + 1]
-        racks = Racks(racks.member[members], replica_offsets - replica_offsets[0],
-                      racks.replicas[slice(*replica_offsets[[0, -1]])])
+        of_members, replicas = racks.member[members], racks.replicas[slice(*replica_offsets[[0, -1]])]
+        known = np.concatenate([of_members, replicas])
+        least = known[known >= 0].min(initial=np.iinfo(known.dtype).max)   # racks are numbered from 0
+        racks = None if (known < 0).all() else Racks(
+            shifted(of_members, -least), replica_offsets - replica_offsets[0], shifted(replicas, -least))
     if counted is not None and ((counted := counted[members]) < 0).all():
         counted = None                                      # the owners of this group are known
     return Columns(

@@ -18,9 +18,9 @@ from ..arrays.columns import Columns
 from ..groups.assignment import (
     Assignment, AssignmentError, checked_owners, checked_target, owner_and_target)
 from ..groups.build import GroupError
+from ..groups.fields import is_number
 from ..groups.group import Group
 from ..groups.leader import ASSIGNED_BY_BROKER, PYTHON_CLIENTS
-from ..groups.members import is_number
 from ..protocol.ownership import CLAIM_RULES
 from ..text.errors import crash_place, foreign_code
 from ..text.words import brief, did_you_mean, quoted

@@ -21,9 +21,9 @@ from .lag_search import (
     assign_and_search, fewer_tries, largest_total_bound)
 from .registry import checked_group, strategy
 from ..groups.build import GroupError, overflowing_groups
+from ..groups.fields import is_number
 from ..groups.group import Group
 from ..groups.inputs import per_partition
-from ..groups.members import is_number
 from ..text.words import brief, count_of
 
 # %% ../../nbs/01_proposals/03_kafka5337.ipynb #9a3a15d0

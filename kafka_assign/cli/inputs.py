@@ -40,7 +40,7 @@ def groups_of(given: Mapping) -> Mapping:
               read_groups(sources_of(files), **options))
     if (file := given.get("racks")) is not None:
         from kafka_assign.groups.build import GroupError
-        from kafka_assign.groups.document import with_racks
+        from kafka_assign.groups.racks import with_racks
         try:
             groups |= with_racks(groups, Path(file).read_text(encoding="utf-8"))
         except ValueError as error:

@@ -20,9 +20,9 @@ from typing import NamedTuple
 from . import call_with_timeout, second_client
 from .connection import checked_servers, client_settings
 from ..groups.build import GroupError
+from ..groups.fields import Member, TopicPartition
 from ..groups.group import Group
 from ..groups.leader import ASSIGNED_BY_BROKER, REBALANCING, Leader
-from ..groups.members import Member, TopicPartition
 from ..groups.notes import Note, offset_notes
 from ..protocol.wire import WireError, decode_assignment, decode_subscription
 from ..snapshot import Groups, Ignored, Reject

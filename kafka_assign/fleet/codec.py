@@ -8,7 +8,6 @@ __all__ = ['row_from_group', 'flatten_lists', 'as_numpy', 'lowercase', 'decode_r
 
 # %% ../../nbs/12_fleet/02_codec.ipynb #5975fbac
 import logging
-from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import cache
@@ -20,19 +19,20 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from ..arrays.columns import Columns, Racks, one_group, shifted
+from ..arrays.metrics import partition_lag
 from ..arrays.ragged import (
     row_lengths, row_of, row_offsets, row_ranges, row_sums, take_rows)
 from ..assignors.batch import GroupBatch
 from .schemas import (
-    COMPARED_SCHEMA, FIGURE_FIELDS, OWNER_FIELDS, RESULT_FIELDS)
+    COMPARED_SCHEMA, FIGURE_FIELDS, OWNER_FIELDS, RESULT_FIELDS, arrow_type)
 from ..groups.build import (
     MOST_PARTITIONS, ClaimColumns, GroupError, Offsets, build_columns, oversized_groups,
     subscriber_rows, with_claims)
-from ..groups.document import MEMBER_TEXT
-from ..groups.group import Group, group_to_document
-from ..groups.inputs import ABOUT, TYPES, column_by_topic
+from ..groups.fields import ABOUT, GROUP, MEMBER, TOPIC, Field, group_row, notes_of_row
+from ..groups.group import Group
+from ..groups.inputs import RESETS, TYPES
 from ..groups.leader import Leader
-from ..groups.notes import CUT_KINDS, GUESSED, instant, note_documents
+from ..groups.notes import CUT_KINDS, GUESSED, instant
 from ..protocol.java import java_order
 from ..protocol.ownership import NO_GENERATION, claims_by_member
 from ..protocol.wire import Subscription, TopicPartitions
@@ -40,77 +40,17 @@ from ..ranking.outcomes import Outcome
 from ..text.words import count_of, shown
 
 # %% ../../nbs/12_fleet/02_codec.ipynb #4a1f5c70
-_OFFSETS = Offsets._fields[:3]                # committed, begin, end
-
-
-def _member_row(member):
-    "The member of a row for a member of a document."
-    claims, data = {}, member.get("user_data")
-    for topic, number in member.get("owned", ()):
-        if 0 <= number < 2**31:
-            claims.setdefault(topic, []).append(number)
-    return {"generation": -1, "counted": None, "version": None} | dict.fromkeys(MEMBER_TEXT, "") | member | {
-        "owned": [{"topic": topic, "partitions": numbers} for topic, numbers in claims.items()],
-        "user_data": None if data is None else bytes.fromhex(data)}
-
-
 def row_from_group(group: Group, source: str = "", position: int = -1) -> dict:
     "The group as a row of `GROUP_SCHEMA`; `source` and `position` say where it was found."
-    by_default = group.offsets is None or group.offsets.reset.lower() == "latest"
-    document = group_to_document(group, offsets=by_default)       # a row stores no other reset rule
-    about = {name: getattr(group, name) for name in (*ABOUT, "inferred") if name != "name"}
-    about["notes"] = note_documents(group.notes)
-    about["moment"] = group.moment or None
-
-    def of_topic(what, name, unknown):
-        return document.get(what, {}).get(name, unknown)
-    topics = [{what: [] for what in _OFFSETS} | of_topic("offsets", name, {}) | {
-        "topic": name, "partitions": count, "lag": of_topic("lag", name, []),
-        "racks": of_topic("partition_racks", name, []), "id": of_topic("topic_ids", name, "")}
-        for name, count in document["topics"].items()]
-    return {"source": source, "position": position, "group": group.name, **about,
-            "members": list(map(_member_row, document["members"])), "topics": topics}
+    return group_row(group) | {"source": source, "position": position, "group_id": group.name,
+                               "inferred": group.inferred}
 
 # %% ../../nbs/12_fleet/02_codec.ipynb #391e8e26
-def _member_document(member):
-    if member is None:
-        return None
-    claims = [claim or {} for claim in member.get("owned") or []]
-    owned = [[claim.get("topic"), at] for claim in claims for at in claim.get("partitions") or []]
-    data, counted = member.get("user_data"), member.get("counted")
-    return member | {"topics": member.get("topics") or [], "owned": owned,
-                     "counted": None if counted == -1 else counted,
-                     "user_data": None if data is None else data.hex()}
-
-
-def _lag_document(topics):
-    "The `lag` and `offsets` of a document; if any topic gives its lag, the others get theirs, too."
-    lag = {topic["topic"]: topic["lag"] for topic in topics if topic.get("lag")}
-    offsets = {topic["topic"]: {name: topic[name] for name in _OFFSETS if topic.get(name)}
-               for topic in topics if any(map(topic.get, _OFFSETS)) and topic["topic"] not in lag}
-    if lag and offsets:
-        counts = {name: topic.get("partitions") for topic in topics
-                  if (name := topic["topic"]) in offsets}
-        others = Group.from_json({"topics": counts, "members": [], "offsets": offsets})
-        lag |= column_by_topic(others.lag, others.topics, others.columns.start)
-    return {"lag": lag or None, "offsets": offsets or None}
-
-
 def group_from_row(row: Mapping) -> Group:
     "The group that a row of `GROUP_SCHEMA` describes; raises `GroupError`."
-    if row.get("group") is None:
+    if row.get("group_id") is None:
         raise GroupError("a group must have a name (got none)")
-    topics = [{"topic": None} | (topic or {}) for topic in row.get("topics") or []]
-    counts = {topic["topic"]: topic.get("partitions") for topic in topics}
-    if len(counts) < len(topics):
-        twice, _ = Counter(topic["topic"] for topic in topics).most_common(1)[0]
-        raise GroupError(f"topics must differ (got {shown(twice)} twice)")
-    return Group.from_json({name: row.get(name) for name in (*ABOUT, "inferred")} | _lag_document(topics) | {
-        "name": row["group"], "topics": counts,
-        "members": list(map(_member_document, row.get("members") or [])),
-        "partition_racks": {topic["topic"]: [racks or [] for racks in topic["racks"]]
-                            for topic in topics if topic.get("racks")},
-        "topic_ids": {topic["topic"]: topic["id"] for topic in topics if topic.get("id")}})
+    return Group.from_json({"format": 2} | {name: row.get(name) for name in GROUP})
 
 # %% ../../nbs/12_fleet/02_codec.ipynb #6e9313b0
 class _ListColumn(NamedTuple):
@@ -207,17 +147,15 @@ def _flatten_rows(rows: pa.RecordBatch) -> _FlatRows:
                     *keys, *optional)
 
 # %% ../../nbs/12_fleet/02_codec.ipynb #173b605d
-def _is_int32(array):
-    return as_numpy(array) == as_numpy(array).astype(np.int32)
+def lowercase(text: pa.Array) -> pa.Array:
+    "Text such as the types of groups in lower case; empty for null."
+    return pc.fill_null(pc.ascii_lower(text), "")
 
 
-def _is_less(array, least):
-    return pc.fill_null(pc.less(array, least), False).to_numpy(zero_copy_only=False)
-
-
-def lowercase(types: pa.Array) -> pa.Array:
-    "The types of groups in lower case; empty for null."
-    return pc.fill_null(pc.ascii_lower(types), "")
+def _may_be_wrong(numbers, one):
+    "Mask over the numbers of a field: those that may be invalid."
+    given = as_numpy(numbers)
+    return (given != given.astype(np.int32)) | (given < (-1 if one.unknown is None else one.least))
 
 # %% ../../nbs/12_fleet/02_codec.ipynb #23762da0
 def _all_text_is_utf8(flat):
@@ -245,7 +183,7 @@ def _suspicious_topics(topics):
     "Mask over entries of `topics`: those that may be invalid."
     counts = as_numpy(topics.field("partitions"))
     suspicious = counts < 0
-    for name in (*_OFFSETS, "lag", "racks"):
+    for name in [name for name, one in TOPIC.items() if isinstance(one.kind, list)]:
         given = _list_lengths(topics.field(name))
         suspicious |= (given > 0) & (given != counts)
     for name in ("lag", "end"):
@@ -260,18 +198,22 @@ def _suspicious_rows(flat: _FlatRows) -> np.ndarray:
     if not _all_text_is_utf8(flat):
         return np.ones(rows.num_rows, bool)
     bad_member = flat.member_key < 0
-    for name, least in ("generation", -2**31), ("counted", -1), ("version", 0):
-        bad_member |= ~_is_int32(members.field(name)) | _is_less(members.field(name), least)
+    for one in MEMBER.values():
+        if one.kind is int:
+            bad_member |= _may_be_wrong(members.field(one.name), one)
     bad_member[flat.subscribed.row[flat.subscribed_key < 0]] = True
     bad_claim = flat.claims_key < 0
     bad_claim[flat.claimed.row[as_numpy(flat.claimed.values) < 0]] = True
     bad_member[flat.claims.row[bad_claim]] = True
 
     known_type = pc.is_in(lowercase(rows["type"]), pa.array(TYPES)).to_numpy(zero_copy_only=False)
-    suspicious = rows["group"].is_null().to_numpy(zero_copy_only=False) | ~known_type
+    suspicious = rows["group_id"].is_null().to_numpy(zero_copy_only=False) | ~known_type
+    known_reset = pc.is_in(lowercase(rows["reset"]), pa.array([*RESETS, ""]))
+    suspicious |= ~known_reset.to_numpy(zero_copy_only=False)
     no_times = [time for time in pc.unique(rows["time"]).to_pylist() if time and not instant(time)]
     suspicious |= pc.is_in(rows["time"], pa.array(no_times, pa.string())).to_numpy(zero_copy_only=False)
-    suspicious |= ~_is_int32(rows["generation"]) | ~_is_int32(rows["moment"])
+    for name in [name for name, one in GROUP.items() if one.kind is int]:
+        suspicious |= as_numpy(rows[name]) != as_numpy(rows[name]).astype(np.int32)
     counts = as_numpy(topics.field("partitions")).astype(np.int64)
     suspicious |= oversized_groups(counts.clip(0), topics.offsets)
     suspicious[topics.row[_suspicious_topics(topics) | (flat.topic_key < 0)]] = True
@@ -281,23 +223,37 @@ def _suspicious_rows(flat: _FlatRows) -> np.ndarray:
     return suspicious
 
 # %% ../../nbs/12_fleet/02_codec.ipynb #88052a73
+_OFFSETS = Offsets._fields[:3]                # committed, begin, end
+
+
+def _resets(rows):
+    "The reset rule of each group."
+    resets = lowercase(rows["reset"])
+    return pc.if_else(pc.equal(resets, ""), "latest", resets)
+
+
 def _positions(keys, wanted):
     "The position of each `wanted` key among the sorted `keys`; -1 = not among them."
     at = np.searchsorted(keys, wanted)
     return np.where(np.append(keys, -2)[at] == wanted, at, -1)
 
 
-def _lag_and_offsets(flat, first, size):
+def _lag_and_offsets(flat, first, group_offsets):
     "The columns of lag and offsets, or None for both; a topic with lag keeps no end offsets."
     given = [flatten_lists(flat.topics.field(name)) for name in ("lag", *_OFFSETS)]
     if not any(len(lists.values) for lists in given):
         return None, None
-    columns = np.full((len(given), size), -1)
+    columns = np.full((len(given), group_offsets[-1]), -1)
     places = [row_ranges(first, row_lengths(lists.offsets))[1] for lists in given]
     for column, place, lists in zip(columns, places, given):
         column[place] = as_numpy(lists.values)
     lag, offsets = columns[0], Offsets(*columns[1:])
     offsets.end[places[0]] = -1
+    resets = _resets(flat.rows)
+    for reset in pc.unique(resets).to_pylist():
+        ruled = pc.equal(resets, reset).to_numpy(zero_copy_only=False).repeat(row_lengths(group_offsets))
+        at = slice(None) if ruled.all() else ruled
+        lag[at] = np.where(offsets.end[at] < 0, lag[at], partition_lag(*(column[at] for column in offsets[:3]), reset))
     return lag, offsets
 
 
@@ -347,18 +303,18 @@ def _code_rows(flat):
     partitions[place], missing[place] = as_numpy(flat.topics.field("partitions")), False
     order = np.argsort(flat.member_key, kind="stable")
     start, rank = row_offsets(partitions), _rank_of(order)
-    first, size, claimed = start[place], int(start[-1]), row_lengths(flat.claimed.offsets)
-    lag, offsets = _lag_and_offsets(flat, first, size)
+    first, claimed = start[place], row_lengths(flat.claimed.offsets)
+    topic_offsets = np.searchsorted(keys, np.arange(flat.rows.num_rows + 1) * width)
+    lag, offsets = _lag_and_offsets(flat, first, start[topic_offsets])
     claims = ClaimColumns(np.repeat(rank[flat.claims.row], claimed),
                           np.repeat(_positions(keys, flat.claims_key), claimed),
                           as_numpy(flat.claimed.values))
     generation = _claimed_in(flat.members)[order]
     columns = build_columns(
-        np.searchsorted(keys, np.arange(flat.rows.num_rows + 1) * width), flat.members.offsets,
-        partitions, subscriber_rows(_positions(keys, flat.subscribed_key),
-                                    rank[flat.subscribed.row], len(keys), len(rank)),
+        topic_offsets, flat.members.offsets, partitions, subscriber_rows(
+            _positions(keys, flat.subscribed_key), rank[flat.subscribed.row], len(keys), len(rank)),
         claims=claims, generation=generation, instance=flat.instance[order], missing=missing,
-        listed=rank, lag=lag, offsets=offsets, racks=_rack_codes(flat, order, first, size),
+        listed=rank, lag=lag, racks=_rack_codes(flat, order, first, int(start[-1])),
         counted=as_numpy(flat.members.field("counted"))[order])
     topics, members = (flat.names.take(pa.array(key % width))
                        for key in (keys, flat.member_key[order]))
@@ -379,19 +335,26 @@ def _need_their_row(flat, coded):
     need = np.bincount(claimed, minlength=columns.groups) != held
     need |= _given_by_group(flat, ["racks"])
     need |= _given_by_group(flat, ["lag"]) & _given_by_group(flat, _OFFSETS)
-    if topics.values.type.get_field_index("id") >= 0:
-        need[topics.row[as_numpy(pc.utf8_length(topics.field("id"))) > 0]] = True
-    need[members.row[np.flatnonzero(members.field("user_data").is_valid())]] = True
+    need[topics.row[as_numpy(pc.utf8_length(topics.field("id"))) > 0]] = True
+    for one in MEMBER.values():
+        if one.kind is bytes:
+            need[members.row[np.flatnonzero(members.field(one.name).is_valid())]] = True
+        elif one.owns and one.name != "owned":
+            need[members.row[_list_lengths(members.field(one.name)) > 0]] = True
     return need
 
 # %% ../../nbs/12_fleet/02_codec.ipynb #ff0e9bbe
 def _known_of_members(flat, coded):
     "Fields of `Member`, each with its values in the order of the columns."
-    given, order, known = flat.members.values.type, pa.array(np.argsort(coded.rank)), {}
-    for name, unknown in {**dict.fromkeys(MEMBER_TEXT, ""), "generation": -1, "version": None}.items():
-        if given.get_field_index(name) >= 0:
-            values = flat.members.field(name).take(order)
-            known[name] = (values if unknown is None else values.fill_null(unknown)).to_pylist()
+    order, known = pa.array(np.argsort(coded.rank)), {}
+    for one in MEMBER.values():
+        if one.kind in (str, int) and one.name not in ("id", "counted"):
+            values = flat.members.field(one.name).take(order)
+            if one.unknown is not None:
+                values = values.fill_null(one.unknown)
+            elif one.kind is int:
+                values = pc.if_else(pc.equal(values, -1), None, values)
+            known[one.name] = values.to_pylist()
     return known
 
 
@@ -403,15 +366,16 @@ def _group_maker(flat, coded, need_row):
 
     @cache
     def texts():
-        about = flat.rows.rename_columns(
-            ["name" if name == "group" else name for name in flat.rows.schema.names])
-        return (about.select([*ABOUT, "inferred"]).to_pylist(), _known_of_members(flat, coded),
+        rows = flat.rows.select([*(one.name for one in ABOUT.values()), "inferred"]).to_pylist()
+        about = [{"name" if name == "group_id" else name: value for name, value in row.items() if value is not None}
+                 | {"notes": notes_of_row(row["notes"] or ())} for row in rows]
+        return (about, _resets(flat.rows).to_pylist(), _known_of_members(flat, coded),
                 coded.topics.to_pylist(), coded.members.to_pylist())
 
     def group(at):
         if need_row[at]:
             return group_from_row(flat.rows.slice(at, 1).to_pylist()[0])
-        about, known, topics, members = texts()
+        about, resets, known, topics, members = texts()
         of_topics, of_members, places = (slice(*begin[at:at + 2]) for begin in (
             columns.topic_offsets, columns.member_offsets, columns.group_offsets))
         alone = one_group(columns, at)
@@ -419,12 +383,27 @@ def _group_maker(flat, coded, need_row):
             alone = replace(alone, lag=None)
         return Group.from_columns(
             alone, topics[of_topics], members[of_members],
-            Offsets(*(column[places] for column in offsets[:3])) if has_offsets[at] else None,
+            Offsets(*(column[places] for column in offsets[:3]), resets[at]) if has_offsets[at] else None,
             known={name: values[of_members] for name, values in known.items()},
-            **{name: value for name, value in about[at].items() if value is not None})
+            **about[at])
     return group
 
 # %% ../../nbs/12_fleet/02_codec.ipynb #ff0e9bbf
+def _with_lag(flat, coded):
+    "The column `topics` of the rows, with the lag of each partition, null for an unknown one."
+    topics, columns = flat.topics, coded.columns
+    known = _given_by_group(flat, ["lag", *_OFFSETS])[topics.row]
+    if columns.lag is None or not known.any():
+        return flat.rows["topics"]
+    count = np.where(known, as_numpy(topics.field("partitions")), 0)
+    _, place = row_ranges(columns.start[_positions(coded.keys, flat.topic_key)], count)
+    lag = columns.lag[place]
+    kind, values = topics.values.type, dict(zip([one.name for one in topics.values.type], topics.values.flatten()))
+    values["lag"] = pa.ListArray.from_arrays(row_offsets(count), pa.array(lag, mask=lag < 0), kind.field("lag").type)
+    structs = pa.StructArray.from_arrays([*values.values()], fields=[*kind])
+    return pa.ListArray.from_arrays(topics.offsets, structs, flat.rows["topics"].type)
+
+
 def batch_of(flat: _FlatRows) -> GroupBatch:
     "The batch of valid rows; raises `GroupError` if the lag of a group does not fit into 64 bits."
     coded, offsets = _code_rows(flat), flat.members.offsets
@@ -432,6 +411,8 @@ def batch_of(flat: _FlatRows) -> GroupBatch:
     client_ids = flat.members.field("client_id").fill_null("").to_pylist()
     at, field = flat.rows.schema.get_field_index("type"), flat.rows.schema.field("type")
     rows = flat.rows.set_column(at, field, lowercase(flat.rows["type"]))
+    at = rows.schema.get_field_index("topics")
+    rows = rows.set_column(at, rows.schema.field(at), _with_lag(flat, coded))
     types, states, strategies = (rows[name].fill_null("").to_pylist() for name in ("type", "state", "strategy"))
     return GroupBatch(
         coded.columns, coded.topics, coded.members, states,
@@ -463,7 +444,7 @@ def _warn_of_undecodable(flat, members, errors):
     groups, first = flat.members.row[members], int(members[0])
     whose = f"{count_of(len(members), 'member')} of {count_of(len(np.unique(groups)), 'group')}"
     member = shown(flat.members.field("id")[first].as_py())
-    group = shown(flat.rows["group"][int(groups[0])].as_py())
+    group = shown(flat.rows["group_id"][int(groups[0])].as_py())
     _log.warning("the user data of %s cannot be decoded; the first is member %s of group %s: %s",
                  whose, member, group, errors[0])
 
@@ -563,15 +544,37 @@ def result_lists(batch: GroupBatch, outcomes: Mapping[str, Outcome],
 # %% ../../nbs/12_fleet/02_codec.ipynb #3c8d28b0
 def member_lists(batch: GroupBatch) -> pa.ListArray:
     "The sorted ids of each group's members."
-    kind = COMPARED_SCHEMA.field("members").type
+    kind = COMPARED_SCHEMA.field("member_ids").type
     return pa.ListArray.from_arrays(batch.columns.member_offsets, batch.members, kind)
 
 # %% ../../nbs/12_fleet/02_codec.ipynb #456d4b9f
-def _known(column, unknown):
-    "The column with unknown values as null: empty text, and numbers up to `unknown`."
-    text = pa.types.is_string(column.type)
-    unknowns = pc.equal(column, "") if text else pc.less_equal(column, unknown)
-    return pc.if_else(unknowns, None, column)
+_FIELDS = GROUP | {"source": Field("source", str, "", "")}
+
+
+def _known(column: pa.Array, one: Field) -> pa.Array:
+    "The values of a field with null for what is unknown, also in nested fields; times as timestamps."
+    if one.unknown is ... or one.name == "group_id":
+        return column
+    if isinstance(one.kind, list):
+        kind, lists = arrow_type(one.kind), flatten_lists(column)
+        if isinstance(one.kind[0], dict):
+            parts = [_known(lists.field(name), inner) for name, inner in one.kind[0].items()]
+            values = pa.StructArray.from_arrays(parts, fields=[*kind.value_type])
+        else:
+            inner = replace(one, kind=one.kind[0], unknown=None)
+            values = lists.values if inner.kind is str else _known(lists.values, inner)
+        return pa.ListArray.from_arrays(lists.offsets, values, kind)
+    if one.name == "time":
+        times = column.dictionary_encode()
+        found = [instant(time or "") for time in times.dictionary.to_pylist()]
+        return pa.array(found, COMPARED_SCHEMA.field("time").type).take(times.indices)
+    if one.kind is bytes:
+        return column
+    if one.kind is str:
+        return pc.if_else(pc.equal(column, ""), None, column)
+    least = -1 if one.unknown is None else one.unknown
+    lowest = pc.min(column).as_py()
+    return column if lowest is None or lowest > least else pc.if_else(pc.less_equal(column, least), None, column)
 
 
 def output_rows(rows: pa.RecordBatch, **added: pa.Array) -> pa.RecordBatch:
@@ -580,13 +583,12 @@ def output_rows(rows: pa.RecordBatch, **added: pa.Array) -> pa.RecordBatch:
     for field in COMPARED_SCHEMA:
         if field.name in added:
             columns.append(added[field.name].cast(field.type))
+        elif field.name in rows.schema.names:
+            column = rows[field.name]
+            columns.append(_known(column, _FIELDS[field.name]) if field.name in _FIELDS else column)
         elif pa.types.is_list(field.type):
             values = pa.array([], field.type.value_type)
             columns.append(pa.ListArray.from_arrays(empty, values, field.type))
-        elif field.name not in rows.schema.names:
-            columns.append(pa.nulls(rows.num_rows, field.type))
-        elif field.name in ("group", "position"):           # may be empty; 0 = the whole file
-            columns.append(rows[field.name])
         else:
-            columns.append(_known(rows[field.name], 0 if field.name == "moment" else -1))
+            columns.append(pa.nulls(rows.num_rows, field.type))
     return pa.RecordBatch.from_arrays(columns, schema=COMPARED_SCHEMA)

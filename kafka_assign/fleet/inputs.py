@@ -20,7 +20,7 @@ import pyarrow.parquet as pq
 
 from .runs import Address, is_run_name, path_for_spark
 from .schemas import (
-    NARROW_GROUP_SCHEMA, ORIGIN_FIELDS, FleetError, spark_schema)
+    GROUP_SCHEMA, ORIGIN_FIELDS, FleetError, former_names, spark_schema)
 from .session import error_line, spark_errors, wrap_spark_errors
 from ..snapshot import Reject, SnapshotError
 from ..snapshot.sources import (
@@ -47,12 +47,13 @@ def _check_type(wanted: pa.DataType, found: pa.DataType, what: str) -> None:
             _check_type(field.type, types.get(field.name, field.type), f"{what}.{field.name}")
 
 # %% ../../nbs/12_fleet/07_inputs.ipynb #c72d66b9
-_REQUIRED_COLUMNS = "group", "members", "topics"
+_REQUIRED_COLUMNS = "group_id", "members", "topics"
 
 
 def _check_columns(found: pa.Schema, wanted: pa.Schema) -> pa.DataType:
     "The type as which Spark reads the column `time`; raises `FleetError` unless these are columns of groups."
-    names, types = shown(", ".join(found.names)), {field.name.lower(): field.type for field in found}
+    names, former = shown(", ".join(found.names)), former_names(found.names)
+    types = {former.get(field.name.lower(), field.name.lower()): field.type for field in found}
     if not set(_REQUIRED_COLUMNS) <= types.keys():
         raise FleetError(f"a table of groups must have the columns {', '.join(_REQUIRED_COLUMNS)} (got {names})")
     if len(types) < len(found.names):
@@ -74,6 +75,7 @@ class ParquetFile(NamedTuple):
     "A Parquet file with groups."
     path: str  # on this machine, or an address
     time: pa.DataType = pa.string()  # as which Spark reads its column `time`
+    name: str = "group_id"  # of its column `group_id`
     rows: int = 0
     size: int = 0  # in bytes, uncompressed
 
@@ -89,6 +91,7 @@ def _read_footer(path: str, schema: pa.Schema, end: bytes | None = None) -> Parq
     try:
         with pq.ParquetFile(path if end is None else io.BytesIO(end)) as opened:
             time = _check_columns(opened.schema_arrow, schema)
+            name = next(iter(former_names(opened.schema_arrow.names)), "group_id")
             parts = [opened.metadata.row_group(at) for at in range(opened.num_row_groups)]
         codecs = {part.column(at).compression for part in parts[:1] for at in range(part.num_columns)}
         if lacking := codecs & _CODECS_SPARK_LACKS:
@@ -98,7 +101,7 @@ def _read_footer(path: str, schema: pa.Schema, end: bytes | None = None) -> Parq
     except (OSError, pa.ArrowException) as error:
         return Reject(path, 0, f"Parquet must be readable (got {shown(error)})")
     rows, size = (sum(getattr(part, of) for part in parts) for of in ("num_rows", "total_byte_size"))
-    return ParquetFile(path, time, rows, size)
+    return ParquetFile(path, time, name, rows, size)
 
 # %% ../../nbs/12_fleet/07_inputs.ipynb #aa994bf9
 class Inputs(NamedTuple):
@@ -197,7 +200,7 @@ def as_list(inputs) -> list:
     return found
 
 # %% ../../nbs/12_fleet/07_inputs.ipynb #15a1ad3c
-def find_inputs(sources: Sequence, schema: pa.Schema = NARROW_GROUP_SCHEMA) -> Inputs:
+def find_inputs(sources: Sequence, schema: pa.Schema = GROUP_SCHEMA) -> Inputs:
     """The inputs in `sources`: paths, addresses, streams and text.
 
     `schema`: the schema that Parquet must have. Raises `SnapshotError` if a path does not exist.
@@ -216,7 +219,7 @@ def find_inputs(sources: Sequence, schema: pa.Schema = NARROW_GROUP_SCHEMA) -> I
 _READERS = 16
 
 
-def with_addresses(spark, inputs: Inputs, schema: pa.Schema = NARROW_GROUP_SCHEMA) -> Inputs:
+def with_addresses(spark, inputs: Inputs, schema: pa.Schema = GROUP_SCHEMA) -> Inputs:
     "The inputs with the files that a Spark session finds at the addresses."
     added, size = [], inputs.text_size
     for address in inputs.addresses:
@@ -283,21 +286,23 @@ def needs_driver(file: ParquetFile) -> bool:
 _SOURCE = "url_decode(replace(regexp_replace(_metadata.file_path, '^file:/*', '/'), '+', '%2B'))"
 
 
-def parquet_frame(spark, files: Sequence[ParquetFile], schema: pa.Schema = NARROW_GROUP_SCHEMA):
+def parquet_frame(spark, files: Sequence[ParquetFile], schema: pa.Schema = GROUP_SCHEMA):
     "The groups in Parquet files as a frame of rows of `schema`."
     from pyspark.sql import functions as F
     paths, frames, stated = {}, [], {}
     for file in files:
-        paths.setdefault(file.time, []).append(file.path)
-    for kind in sorted(paths, key=str):                 # a reader takes a column `time` of one type
-        stored = pa.schema([field.with_type(kind) if field.name == "time" else field
+        paths.setdefault((file.time, file.name), []).append(file.path)
+    for kind, name in sorted(paths, key=str):           # a reader takes columns of one type and one name
+        stored = pa.schema([field.with_type(kind) if field.name == "time" else
+                            field.with_name(name) if field.name == "group_id" else field
                             for field in schema if field not in ORIGIN_FIELDS])
         reader = spark.read.schema(spark_schema(stored)).options(
             ignoreCorruptFiles="false", ignoreMissingFiles="false", recursiveFileLookup="true")
         time = "time" if pa.types.is_string(kind) else "replace(CAST(time AS string), ' ', 'T') AS time"
-        frames.append(reader.parquet(*map(path_for_spark, paths[kind])).selectExpr(
+        columns = {"time": time, name: f"`{name}` AS group_id"}
+        frames.append(reader.parquet(*map(path_for_spark, paths[kind, name])).selectExpr(
             f"{_SOURCE} AS source", "_metadata.row_index + 1 AS position",
-            *(time if name == "time" else f"`{name}`" for name in stored.names)).to(spark_schema(schema)))
+            *(columns.get(column, column) for column in stored.names)).to(spark_schema(schema)))
     frame = reduce(lambda one, other: one.unionByName(other), frames)
     for folder in {re.sub(_FOLDER, "", absolute(file.path)) for file in files}:
         found = dict(zip(("of_cluster", "of_time"), folder_values(folder)))

@@ -34,7 +34,7 @@ from .kernel import (
 from .runs import (
     Address, Run, folder_of_runs, latest_run, new_run, path_for_spark)
 from .schemas import (
-    COMPARE_TABLES, COMPARED_SCHEMA, GROUP_SCHEMA, NARROW_GROUP_SCHEMA, FleetError, spark_schema)
+    COMPARE_TABLES, COMPARED_SCHEMA, GROUP_SCHEMA, FleetError, spark_schema)
 from .session import (
     cores, error_line, importable, interruptible, masked, set_for_job, settings_in_force,
     spark_errors, spark_session, wrap_spark_errors)
@@ -59,8 +59,8 @@ def chosen_strategies(names: Iterable[str] | None = None,
     return chosen
 
 # %% ../../nbs/12_fleet/10_job.ipynb #5b2cbc33
-def narrow_is_enough(names: Iterable[str]) -> bool:
-    "Whether the narrow schema is enough for the strategies `names` and any that a group may run."
+def all_take_many(names: Iterable[str]) -> bool:
+    "Whether the strategies `names`, and any that a group may run, take many groups at once."
     used = [resolve(name) for name in names]
     for name in all_strategies().keys() - BUILT_IN.keys():
         with suppress(StrategyError):                           # it cannot be imported
@@ -100,11 +100,6 @@ class _Plan(NamedTuple):
     conf: Mapping[str, str]
     report: Callable[[str], object]
 
-    @property
-    def schema(self) -> pa.Schema:
-        "The schema of the rows of groups."
-        return NARROW_GROUP_SCHEMA if self.at_once else GROUP_SCHEMA
-
 
 class _Unreadable(NamedTuple):
     "The content of a file that cannot be read."
@@ -142,9 +137,9 @@ def _compared(spark, plan, inputs, text, parts):
     from pyspark.sql import functions as F
     frames, joins = [], []
     if listed := [file for file in inputs.parquet if not needs_driver(file)]:
-        frames.append(parquet_frame(spark, listed, plan.schema))
+        frames.append(parquet_frame(spark, listed))
     if text is not None:
-        frames.append(text.where("reject IS NULL AND ignored IS NULL").to(spark_schema(plan.schema)))
+        frames.append(text.where("reject IS NULL AND ignored IS NULL").to(spark_schema(GROUP_SCHEMA)))
     rows = reduce(lambda one, other: one.unionByName(other), frames)
     if plan.joins:
         topics = rows.selectExpr("explode(topics.topic) AS topic").distinct()
@@ -153,7 +148,7 @@ def _compared(spark, plan, inputs, text, parts):
         known = found if wanted <= found else [row.topic for row in topics.collect() if row.topic]
         joins = checked_joins(plan.joins, known)
     key = [F.expr(one) for one in (
-        "coalesce(cluster, '')", "`group`", "coalesce(time, '')", "coalesce(moment, 0)", "source", "position")]
+        "coalesce(cluster, '')", "group_id", "coalesce(time, '')", "coalesce(moment, 0)", "source", "position")]
     divided = rows.repartition(parts, *key[:2]).sortWithinPartitions(*key)
     kernel = partial(compare_batches, strategies=list(plan.strategies.values()), joins=joins,
                      everything=plan.everything, time_limit=plan.time_limit, at=plan.reading["at"])
@@ -300,8 +295,8 @@ def compare_fleet(
     named, joins = as_list(inputs), checked_joins(joins)
     with importable(py_files):
         chosen = chosen_strategies(strategies, joins)
-        at_once = narrow_is_enough(chosen.values())
-        found = find_inputs(named, NARROW_GROUP_SCHEMA if at_once else GROUP_SCHEMA)
+        at_once = all_take_many(chosen.values())
+        found = find_inputs(named)
         reading = _checked_reading(at, reset, cluster, time, found)
         plan = _Plan(chosen, joins, everything, reading, at_once, time_limit, conf or {}, report)
         about = {"format": _FORMAT, "job": "compare", "inputs": [shown(masked(str(one)))[:200] for one in named],
@@ -309,7 +304,7 @@ def compare_fleet(
                  "time_limit": time_limit}
         session = nullcontext(spark) if spark else spark_session(master, conf, py_files, found.size < _LARGE)
         with session as active, wrap_spark_errors("the job must run to completion"), interruptible(active):
-            found, place = with_addresses(active, found, plan.schema), folder_of_runs(out, active)
+            found, place = with_addresses(active, found), folder_of_runs(out, active)
             run = Run(_write_run(active, plan, found, place, about, began), spark)
             report(f"complete: {shown(run.path)}")
             return run

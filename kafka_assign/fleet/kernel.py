@@ -59,8 +59,8 @@ _ORIGIN = [field.name for field in ORIGIN_FIELDS]
 def _reject_rows(rows: pa.RecordBatch, reasons: Mapping[int, str]) -> pa.RecordBatch:
     "Rows of `COMPARED_SCHEMA` for the `rows` that cannot be used, given the reasons by position."
     at = sorted(reasons)
-    refused = rows.select([*_ORIGIN, "group"]).take(pa.array(at, pa.int64()))
-    names = refused["group"].cast(pa.binary()).to_pylist()
+    refused = rows.select([*_ORIGIN, "group_id"]).take(pa.array(at, pa.int64()))
+    names = refused["group_id"].cast(pa.binary()).to_pylist()
     labels = ["a row without a name" if name is None else
               f"group {shown(name.decode(errors='replace'))}" for name in names]
     words = [f"{label}: {reasons[place]}" for label, place in zip(labels, at)]
@@ -83,10 +83,10 @@ def compare_batch(rows: pa.RecordBatch, strategies: Sequence[Strategy],
     ask = partial(answer_apart, time_limit=time_limit)
     judgment = judge(batch, strategies, joins, everything, ask)
     done = output_rows(
-        batch.rows, members=member_lists(batch), notes=batch.rows["notes"],
+        batch.rows, member_ids=member_lists(batch),
         results=result_lists(batch, judgment.outcomes, judgment.running),
         needs=need_lists(judgment.needs, batch.columns.groups),
-        failures=_failure_lists(batch.rows["group"], judgment.failures))
+        failures=_failure_lists(batch.rows["group_id"], judgment.failures))
     return pa.concat_batches([done, _reject_rows(rows, reasons), ignored])
 
 # %% ../../nbs/12_fleet/04_kernel.ipynb #da41a590
@@ -104,7 +104,7 @@ OTHER_MOMENT = "other moment"
 def _moments(rows):
     "Cluster and name of each row (no name = None), and its time and the number of its moment."
     texts = [[value if value is None else value.decode(errors="replace") for value in
-              rows[name].cast(pa.binary()).to_pylist()] for name in ("cluster", "group", "time")]
+              rows[name].cast(pa.binary()).to_pylist()] for name in ("cluster", "group_id", "time")]
     return [((cluster or "", name), (time or "", moment or 0))
             for cluster, name, time, moment in zip(*texts, rows["moment"].to_pylist())]
 
@@ -136,7 +136,7 @@ def _pick(rows, keys, at, goes_on):
     if other:
         others.append(output_rows(rows.select(_ORIGIN).take(other), ignored=pa.repeat(OTHER_MOMENT, len(other))))
     if repeated:
-        refused = rows.select([*_ORIGIN, "cluster", "group"]).take([*repeated])
+        refused = rows.select([*_ORIGIN, "cluster", "group_id"]).take([*repeated])
         others.append(output_rows(refused, reject=pa.array(repeated.values(), pa.string())))
     return (rows[:len(used)] if used == [*range(len(used))] else rows.take(used), others,
             (rows.take(waiting), [keys[row] for row in waiting]) if waiting else None)

@@ -271,10 +271,11 @@ class Run:
         return self._from_spark(read)
 
     def ranking(self, first: int | None = None) -> list[dict[str, Any]]:
-        """The needs, most urgent first, in the same rows as from `rank`.
+        """The needs, most urgent first, in the same rows as from `rank`, with times in UTC.
 
         `first`: how many at most; None = all.
         """
         rows = self.table("attention", first).select(list(NeedRow.__annotations__))
-        return rows.sort_by([("rank", "ascending"), ("kind", "ascending"), ("affected", "descending"),
+        rows = rows.sort_by([("rank", "ascending"), ("kind", "ascending"), ("affected", "descending"),
                              ("reason", "ascending")]).to_pylist()
+        return [row | {"time": row["time"] and row["time"].isoformat().replace("+00:00", "Z")} for row in rows]

@@ -18,14 +18,13 @@ from .inputs import join_folders
 from .kernel import OTHER_MOMENT, SHARE_GROUP
 from .runs import path_for_spark, stored_schema
 from .schemas import (
-    COMPARE_TABLES, KEY_FIELDS, NEED_KEY, REJECTED_THINGS, RUN_FIELDS, TABLE_KEY, FleetError, spark_schema)
+    COMPARE_TABLES, NEED_KEY, REJECTED_THINGS, RUN_FIELDS, TABLE_KEY, FleetError, spark_schema)
 from .session import spark_errors
 from ..snapshot.sources import local_path
 from ..text.words import shown
 
 # %% ../../nbs/12_fleet/09_tables.ipynb #95a74b44
-_KEY = [field.name for field in KEY_FIELDS]
-_RENAMED_KEY = [f"`{old.name}` AS {new.name}" for old, new in zip(KEY_FIELDS, TABLE_KEY)]
+_KEY = [field.name for field in TABLE_KEY]
 _SHARED = "'its members share partitions, so there is no assignment to compare'"
 
 
@@ -40,15 +39,15 @@ def select_tables(compared, text, files, folders, other) -> dict:
     origin, spark = ("source", "position"), compared.sparkSession
     used = compared.where("reject IS NULL AND ignored IS NULL")
     known = [name for name in COMPARE_TABLES["groups"].names if name in used.columns]
-    groups = used.selectExpr("source", "`group` AS group_id", "members AS member_ids", *known)
+    groups = used.select("source", *known)
     # the first need of a group is its most urgent one
     needs = used.where("size(needs) > 0").select(*_KEY, "needs").repartition(1).sortWithinPartitions(
         F.expr("needs[0].kind"), F.expr("needs[0].affected").desc(), *_KEY)
     ranked = needs.selectExpr("monotonically_increasing_id() + 1 AS rank", "*")
     rejects = [
         compared.where("reject IS NOT NULL").selectExpr(
-            *origin, "'group' AS scope", *_RENAMED_KEY[:2], "reject AS reason"),
-        used.selectExpr(*origin, "'strategy' AS scope", *_RENAMED_KEY[:2], "inline(failures)")]
+            *origin, "'group' AS scope", *_KEY[:2], "reject AS reason"),
+        used.selectExpr(*origin, "'strategy' AS scope", *_KEY[:2], "inline(failures)")]
     if files:
         fields = map(COMPARE_TABLES["rejects"].field, ("source", "position", "scope", "reason"))
         table = pa.Table.from_pylist([{"scope": "file"} | one._asdict() for one in files], pa.schema(fields))
@@ -62,8 +61,8 @@ def select_tables(compared, text, files, folders, other) -> dict:
         ignored.append(text.where("ignored IS NOT NULL").selectExpr(*origin, "ignored AS kind", "reason", "lines"))
     return {
         "groups": join_folders(groups, folders).drop("source"),
-        "results": used.selectExpr(*_RENAMED_KEY, "inferred", "inline(results)"),
-        "attention": ranked.selectExpr("rank", *_RENAMED_KEY, "inline(needs)"),
+        "results": used.selectExpr(*_KEY, "inferred", "inline(results)"),
+        "attention": ranked.selectExpr("rank", *_KEY, "inline(needs)"),
         "rejects": _one_file(rejects), "ignored": _one_file(ignored)}
 
 

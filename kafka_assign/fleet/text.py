@@ -17,7 +17,7 @@ import pyarrow.parquet as pq
 
 from ..assignors.batch import GROUPS_AT_ONCE
 from .codec import row_from_group
-from .schemas import GROUP_SCHEMA, FleetError
+from .schemas import GROUP_SCHEMA, FleetError, former_names
 from ..snapshot import SnapshotReader
 from ..snapshot.moments import Found, by_moment
 from ..snapshot.sources import (
@@ -53,14 +53,14 @@ def _group_rows(rows: list[dict]) -> Iterator[pa.RecordBatch]:
         if len(rows) > 1:
             yield from chain.from_iterable(_group_rows([row]) for row in rows)
             return
-        words = f"group {shown(rows[0]['group'])}: its values must fit into a row (got {shown(error)})"
+        words = f"group {shown(rows[0]['group_id'])}: its values must fit into a row (got {shown(error)})"
         origin = {name: rows[0][name] for name in ("source", "position")}
         yield pa.RecordBatch.from_pylist([origin | {"reject": "group", "reason": words}], TEXT_SCHEMA)
 
 
 def _row_of_group(found: Found) -> dict:
     row = row_from_group(found.group, found.source, found.position)
-    return row | {"group": found.group.name or found.place}
+    return row | {"group_id": found.group.name or found.place}
 
 # %% ../../nbs/12_fleet/08_text.ipynb #6a7ed418
 # Why files that hold no text are rejected.
@@ -113,7 +113,7 @@ def read_moment(files: Iterable[Origin], cluster: str, account: TextAccount, *re
     rows = pa.Table.from_batches([*groups, others])
     account.read += reader.account.rows - reader.account.repeated
     account.used += reader.account.used
-    account.groups += len(rows) - rows["group"].null_count
+    account.groups += len(rows) - rows["group_id"].null_count
     account.rejects.update(filter(None, rows["reject"].to_pylist()))
     for kind, lines in zip(others["ignored"].to_pylist(), others["lines"].to_pylist()):
         account.ignored.update({kind: lines} if kind else {})
@@ -130,7 +130,9 @@ def parquet_rows(name: str, content: object) -> Iterator[pa.Table]:
     try:
         with pq.ParquetFile(content) as opened:
             for batch in opened.iter_batches(GROUPS_AT_ONCE):
-                rows = [{key.lower(): value for key, value in row.items()} for row in batch.to_pylist()]
+                former = former_names(batch.schema.names)
+                rows = [{former.get(key.lower(), key.lower()): value for key, value in row.items()}
+                        for row in batch.to_pylist()]
                 for at, row in enumerate(rows, position + 1):
                     time = row.get("time") or of_folder
                     row |= {"source": name, "position": at, "cluster": row.get("cluster") or cluster,

@@ -18,9 +18,9 @@ import numpy as np
 from ..arrays import metrics
 from ..arrays.columns import Columns, positions_by_number, read_only
 from .build import GroupError
+from .fields import TopicPartition, known_name
 from .group import SHOWN_MEMBERS, Group
 from .inputs import owners_by_name, take_by_topic
-from .members import TopicPartition, known_name
 from .notes import (
     UNCERTAIN_ANSWERS, Note, absence_notes, note_text, remark)
 from ..text.errors import checked_kind, foreign_code, needing

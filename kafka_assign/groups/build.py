@@ -101,11 +101,11 @@ class Offsets(NamedTuple):
 
 
 def _lag_column(lag, offsets, group_offsets):
-    "The lag of each partition, -1 = unknown; None where neither lag nor offsets are given."
+    "The lag of each partition, -1 = unknown; None if neither lag nor offsets are given, or if there are no partitions."
     if offsets is not None:
         follows = partition_lag(*offsets)
         lag = follows if lag is None else np.where(lag == -1, follows, lag)
-    if lag is None:
+    if lag is None or not len(lag):
         return None
     lag = np.where(lag < -1, 0, lag)
     if (overflowing := overflowing_groups(lag, group_offsets)).any():

@@ -11,7 +11,7 @@ __all__ = ['NOTE_TEXTS', 'GUESSED', 'CUT_KINDS', 'LAG_KINDS', 'MEMBER_IDS_TO_COM
 from collections.abc import Iterable
 from dataclasses import asdict, dataclass
 from datetime import datetime, timezone
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
 
@@ -61,9 +61,9 @@ NOTE_TEXTS = {
 class Note:
     "One thing that was inferred or assumed."
 
-    kind: str  # one of `NOTE_TEXTS`, or `remark` for a note that has only words
-    count: int | None = None  # how many partitions, or members, it is about; None = not counted
-    subjects: tuple[str, ...] = ()  # what it is about, or the words of a `remark`
+    kind: Annotated[str, "one of `NOTE_TEXTS`, or `remark` for a note that has only words"]
+    count: Annotated[int | None, "how many partitions, or members, it is about"] = None
+    subjects: Annotated[tuple[str, ...], "what it is about, or the words of a `remark`"] = ()
 
     @property
     def text(self) -> str:
@@ -175,8 +175,10 @@ def reset_notes(reset: str, partitions: int, with_begin: int = 0) -> list[Note]:
     return [Note(kind, count, (reset,)) for kind, count in parts if count]
 
 # %% ../../nbs/05_groups/01_notes.ipynb #43a1e0b1
-def offset_notes(offsets: Offsets) -> list[Note]:
-    "The same for the offsets of one group, without those whose end is unknown."
+def offset_notes(offsets: Offsets | None) -> list[Note]:
+    "The same for the offsets of one group, if they are known, without those whose end is unknown."
+    if offsets is None:
+        return []
     without_commit = (offsets.committed < 0) & (offsets.end >= 0)
     masks = without_commit, without_commit & (offsets.begin >= 0)
     return reset_notes(offsets.reset, *(int(np.count_nonzero(mask)) for mask in masks))

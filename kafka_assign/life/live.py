@@ -15,10 +15,10 @@ from typing import Any, NamedTuple
 from ..assignors.base import Strategy
 from ..assignors.registry import StrategyLike
 from ..groups.build import GroupError
+from ..groups.fields import (
+    Member, TopicPartition, checked_name, checked_number, known_name)
 from ..groups.group import Group
-from kafka_assign.groups.members import (
-    Member, TopicPartition, checked_name, checked_number, known_name, listed_members,
-    ordered_members)
+from ..groups.members import listed_members, ordered_members
 from .rebalance import (
     Consumer, LiveState, Phase, Rebalance, client_strategy, run_rounds)
 from ..text.words import count_of, first_of, quoted, shown

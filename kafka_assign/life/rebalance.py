@@ -18,8 +18,9 @@ from ..assignors.base import Strategy, StrategyError
 from ..assignors.registry import StrategyLike, resolve
 from ..groups.assignment import Assignment
 from ..groups.build import GroupError
+from ..groups.fields import Member, TopicPartition
 from ..groups.group import SHOWN_MEMBERS, Group
-from ..groups.members import Member, TopicPartition, decoded_members
+from ..groups.members import decoded_members
 from ..protocol.wire import (
     Claims, Subscription, WireError, decode_assignment, decode_epoch, decode_stream_join,
     decode_subscription, encode_assignments, encode_cooperative, encode_epoch, encode_sticky,

@@ -17,9 +17,9 @@ from ..assignors.registry import (
 from ..assignors.running import FORECASTS, doubt_owners, running_strategy
 from ..groups.assignment import SUMMARY_KEYS, Assignment
 from ..groups.build import GroupError
+from ..groups.fields import known_name
 from ..groups.group import Group
 from ..groups.leader import leader_of
-from ..groups.members import known_name
 from ..groups.notes import Note, absence_notes
 from .places import try_places
 from ..text.errors import checked_kind, needing

@@ -17,8 +17,8 @@ from ..arrays.ragged import rank_in_run
 from ..assignors.sticky.classes import compress
 from ..assignors.sticky.solve import sticky_assign
 from ..groups.assignment import Assignment, AssignmentError
+from ..groups.fields import TopicPartition
 from ..groups.group import Group
-from ..groups.members import TopicPartition
 from ..text.errors import checked_kind
 from ..text.tables import Table
 from ..text.words import shown

@@ -482,17 +482,19 @@ class GroupDocument(NamedTuple):
 # %% ../../nbs/07_snapshot/04_assemble.ipynb #43a1f0e2
 def _count_unshown(group, value):
     "How many partitions a document does not show: those without lag, offsets or an owner."
-    shown = {**(value.get("lag") or {}), **(value.get("offsets") or {})}
+    shown = {**(value.get("lag") or {}), **(value.get("offsets") or {})}                  # of format 1
+    shown |= {topic["topic"]: topic for topic in value["topics"] if topic.get("lag") or topic.get("end")
+              or topic.get("committed")} if isinstance(value["topics"], list) else {}
     counts = [count for topic, count in group.topic_counts.items() if topic not in shown]
     return max(0, sum(counts) - int(np.count_nonzero(group.previous >= 0)))
 
 
 def _group_of(document, reset):
     "The group of a document; the caller's `reset` counts, if there is one. Raises `ValueError`."
-    value = document.value | {"cluster": document.cluster, "time": document.time}
-    if reset is None or not value.get("offsets"):
-        return Group.from_json(value)
-    group = Group.from_json(value | {"reset": reset})
+    group = Group.from_json(document.value | {"cluster": document.cluster, "time": document.time})
+    if reset is None or group.offsets is None:
+        return group
+    group = group.replace(reset=reset)
     others = [note for note in group.notes if note.kind not in LAG_KINDS]
     return group.replace(notes=[*others, *offset_notes(group.offsets)])
 

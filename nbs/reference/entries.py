@@ -71,7 +71,7 @@ class Entry:
         self.function = getattr(self.symbol, "__func__", self.symbol)
         self.is_class = isinstance(self.symbol, type)
         if self.is_class:
-            self.function = vars(self.symbol).get("__init__")
+            self.function = inspect.unwrap(vars(self.symbol).get("__init__", len))
             self.function = self.function if inspect.isfunction(self.function) else None
         if self.function is not None and "__init__" in getattr(self.function, "__qualname__", "") and \
                 "<string>" in self.function.__code__.co_filename:
@@ -189,8 +189,17 @@ class Entry:
 def fields_of(symbol: type) -> list[Parameter]:
     "The fields that a class declares, with the comments beside them."
     node, lines = source(symbol)
-    return [Parameter(one.target.id, typed(one.annotation, {}), default_of(one.value), comment(lines, one))
-            for one in node.body if isinstance(one, ast.AnnAssign) and not one.target.id.startswith("_")]
+    found = []
+    for one in node.body:
+        if isinstance(one, ast.AnnAssign) and not one.target.id.startswith("_"):
+            kind, default, meaning = one.annotation, default_of(one.value), comment(lines, one)
+            if ast.unparse(kind).startswith("Annotated["):          # a field of a group: its meaning is data
+                kind, text = kind.slice.elts[:2]
+                meaning = text.value + (f"; {default} = unknown" if default in ("None", "-1", "0", "''") else "")
+            elif isinstance(made := vars(symbol).get(one.target.id), property):
+                default, meaning = "", meaning or inspect.getdoc(made) or ""
+            found.append(Parameter(one.target.id, typed(kind, {}), default, meaning.replace("''", '""')))
+    return found
 
 
 def wrapped_at_bars(text: str) -> list[str]:
@@ -272,7 +281,7 @@ def attributes_of(path: str) -> list[Parameter]:
     found = [one._replace(default="") if made else one for one in fields_of(symbol)]
     for name, value in vars(symbol).items():
         made = value if isinstance(value, property) else getattr(value, "func", None) and value
-        if name.startswith("_") or made is None:
+        if name.startswith("_") or made is None or name in {one.name for one in found}:
             continue
         getter = getattr(made, "fget", None) or made.func
         node, _ = source(getter)

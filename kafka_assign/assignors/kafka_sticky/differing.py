@@ -12,7 +12,7 @@ from itertools import combinations
 
 from ..base import ForecastError
 from .joined import Holdings, JoinedGroup, without
-from ...groups.members import TopicPartition
+from ...groups.fields import TopicPartition
 from ...protocol.java import JavaHashSet, partition_hash
 
 # %% ../../../nbs/03_kafkas_assignors/04_differing.ipynb #7e2d11f7

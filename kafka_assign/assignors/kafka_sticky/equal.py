@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 
 from ..base import ForecastError
 from .joined import Holdings, JoinedGroup, without
-from ...groups.members import TopicPartition
+from ...groups.fields import TopicPartition
 
 # %% ../../../nbs/03_kafkas_assignors/03_equal.ipynb #21058133
 @dataclass

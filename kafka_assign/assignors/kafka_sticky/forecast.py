@@ -22,8 +22,8 @@ from .joined import (
     JoinedGroup, JoinedMember, have_equal_subscriptions, joined_group, settle_claims)
 from ..registry import strategy
 from ...groups.assignment import Assignment
+from ...groups.fields import Member, TopicPartition
 from ...groups.group import Group
-from ...groups.members import Member, TopicPartition
 from ...groups.notes import MEMBER_IDS_TO_COME, Note
 from ...protocol.wire import Claims, decode_sticky
 from ...text.words import first_of, shown

@@ -12,7 +12,7 @@ from functools import cached_property
 from itertools import dropwhile
 from typing import NamedTuple
 
-from ...groups.members import TopicPartition
+from ...groups.fields import TopicPartition
 from ...protocol.java import JavaHashSet, java_sorted
 
 # %% ../../../nbs/03_kafkas_assignors/02_joined.ipynb #aa1927e0

@@ -20,7 +20,6 @@ from typing import Annotated, Any, NamedTuple, TypeVar, get_args, get_origin, ge
 
 import numpy as np
 
-from ..arrays.metrics import partition_lag
 from .build import GroupError, Offsets
 from .notes import Note
 from ..protocol.java import java_sorted

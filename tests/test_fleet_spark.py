@@ -338,6 +338,17 @@ def test_folders_behind_an_address(spark, tmp_path):
     assert path.table("groups", 3).schema.names == path.table("groups").schema.names
 
 
+def test_spark_reads_groups_under_their_former_name(spark, tmp_path):
+    """Files of earlier versions, in any case, beside those of today."""
+    from kafka_assign.fleet.inputs import find_inputs, parquet_frame
+    for at, name in enumerate(["group_id", "group", "Group"]):
+        table = rows_of_groups([Group({"t": 1}, {"m": ["t"]}, name=f"g{at}")])
+        columns = [name if column == "group_id" else column for column in table.column_names]
+        pq.write_table(table.rename_columns(columns), tmp_path / f"{at}.parquet")
+    found = parquet_frame(spark, find_inputs([tmp_path]).parquet).selectExpr("group_id", "members[0].id").collect()
+    assert sorted(map(tuple, found)) == [("g0", "m"), ("g1", "m"), ("g2", "m")]
+
+
 def test_a_file_that_is_named_is_read_whatever_its_name(spark, tmp_path):
     """Spark passes over hidden files and cannot open a colon; what was read is counted by the footers."""
     names = ["a.parquet", "_b.parquet", ".c.parquet", "d.parquet._COPYING_", "2026-11-20T06:30:00Z.parquet"]

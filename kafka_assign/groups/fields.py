@@ -5,7 +5,7 @@
 # %% auto #0
 __all__ = ['MEMBER', 'ABOUT', 'TOPIC', 'GROUP', 'checked_name', 'is_number', 'as_mapping', 'checked_mapping', 'known_name',
            'checked_number', 'TopicPartition', 'checked_claims', 'Field', 'Member', 'About', 'group_row', 'json_value',
-           'expected', 'check_keys', 'json_object', 'is_group_document', 'group_arguments']
+           'expected', 'check_keys', 'json_object', 'notes_of_row', 'is_group_document', 'group_arguments']
 
 # %% ../../nbs/05_groups/06_fields.ipynb #51bc57cc
 import json
@@ -428,11 +428,8 @@ def notes_of_row(rows: Iterable[Mapping]) -> list[Note]:
     return [Note(one.get("kind"), one.get("count"), tuple(one.get("subjects") or ())) for one in rows]
 
 
-def row_arguments(row: Mapping) -> dict:
-    """The arguments of `Group` in a row; `GroupError` says what is wrong, and where.
-
-    If some topics have lag and others offsets, there are both, though `Group` takes one of them.
-    """
+def _row_arguments(row: Mapping) -> dict:
+    "The arguments of `Group` in a row."
     row = _shaped(row, GROUP, "")
     members = [_member_of_row(one, f"members[{at}]") for at, one in enumerate(row.pop("members", []))]
     rows, topics = row.pop("topics", []), {}
@@ -503,11 +500,14 @@ def is_group_document(document: object) -> bool:
 
 # %% ../../nbs/05_groups/06_fields.ipynb #a5a05d84
 def group_arguments(document: str | Mapping) -> dict:
-    "The arguments of `Group` in JSON, a text or a dict, of either format, as `row_arguments` has them."
+    """The arguments of `Group` in JSON of either format, a text or a dict; `GroupError` says what is wrong, and where.
+
+    If some topics have lag and others offsets, there are both, though `Group` takes one of them.
+    """
     document = dict(json_object(document, "a group"))
     number = document.get("format", 1)
     if number not in (1, 2) or number is True:
         raise GroupError(f"format must be 1 or 2 (got {brief(number)})")
     if number == 1:
-        return row_arguments(_row_of_format_1(document)) | {"owned": document.get("owned")}
-    return row_arguments({key: value for key, value in document.items() if key != "format"})
+        return _row_arguments(_row_of_format_1(document)) | {"owned": document.get("owned")}
+    return _row_arguments({key: value for key, value in document.items() if key != "format"})

@@ -704,7 +704,7 @@ def test_moments_do_not_depend_on_batches(rows, at, cuts):
         elif row is same[0]:
             used.append(place)
         else:
-            others[place] = (f"group {row['group']}: a group must occur only once at a moment (got it in "
+            others[place] = (f"group {row['group_id']}: a group must occur only once at a moment (got it in "
                              f"{same[0]['source']}, row {same[0]['position']}, too)")
     bounds = [0, *sorted(cut for cut in cuts if cut < len(rows)), len(rows)]
     batches = [batch_of(rows[begin:end]) for begin, end in zip(bounds, bounds[1:])]

@@ -186,19 +186,6 @@ class SnapshotReader:
             self.account.reject(position, reason)
 
 # %% ../../nbs/07_snapshot/10_reading.ipynb #63a1f0dd
-def _left_out_entry(names, sources, at):
-    "The entry about the groups of these names, which have no moment up to `at`."
-    name = sources[0].name if len(sources) == 1 else f"{len(sources)} files"
-    reason = f"no moment up to {at} is known of {first_of([*map(shown, names)], 3)}"
-    return Ignored(name, 0, "moment", reason, len(names))
-
-
-def _check_reset(reset):
-    if reset not in (None, "latest", "earliest", "none"):
-        raise SnapshotError(
-            f"reset must be latest, earliest or none (got {excerpt(repr(reset))})")
-
-
 def read_groups(source: str | PathLike | IO | Iterable, cluster: str | None = None,
                 time: str = "", *, group: str = "", reset: str | None = None,
                 at: str = "latest") -> Groups:
@@ -216,7 +203,9 @@ def read_groups(source: str | PathLike | IO | Iterable, cluster: str | None = No
     `SnapshotError`, a `ValueError`, if a file cannot be opened, if no group is found,
     or if `time`, `reset` or `at` is not valid.
     """
-    _check_reset(reset)
+    if reset not in (None, "latest", "earliest", "none"):
+        raise SnapshotError(
+            f"reset must be latest, earliest or none (got {excerpt(repr(reset))})")
     sources = list(origins(source))
     clusters = clusters_of(sources, cluster)
     reader = SnapshotReader(cluster, time, group, reset)
@@ -235,7 +224,9 @@ def read_groups(source: str | PathLike | IO | Iterable, cluster: str | None = No
     reader.reject_errors()
     keys, ignored = _unique_keys(found), account.ignored
     if names := left_out(moments, found):
-        ignored.append(_left_out_entry(names, sources, at))
+        name = sources[0].name if len(sources) == 1 else f"{len(sources)} files"
+        reason = f"no moment up to {at} is known of {first_of([*map(shown, names)], 3)}"
+        ignored.append(Ignored(name, 0, "moment", reason, len(names)))
     return Groups({key: one.group for key, one in zip(keys, found)},
                   account.rejects, ignored, used=account.used,
                   repeated=account.repeated, rows=account.rows,

@@ -110,6 +110,8 @@ def facts_of(moment: Moment, account: Account) -> Facts:
     present = {row.member[0] for rows in offsets.values() for row in rows.values() if row.member} | records.keys()
     account.used += sum(map(len, offsets.values()))
     offsets.pop(None, None)
+    for output in moment.outputs:
+        del output.rows[1:]
     return Facts(moment, {id: one for id, one in best.items() if id in present}, offsets, records,
                  next(iter(records_of(states, account).values()), None), instances)
 
@@ -180,10 +182,11 @@ def reject_beyond_limits(facts: Sequence[Facts], account: Account) -> None:
         beyond = [id for id, record in one.records.items()
                   if any(max(numbers) >= most[i, topic] for topic, numbers in record.row.owned or ())]
         for topic, rows in one.offsets.items():
+            limit = most[i, topic]
             for row in [*rows.values()]:
-                if row.partition >= most[i, topic]:
-                    reason = (f"partition {_partition_name(row)} must be below {most[i, topic]:,}, given how few "
-                              "partitions of its topic the input shows")
+                if row.partition >= limit:
+                    reason = (f"partition {_partition_name(row)} must be below {limit:,}, given how few partitions of "
+                              "its topic the input shows")
                 elif row.committed >= 0 and row.end - row.committed > largest:
                     reason = "a group must have a lag of less than 2**63 records, and this row has too many"
                 else:
@@ -259,7 +262,7 @@ def _group_of(facts, cluster, reset, noted):
     claims, assigned = facts.claims(), {id for id, record in facts.records.items() if record.row.owned is not None}
     in_rows = known = with_owner = without_commit = 0                          # numbers of partitions
     for topic in java_sorted(claims.keys() | {topic for topic, rows in facts.offsets.items() if rows}):
-        rows, claims_of = facts.offsets.get(topic, {}), sorted(claims.get(topic, ()))
+        rows, claims_of = facts.offsets.pop(topic, {}), sorted(claims.get(topic, ()))
         numbers, owners_of = {partition for partition, _ in claims_of}, {id for _, id in claims_of}
         known, in_rows = known + len(rows.keys() | numbers), in_rows + len(rows)
         count = partitions[topic] = max([*rows, *numbers]) + 1

@@ -6,7 +6,7 @@
 __all__ = ['Groups', 'SnapshotReader', 'read_groups', 'Ignored', 'Reject', 'SnapshotError']
 
 # %% ../../nbs/07_snapshot/10_reading.ipynb #63a1f0c4
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping
 from itertools import chain, groupby
 from os import PathLike
@@ -72,6 +72,9 @@ class Groups(dict[str, Group]):
                 f"{count_of(lines, 'line')} ignored>")
 
 # %% ../../nbs/07_snapshot/10_reading.ipynb #63a1f0da
+_KINDS = {OffsetsRow: "offsets", MemberRow: "members", StateRow: "state"}
+
+
 class SnapshotReader:
     """Takes the text of sources to groups; `account` records what became of every line.
 
@@ -83,7 +86,7 @@ class SnapshotReader:
         self.cluster, self.time, self.group, self.reset = cluster, time, group, reset
         self.account, self.folder_times = Account(), {}
         self.errors: list[tuple[int, str]] = []      # of sources that hold nothing else
-        self.tables: dict[str, ParsedTables] = {}          # by cluster
+        self.tables: dict[str, ParsedTables] = defaultdict(ParsedTables)   # by cluster
         self.documents: list[GroupDocument] = []
 
     def read(self, origin: Origin, cluster: str) -> None:
@@ -93,22 +96,18 @@ class SnapshotReader:
         rows = self.account.rows
         try:
             checked_utf8(cluster, "the name of a folder")
-        except ValueError as error:
-            self._reject_folder(cluster, str(error))
+        except ValueError as error:       # the first line of its first file stands for it
+            if cluster in self.tables:
+                self.account.ignore("unreadable", str(error))
+                return
+            self.tables[cluster] = ParsedTables()
+            self.account.position += 1
+            self.account.rows += 1
+            self.account.reject(self.account.position, str(error))
             return
         self._read_text(origin, cluster)
         if origin.named and self.account.rows == rows:
             self.errors += self.account.only_error()
-
-    def _reject_folder(self, cluster, reason):
-        "Reject a folder at its first file, whose first line stands for it; ignore the other files."
-        if cluster in self.tables:
-            self.account.ignore("unreadable", reason)
-            return
-        self.tables[cluster] = ParsedTables()
-        self.account.position += 1
-        self.account.rows += 1
-        self.account.reject(self.account.position, reason)
 
     def _read_text(self, origin, cluster):
         "Read tables or JSON, as the first line that is not blank tells."
@@ -121,7 +120,7 @@ class SnapshotReader:
             self.account.ignore("empty", "no text")
             return
         place = origin_place(origin, self.time, self.folder_times)
-        tables = self.tables.setdefault(cluster, ParsedTables())
+        tables = self.tables[cluster]
         if begins_like_json(block):
             self._read_json(json_values(chain(head, blocks)), cluster, tables, place)
             return
@@ -141,35 +140,24 @@ class SnapshotReader:
             try:
                 if complaint:
                     raise ValueError(complaint)
-                if is_group_document(value):
-                    self._keep_document(value, cluster, place.time)
-                else:
-                    self._read_other_json(value, tables, place)
+                rows = None if is_group_document(value) else rows_in_json(value, start + line)
             except ValueError as error:
                 self.account.rows += 1
-                self.account.reject(self.account.position, shown(error))
-
-    def _read_other_json(self, value, tables, place):
-        "Read what another tool printed. Raises `ValueError` before it keeps any of it."
-        rows = rows_in_json(value, self.account.position)
-        if not rows:
-            self.account.ignore("json", "JSON without topics and members of a group")
-            return
-        kinds = {OffsetsRow: "offsets", MemberRow: "members", StateRow: "state"}
-        for kind, part in groupby(rows, key=lambda row: kinds[type(row)]):
-            tables.begin(kind, place, self.account.position)
-            for row in part:
+                self.account.reject(start + line, shown(error))
+                continue
+            if is_group_document(value):
                 self.account.rows += 1
-                tables.add(row)
-
-    def _keep_document(self, value, cluster, time):
-        "Keep a document until the groups are made."
-        if self.cluster is None:
-            cluster = value.get("cluster") or cluster
-        time = self.time or value.get("time") or time
-        position = self.account.position
-        self.documents.append(GroupDocument(value, cluster, time, position))
-        self.account.rows += 1
+                self.documents.append(GroupDocument(
+                    value, value.get("cluster") or cluster if self.cluster is None else cluster,
+                    self.time or value.get("time") or place.time, start + line))
+            elif not rows:
+                self.account.ignore("json", "JSON without topics and members of a group")
+            else:
+                self.account.rows += len(rows)
+                for kind, part in groupby(rows, key=lambda row: _KINDS[type(row)]):
+                    tables.begin(kind, place, start + line)
+                    for row in part:
+                        tables.add(row)
 
     def groups(self) -> list[Found]:
         "All groups at all moments."

@@ -98,7 +98,8 @@ def test_several_groups_a_day(tmp_path):
     (describe(committed=5) + members() + describe(committed=7) + members(), [("web-1", ""), ("web-1", "")]),
     (describe() + describe(committed=7) + state(), [("web-1", ""), ("web-1", "Stable")]),
     (describe() + describe() + describe(), [("web-1", "")]),
-    (describe("web-1") + describe("web-2") + describe("web-1"), [("web-2", ""), ("web-1", "")]),
+    (describe("web-1") + describe("web-2") + describe("web-1"), [("web-1", ""), ("web-2", ""), ("web-1", "")]),
+    (describe() + members() + members() + state(), [("web-1", "Stable")]),
     (describe() + state() + members(), [("web-1", "Stable")]),
 ])
 def test_the_scroll_of_a_terminal(text, expected):
@@ -114,6 +115,45 @@ def test_a_watch_log_of_several_commands(tmp_path):
         "members.log": "".join(members(member) for member, *_ in times),
         "state.log": "".join(state(name) for _, name, _ in times)})
     assert [moment[1:] for moment in seen(folder)] == [(member, name) for member, name, _ in times]
+
+
+@pytest.mark.parametrize("files, expected", [
+    ({"describe.txt": describe(), "members.txt": members(), "state.txt": state()}, [["offsets", "members", "state"]]),
+    ({"a.txt": describe(), "b.txt": members(), "c.txt": state()}, [["offsets", "members", "state"]]),
+    ({"a.txt": describe(), "b.txt": describe(committed=7), "c.txt": members()},
+     [["offsets"], ["offsets"], ["members"]]),
+    ({"a.txt": describe() + state(), "b.txt": members()}, [["offsets", "members", "state"]]),
+    ({"before.describe.txt": describe(), "before.members.txt": members(), "after.describe.txt": describe("web-2"),
+      "after.members.txt": members("web-2")}, [["offsets", "members"], ["offsets", "members"]]),
+    ({"all.describe.txt": describe(), "all.members.txt": members(), "shop.describe.txt": describe(committed=7),
+      "shop.members.txt": members()}, [["offsets", "members"], ["offsets", "members"]]),
+    ({"shop.describe.txt": describe(), "shop.members.txt": members(), "shop.offsets.txt": describe(committed=7)},
+     [["offsets", "members"], ["offsets"]]),
+    ({"a/x.txt": describe(), "b/x.txt": members()}, [["offsets"], ["members"]]),
+    ({"a/x.txt": describe(), "b/x.txt": describe()}, [["offsets"], ["offsets"]]),
+])
+def test_a_moment_is_a_place_and_a_time(tmp_path, files, expected):
+    """Which outputs belong together follows from folder and name; what they say only keeps them apart."""
+    groups = read_groups(folder_of(tmp_path, files), cluster="prod", at="all")
+    assert groups.rejects == [] and groups.moments == dict.fromkeys(groups, len(expected))
+    found = [[kind for kind, there in (
+        ("offsets", group.offsets), ("members", "idle-members-not-shown" not in {note.kind for note in group.notes}),
+        ("state", group.state)) if there] for group in groups.values()]
+    assert found == expected
+
+
+@pytest.mark.parametrize("name", ["copy of shop.txt", "shop (1).txt", "shop.describe.txt"])
+def test_a_copy_counts_once(tmp_path, name):
+    groups = read_groups(folder_of(tmp_path, {"shop.txt": describe() + state(), name: describe()}))
+    assert (groups.moments, groups.read, groups.used, groups.repeated) == ({"shop": 1}, 3, 3, 2)
+    groups = read_groups([tmp_path / "shop.txt"] * 2)
+    assert (groups.moments, groups.read, groups.used, groups.repeated) == ({"shop": 1}, 3, 3, 3)
+
+
+def test_texts_follow_each_other():
+    """Texts have no place, so they are read as if they were one."""
+    assert [moment[1:] for moment in seen([describe(), state(), describe("web-2"), state("Empty")])] == [
+        ("web-1", "Stable"), ("web-2", "Empty")]
 
 
 def test_equal_rows_count_once():

@@ -6,8 +6,9 @@ import pytest
 
 from kafka_assign.groups.notes import Note
 from kafka_assign.snapshot import read_groups
-from kafka_assign.snapshot.assemble import _one_record
-from kafka_assign.snapshot.parse import StateRow, group_in_remark
+from kafka_assign.snapshot.assemble import records_of
+from kafka_assign.snapshot.remarks import group_in_remark
+from kafka_assign.snapshot.rows import StateRow
 from kafka_assign.snapshot.sources import Account
 from outputs import table
 
@@ -74,12 +75,12 @@ def test_digits_of_other_scripts_in_the_names_of_files(tmp_path):
 
 
 def test_rows_about_one_key_in_any_order():
-    full = StateRow("g", "range", "Stable", 3, 7, "classic")
-    rows = [(0, full, 1), (0, full._replace(strategy=""), 2), (0, full._replace(generation=-1, type=""), 3)]
+    full = StateRow("g", "range", "Stable", 3, 7, "classic", 1)
+    rows = [full, full._replace(strategy="", position=2), full._replace(generation=-1, type="", position=3)]
     seen = set()
     for order in itertools.permutations(rows):
         account = Account()
-        [(row, _)] = _one_record(order, account).values()
+        [(row, _)] = records_of(order, account).values()
         seen.add((row, account.used, account.repeated))
     assert seen == {(full, 1, 2)}
 

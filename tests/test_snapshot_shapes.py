@@ -6,7 +6,7 @@ from unittest.mock import patch
 import pytest
 
 from kafka_assign.snapshot import SnapshotError, read_groups, sources
-from kafka_assign.snapshot.parse import FOREIGN_TEXTS
+from kafka_assign.snapshot.remarks import FOREIGN_TEXTS
 from outputs import POSTED, SAMPLES
 
 KAFKA = SAMPLES / "kafka-4.3.1"
@@ -82,6 +82,23 @@ def test_a_truncated_row_of_rpk_costs_itself_only(length):
     assert groups.read == groups.used + groups.rejected == 5
     whole = header.index("LAG") < length <= header.index("MEMBER-ID")
     assert groups.rejected == (0 if whole else 1)
+
+
+@pytest.mark.parametrize("line", [
+    "orders 0 3004 2 3012 8 m c", "orders 0 3004 2 3012 8 m", "GROUP  MEMBER-ID", "TOPIC MEMBER-ID HOST"])
+def test_a_line_of_rpk_that_lacks_columns(line):
+    """Their last column is the host; a row or header without all columns is one reject, or no table."""
+    squeezed = "GROUP    g\nMEMBERS  1\nTOPIC PARTITION CURRENT-OFFSET LOG-START-OFFSET LOG-END-OFFSET LAG MEMBER-ID " \
+               "CLIENT-ID HOST\norders 1 3004 2 3012 8 m c h\n"
+    groups = read_groups(RPK + "\n" + squeezed + line + "\n")
+    assert groups.read == groups.used + groups.rejected and "billing" in groups
+
+
+def test_a_row_below_a_summary_needs_a_header_of_its_own():
+    """Otherwise it would be a row of the group before."""
+    groups = read_groups(RPK + "\n" + "GROUP    night\nSTATE    Empty\nMEMBERS  0\n" + RPK.splitlines()[9] + "\n")
+    assert list(groups) == ["billing", "night"] and groups["night"].topics == () and groups.repeated == 0
+    assert groups.read == groups.used == 6 and "text" in {entry.kind for entry in groups.ignored}
 
 
 def test_the_answer_of_burrow_is_no_group():

@@ -51,8 +51,10 @@ def test_a_long_table_with_commas():
 
 SLOW = """
 from kafka_assign.snapshot import SnapshotError, read_groups
-from kafka_assign.snapshot.moments import Moment, noticed_states
-from kafka_assign.snapshot.parse import ParsedTables, _StateNotice, group_in_remark
+from kafka_assign.snapshot.moments import moments_of
+from kafka_assign.snapshot.parse import ParsedTables, StateNotice
+from kafka_assign.snapshot.remarks import group_in_remark
+from kafka_assign.snapshot.rows import OffsetsRow
 from kafka_assign.snapshot.sources import Place
 group_in_remark("$ " + "Consumer group '" * 100_000)
 HEADER = "GROUP TOPIC PARTITION CURRENT-OFFSET LOG-END-OFFSET LAG CONSUMER-ID HOST CLIENT-ID\\n"
@@ -72,14 +74,12 @@ STATE = "GROUP COORDINATOR (ID) ASSIGNMENT-STRATEGY STATE #MEMBERS\\ng     b:909
 assert read_groups("".join(map(STATE.format, range(6_000)))).moments == {"g": 6_000}
 place, tables, many = Place("watch.log", "", ""), ParsedTables(), range(30_000)
 for number in many:                                 # a notice above each table, as of a group without members
-    tables.notices.append(_StateNotice("g", "Empty", place, 2 * number))
     tables.begin("offsets", place, 2 * number + 1)
-    tables.outputs[number, "g"]
-moments = [Moment("g", "", {}, [number], set(), ()) for number in many]
-assert noticed_states(tables, moments) == dict.fromkeys(many, "Empty")
-elsewhere = Place("watch.err", "", "", 1)
-tables.notices = [_StateNotice("g", "Empty", elsewhere._replace(file=1 + number), number) for number in many]
-assert noticed_states(tables, moments) == {}
+    tables.add(OffsetsRow("g", "t", 0, number, number, None, None, 2 * number + 1))
+notices = [StateNotice("Empty", place, 2 * number) for number in many]
+assert {moment.noticed for moment in moments_of(tables.outputs["g"], notices)} == {"Empty"}
+notices = [StateNotice("Empty", Place(f"watch-{number}.err", "", ""), number) for number in many]
+assert {moment.noticed for moment in moments_of(tables.outputs["g"], notices)} == {""}
 """
 
 

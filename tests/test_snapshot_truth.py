@@ -135,9 +135,10 @@ def test_all_captures_at_once():
 
 
 def test_one_cluster_by_name(snapshots):
-    """If the caller names the cluster, all sources belong to it: equal rows of three versions count once."""
+    """If the caller names the cluster, all sources belong to it: a group is seen once in each of three folders."""
     groups = read_groups(sorted(SAMPLES.glob("kafka-*")), cluster="prod", time="2026-11-21T09:00:00Z")
     assert groups.rejects == [] and set(groups) == set(snapshots["4.3.1"])
+    assert groups.moments == {name: sum(name in groups for groups in snapshots.values()) for name in groups}
     assert {(group.cluster, group.time) for group in groups.values()} == {("prod", "2026-11-21T09:00:00Z")}
     for name, group in groups.items():
         assert read_fields(group) == read_fields(snapshots["4.3.1"][name])

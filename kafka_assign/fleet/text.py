@@ -28,11 +28,11 @@ from ..text.words import shown
 def moments_of_files(files: Sequence[Origin], cluster: str | None = None,
                      time: str = "") -> Iterator[tuple[str, list[Origin]]]:
     "The files of each cluster and moment, with the name of the cluster."
-    clusters, found = clusters_of(list(files), cluster), {}
+    clusters, found, of_folder = clusters_of(list(files), cluster), {}, {}
     for file in files:
         together, times = found.setdefault(clusters[file.folder], ([], {}))
         together.append(file)
-        times.setdefault(origin_place(file, time, 0).time, []).append(file)
+        times.setdefault(origin_place(file, time, of_folder).time, []).append(file)
     for name, (together, times) in found.items():
         yield from ((name, part) for part in ([together] if "" in times else times.values()))
 

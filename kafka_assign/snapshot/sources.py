@@ -250,7 +250,6 @@ class Place(NamedTuple):
     name: str  # of the file, stream or text
     folder: str
     time: str  # ISO 8601; empty = unknown
-    file: int = 0  # number of the file, stream or text
 
     @property
     def stem(self) -> str:
@@ -258,12 +257,17 @@ class Place(NamedTuple):
         return _KIND_IN_NAME.sub("", _FILE_ENDING.sub("", os.path.basename(self.name)))
 
 # %% ../../nbs/07_snapshot/01_sources.ipynb #13a1e0b0
-def origin_place(origin: Origin, time: str, file: int) -> Place:
-    "The place of an origin; `time`: the one that the caller names, if any."
-    folder = origin.folder and _folder_name(origin.folder)
-    name = os.path.basename(origin.name)
-    stated = origin.folder and folder_values(origin.folder)[1]
-    return Place(origin.name, origin.folder, time or _time_in_name(name) or stated or _time_in_name(folder), file)
+def origin_place(origin: Origin, time: str, of_folder: dict[str, str]) -> Place:
+    """The place of an origin.
+
+    `time`: the one that the caller names, if any; `of_folder`: the times of folders, completed when one is needed,
+    because many files may be in a folder.
+    """
+    if origin.folder not in of_folder:
+        stated = folder_values(origin.folder)[1] if origin.folder else ""
+        of_folder[origin.folder] = stated or _time_in_name(_folder_name(origin.folder) if origin.folder else "")
+    in_name = _time_in_name(os.path.basename(origin.name))
+    return Place(origin.name, origin.folder, time or in_name or of_folder[origin.folder])
 
 # %% ../../nbs/07_snapshot/01_sources.ipynb #13a1e0a4
 _LINE_PREFIXES = tuple(map(re.compile, (

@@ -95,15 +95,15 @@ class _Plan(NamedTuple):
     joins: Sequence[Sequence[str]]
     everything: bool
     reading: Mapping[str, str | None]  # `at`, `reset`, `cluster` and `time`
-    at_once: bool  # whether the strategies, and those that groups may run, take many groups at once
+    schema: pa.Schema  # of the rows of groups
     time_limit: float | None
     conf: Mapping[str, str]
     report: Callable[[str], object]
 
     @property
-    def schema(self) -> pa.Schema:
-        "The schema of the rows of groups."
-        return NARROW_GROUP_SCHEMA if self.at_once else GROUP_SCHEMA
+    def at_once(self) -> bool:
+        "Whether the strategies, and those that groups may run, take many groups at once."
+        return self.schema is NARROW_GROUP_SCHEMA
 
 
 class _Unreadable(NamedTuple):
@@ -300,16 +300,16 @@ def compare_fleet(
     named, joins = as_list(inputs), checked_joins(joins)
     with importable(py_files):
         chosen = chosen_strategies(strategies, joins)
-        at_once = narrow_is_enough(chosen.values())
-        found = find_inputs(named, NARROW_GROUP_SCHEMA if at_once else GROUP_SCHEMA)
+        schema = NARROW_GROUP_SCHEMA if narrow_is_enough(chosen.values()) else GROUP_SCHEMA
+        found = find_inputs(named, schema)
         reading = _checked_reading(at, reset, cluster, time, found)
-        plan = _Plan(chosen, joins, everything, reading, at_once, time_limit, conf or {}, report)
+        plan = _Plan(chosen, joins, everything, reading, schema, time_limit, conf or {}, report)
         about = {"format": _FORMAT, "job": "compare", "inputs": [shown(masked(str(one)))[:200] for one in named],
                  "strategies": list(chosen), "joins": joins, "everything": everything, **reading,
                  "time_limit": time_limit}
         session = nullcontext(spark) if spark else spark_session(master, conf, py_files, found.size < _LARGE)
         with session as active, wrap_spark_errors("the job must run to completion"), interruptible(active):
-            found, place = with_addresses(active, found, plan.schema), folder_of_runs(out, active)
+            found, place = with_addresses(active, found, schema), folder_of_runs(out, active)
             run = Run(_write_run(active, plan, found, place, about, began), spark)
             report(f"complete: {shown(run.path)}")
             return run

@@ -19,7 +19,7 @@ from kafka_assign.assignors.registry import assign
 from kafka_assign.cli.app import program
 from kafka_assign.cli.ranking import show_run
 from kafka_assign.cli.output import show_assignment, show_comparisons
-from kafka_assign.groups.fields import group_row
+from kafka_assign.groups.documents import group_row
 from kafka_assign.groups.group import Group
 from kafka_assign.life.live import LiveGroup
 from kafka_assign.groups.members import Member

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kafka_assign import Assignment, Group, GroupError, Member, assign
-from kafka_assign.groups.fields import group_row
+from kafka_assign.groups.documents import group_row
 from kafka_assign.text.words import quoted
 
 COLUMNS = [

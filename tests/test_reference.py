@@ -11,7 +11,7 @@ import pytest
 from kafka_assign import Group, assign, assign_many
 from kafka_assign.assignors import lag
 from kafka_assign.assignors.lag import partition_lag
-from kafka_assign.groups.fields import is_group_document
+from kafka_assign.groups.documents import is_group_document
 
 REFERENCE = Path(__file__).parent / "reference"
 STRATEGIES = {"range": "RangeAssignor", "roundrobin": "RoundRobinAssignor",

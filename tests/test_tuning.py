@@ -11,7 +11,7 @@ from test_house import is_number, modules, parsed
 
 from kafka_assign import Assignment, Group, assign, assign_many, compare, rank, strategies
 from kafka_assign.groups.certificate import check
-from kafka_assign.groups.fields import group_row
+from kafka_assign.groups.documents import group_row
 from kafka_assign.snapshot import read_groups
 
 HUGE = 1 << 40

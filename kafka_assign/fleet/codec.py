@@ -28,7 +28,8 @@ from .schemas import (
 from ..groups.build import (
     MOST_PARTITIONS, ClaimColumns, GroupError, Offsets, build_columns, oversized_groups,
     subscriber_rows, with_claims)
-from ..groups.fields import ABOUT, GROUP, MEMBER, TOPIC, Field, group_row, notes_of_row
+from ..groups.documents import group_row, notes_of_row
+from ..groups.fields import ABOUT, GROUP, MEMBER, TOPIC, Field
 from ..groups.group import Group
 from ..groups.inputs import RESETS, TYPES
 from ..groups.leader import Leader

@@ -20,8 +20,9 @@ import numpy as np
 from ..arrays.columns import Columns, read_only, same_content
 from ..arrays.ragged import row_of
 from .build import GroupError, Offsets, with_claims
+from .documents import group_arguments, group_row
 from .fields import (
-    ABOUT, About, Member, TopicPartition, checked_mapping, checked_name, group_arguments, group_row, known_name)
+    ABOUT, About, Member, TopicPartition, checked_mapping, checked_name, known_name)
 from .inputs import (
     checked_about, checked_ids, claims_of_strangers, coded_claims, column_by_topic, columns_by_name,
     columns_from_arrays, kept_arguments, places_of)

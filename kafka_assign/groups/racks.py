@@ -9,7 +9,8 @@ __all__ = ['with_racks']
 from collections.abc import Mapping
 from dataclasses import replace
 
-from .fields import check_keys, expected, json_object, known_name
+from .documents import check_keys, expected, json_object
+from .fields import known_name
 from .group import Group
 
 # %% ../../nbs/05_groups/10_racks.ipynb #7ac50002

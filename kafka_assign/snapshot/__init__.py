@@ -12,7 +12,7 @@ from itertools import chain, groupby
 from os import PathLike
 from typing import IO
 
-from ..groups.fields import is_group_document
+from ..groups.documents import is_group_document
 from ..groups.group import Group
 from .assemble import groups_in
 from .documents import GroupDocument, document_groups

@@ -23,7 +23,7 @@ from itertools import chain
 from typing import NamedTuple
 from urllib.parse import unquote
 
-from ..groups.fields import json_value
+from ..groups.documents import json_value
 from ..groups.notes import instant
 from ..text.words import shown
 

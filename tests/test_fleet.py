@@ -694,7 +694,8 @@ def test_moments_do_not_depend_on_batches(rows, at, cuts):
     for row in rows:
         place = row["source"], row["position"]
         of_group = [row] if row["group_id"] is None else [
-            other for other in rows if (other["cluster"] or "", other["group_id"]) == (row["cluster"] or "", row["group_id"])]
+            other for other in rows
+            if (other["cluster"] or "", other["group_id"]) == (row["cluster"] or "", row["group_id"])]
         moments = {(time_order(one["time"] or ""), one["moment"] or 0) for one in of_group
                    if until is None or (found := instant(one["time"] or "")) and found <= until}
         mine = time_order(row["time"] or ""), row["moment"] or 0

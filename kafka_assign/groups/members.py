@@ -4,7 +4,7 @@
 
 # %% auto #0
 __all__ = ['listed_members', 'ordered_names', 'ordered_members', 'members_from_columns', 'without_newly_valid', 'Claim',
-           'Dropped', 'dropped_in_order', 'dropped_claims', 'decoded_members']
+           'Dropped', 'dropped_in_order', 'dropped_claims', 'decoded_members', 'Member', 'TopicPartition']
 
 # %% ../../nbs/05_groups/04_members.ipynb #70c812ee
 from collections import defaultdict
@@ -18,11 +18,14 @@ import numpy as np
 from ..arrays.columns import Columns, positions_by_number
 from ..arrays.ragged import row_of
 from .build import GroupError
-from .fields import Member, as_mapping, checked_mapping, checked_name
+from .fields import Member, TopicPartition, as_mapping, checked_mapping, checked_name
 from ..protocol.java import java_key, java_order
 from ..protocol.ownership import claims_by_member
 from ..protocol.wire import Subscription
 from ..text.words import brief, count_of, quoted, shown
+
+# %% ../../nbs/05_groups/04_members.ipynb #70c812ef
+_all_ = ["Member", "TopicPartition"]
 
 # %% ../../nbs/05_groups/04_members.ipynb #b2f7bfe3
 def listed_members(members: Mapping | Iterable, owned: Mapping | None = None) -> list[Member]:

@@ -84,7 +84,7 @@ def _odd_groups() -> dict[str, Group]:
 # %% ../../nbs/06_assignors/05_conformance.ipynb #444efc5b
 @cache
 def _all_groups() -> dict[str, Group]:
-    "Every group that the suite tries, by name; made once, since that takes as long as an answer."
+    "Every group that the suite tries, by name; made once, because making them takes as long as a run of a strategy."
     return _odd_groups() | {f"random group {i}": group for i, group in enumerate(random_groups())}
 
 # %% ../../nbs/06_assignors/05_conformance.ipynb #444efc5a

@@ -190,10 +190,10 @@ def rank_command(
     """Which groups need attention, and what strategies would do for them.
 
     Every group is compared under the usual strategies, or those given with `-s`, and
-    under the one that it runs now.
-    The groups that need attention are listed, most urgent first, each with all of its
-    needs: the reason, and the remedy that moves the fewest partitions, or a rebalance
-    if that is enough. Parquet input needs `fleet compare`.
+    under the one that it runs now. The groups that need attention are listed, most
+    urgent first, each with all of its needs: the reason, and the remedy that moves the
+    fewest partitions, or a rebalance if that is enough. Parquet input needs
+    `fleet compare`.
 
     \b
       kafka-assign rank describe.txt members.txt state.txt
@@ -282,11 +282,11 @@ def fleet_compare_command(
 
     Every group of every input is compared under the usual strategies, or those given
     with `-s`, and under the one that it runs now. The output lists the groups that need
-    attention, most urgent first, each with the reason and a remedy.
-    The tables behind it (groups, results, attention, changes, rejects, ignored) are
-    written as Parquet into a new folder in DIR, and the file run.json last: a folder
-    without it is not a run. Exit code 3: some of the input could not be used. Needs the
-    extra [spark], and Java 17 or the extra [java].
+    attention, most urgent first, each with the reason and a remedy. The tables behind
+    it (groups, results, attention, changes, rejects, ignored) are written as Parquet
+    into a new folder in DIR, and the file run.json last: a folder without it is not a
+    run. Exit code 3: some of the input could not be used. Needs the extra [spark], and
+    Java 17 or the extra [java].
 
     \b
       kafka-assign fleet compare samples/ -o runs

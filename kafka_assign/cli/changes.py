@@ -75,7 +75,7 @@ NAMED_CANDIDATES, _LISTED_MEMBERS = 5, 20
 
 
 def find_members(group, text: str, what: str, several: bool = False) -> list[str]:
-    "The ids of the members named `text`; `several`: a `*` may mean more. Raises `GroupError`."
+    "The ids of the members named `text`; `several`: whether `*` may match several. Raises `GroupError`."
     from kafka_assign.groups.build import GroupError
     if text in group.members:
         return [text]
@@ -119,7 +119,7 @@ def made_up_ids(group, changes: Iterable[Change]) -> list[str]:
 
 # %% ../../nbs/13_cli/02_changes.ipynb #7a0c0015
 def _single_changes(change, group, like):
-    "The changes of single members, or of a topic, that a change as typed means for a group."
+    "The changes, one for each member or topic, that a typed change means for a group."
     if change.kind == "partitions":
         from kafka_assign.life.consequences import check_growth
         check_growth(group, change.name, change.count)
@@ -157,14 +157,14 @@ def apply_changes(group, changes: Iterable[Change], like: str | None = None) -> 
 
 # %% ../../nbs/13_cli/02_changes.ipynb #630027c1
 def lost_topics(before, after) -> list[str]:
-    "Topics that lost their last known subscriber by changes, if subscriptions are only inferred."
+    "Topics that have no known subscriber anymore after changes, if subscriptions are only inferred."
     guessed = any(note.kind == "subscriptions-guessed" for note in before.notes)
     return [name for name in before.topics if guessed and after.members
             and len(before.subscribers(name)) and not len(after.subscribers(name))]
 
 # %% ../../nbs/13_cli/02_changes.ipynb #7a0c0018
 def change_notes(group, changes: Sequence[Change], strategies: Iterable[str]) -> list[str]:
-    "What is uncertain about what `strategies` answer for a group after `changes`, and about when they do."
+    "What is uncertain in the answers of `strategies` after `changes`, and when the group rebalances."
     from kafka_assign.assignors.base import name_of
     from kafka_assign.life.consequences import GROWTH_NOTE, static_absence_notes
     kinds, stopped = {change.kind for change in changes}, sum(change.owned for change in changes)

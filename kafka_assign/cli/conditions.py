@@ -83,7 +83,7 @@ def parse_condition(text: str, keys: Sequence[str] = FIGURES) -> Condition:
 
 # %% ../../nbs/13_cli/10_conditions.ipynb #7a0c0203
 def check_judgeable(groups: Sequence[Group], conditions: Sequence[Condition]) -> None:
-    "Raise a usage error if conditions concern what a single group runs, and it is not known."
+    "Raise a usage error if conditions concern the strategy of a single group, and that is not known."
     if conditions and len(groups) == 1 and groups[0].members:
         with usage_errors("--fail-if without --strategy"):
             running_strategy(groups[0])

@@ -25,13 +25,13 @@ MOST_REMARKS = 20
 
 
 def write_remark(text: object) -> None:
-    "Write one line to standard error, if that can be written; what is not printable becomes escapes."
+    "Write one line to standard error, if possible; characters that are not printable become escapes."
     with suppress(OSError):
         print(shown(text), file=sys.stderr)
 
 # %% ../../nbs/13_cli/01_errors.ipynb #0478109c
 def write_remarks(texts: Sequence[str], what: str, total: int | None = None) -> None:
-    "Write the first of many remarks, and how many more of `what` there are, of `total` (None = those given)."
+    "Write the first remarks, and how many more `what` there are; `total`: of how many, None = those given."
     more = (len(texts) if total is None else total) - MOST_REMARKS
     for text in [*texts[:MOST_REMARKS], *[f"and {more:,} more {what}"] * (more > 0)]:
         write_remark(text)

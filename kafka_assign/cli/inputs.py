@@ -29,7 +29,7 @@ def sources_of(files: Sequence[str]) -> list:
 
 # %% ../../nbs/13_cli/04_inputs.ipynb #9179db66
 def groups_of(given: Mapping) -> Mapping:
-    "The groups that a command reads, of files, a live cluster or the demo; `given`: its options."
+    "The groups that a command reads from files, a live cluster or the demo; `given`: its options."
     from kafka_assign.snapshot import Groups, read_groups
     files, demo, server = map(given.get, ("files", "demo", "bootstrap_server"))
     if bool(files) + bool(demo) + bool(server) != 1:
@@ -92,8 +92,10 @@ def group_label(group) -> str:
 # %% ../../nbs/13_cli/04_inputs.ipynb #ed028db3
 def remark_on_rows(rejects: Iterable[tuple[str, int, str]], ignored: Mapping[str, int], what: str,
                    total: int | None = None) -> None:
-    """Write rejected rows (source, line or 0 for the source as a whole, reason), how many more `what` there are (of
-    `total`, None = those given), and what was ignored, by kind."""
+    """Write the first rejected rows, how many more there are, and what was ignored, by kind.
+
+    `rejects`: source, line (0 = the whole source) and reason of each. `what`, `total`: as in `write_remarks`.
+    """
     places = ((f"{source}:{line}" if line else source, reason) for source, line, reason in rejects)
     write_remarks([f"{place}: {reason}" for place, reason in places], what, total)
     kinds = [f"{count:,} {kind}" for kind, count in ignored.items() if kind != "header"]
@@ -111,7 +113,7 @@ def _remark_on_input(groups) -> bool:
 
 # %% ../../nbs/13_cli/04_inputs.ipynb #7888ac81
 def write_once(pairs: Iterable[tuple[str, str]]) -> None:
-    "Write remarks, given as (text, name of a group), each with the names of the first groups."
+    "Write each remark once, after the names of its first groups; `pairs`: text and name of a group."
     found = {}
     for words, name in pairs:
         found.setdefault(words, []).append(name)
@@ -119,7 +121,7 @@ def write_once(pairs: Iterable[tuple[str, str]]) -> None:
 
 # %% ../../nbs/13_cli/04_inputs.ipynb #e0a5be32
 def remark_on_missing(groups: Iterable, ranking: Iterable[Mapping]) -> None:
-    "Write of which groups members are not in the input, and of which of the listed ones partitions are not."
+    "Name the groups whose members are not in the input, and those in `ranking` whose partitions are not."
     listed = {(row["cluster"] or "", row["group_id"]) for row in ranking}
     groups = list(groups)
     write_once((note.text, group.name) for group in groups if (group.cluster, group.name) in listed
@@ -130,15 +132,15 @@ def remark_on_missing(groups: Iterable, ranking: Iterable[Mapping]) -> None:
 
 # %% ../../nbs/13_cli/04_inputs.ipynb #0898b6fb
 def check_usable(groups) -> None:
-    "Raise an error if no group shows what is needed to rank it; remarks on the input say why."
+    "Raise an error if no group can be ranked; remarks on the input say why."
     if not any(one.topics or one.counted is not None for one in groups.values()):
         _remark_on_input(groups)
         raise ValueError("no group can be judged, because the input shows no topics: add the output of --describe")
 
 # %% ../../nbs/13_cli/04_inputs.ipynb #7a0c0105
 def remark_on_answer(groups, picked: Iterable, at: str, form: str | None = None, failed: Sequence[str] = ()) -> bool:
-    """Write which groups there are several moments of, what a table of them does not show, what failed, and what was
-    not used; True if an answer or some input is missing."""
+    """Write which groups have several moments, what was inferred (a table shows that itself), what failed, and what
+    was not used; True if an answer or some input is missing."""
     used = {"latest": "the latest is used", "all": "all are used"}
     words = used.get(at, f"the last one up to {shown(at)} is used")
     wanted = {(group.cluster, group.name) for group in picked}

@@ -21,7 +21,7 @@ _SHOWN = ("rank", "cluster", "group_id", "time", "moment", *_OF_EACH_NEED)
 
 
 def _ranking_blocks(ranking, rest, total=None):
-    "The first needs, and their remedies below; `rest`: where all of them are; `total`: how many, None = those given."
+    "The first needs, and their remedies below; `rest`: where to find all; `total`: how many, None = those given."
     if not ranking:
         return [["no group needs attention"]]
     first, more = ranking[:_SHOWN_NEEDS], (len(ranking) if total is None else total) - _SHOWN_NEEDS
@@ -36,7 +36,7 @@ def _ranking_blocks(ranking, rest, total=None):
 
 
 def show_ranking(ranking: Sequence[Mapping], form: str, groups: int) -> None:
-    "Write a ranking of so many groups as `table`, `json` or `csv`."
+    "Write a ranking as `table`, `json` or `csv`; `groups`: how many groups were ranked."
     if form != "table":
         return write_rows(list(NeedRow.__annotations__), ranking, form)
     needy = len({row["rank"] for row in ranking})
@@ -45,7 +45,7 @@ def show_ranking(ranking: Sequence[Mapping], form: str, groups: int) -> None:
 
 # %% ../../nbs/13_cli/09_ranking.ipynb #7c996935
 def show_run(run, form: str, out: str = "") -> None:
-    "Write ranking, counts and folder of a `Run` in the folder `out`; as CSV, only the ranking."
+    "Write the ranking, counts and folder of a `Run` in the folder `out`; as CSV, only the ranking."
     path = os.path.join(out, os.path.basename(run.path))
     ranking, needs = run.ranking(_SHOWN_NEEDS if form == "table" else None), run.tables["changes"]
     if form == "json":

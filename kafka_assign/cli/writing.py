@@ -33,7 +33,7 @@ _FORM_OF_FILE = {".json": "json", ".csv": "csv", ".txt": "table"}
 @usage_errors("--output")
 def form_to_write(form: str | None, output: str | None, inputs: Sequence[str] = (),
                   forms: Mapping[str, str] = _FORM_OF_FILE) -> str:
-    """The form of an output: as asked for, else by the name of the file, else a table; or a usage error.
+    """The form of an output: as asked for, else by the name of the file, else a table; raises a usage error.
 
     `forms`: the form for each suffix of a file name.
     """
@@ -55,7 +55,7 @@ def form_to_write(form: str | None, output: str | None, inputs: Sequence[str] = 
 # %% ../../nbs/13_cli/06_writing.ipynb #3280c76c
 @contextmanager
 def written_to(output: str | None) -> Iterator[None]:
-    "Standard output goes into the file `output`, which is replaced at the end; None = it stays as it is."
+    "Redirect standard output into the file `output`, which is replaced at the end; None = do not redirect."
     if output is None:
         yield
         return
@@ -117,7 +117,7 @@ def write_csv(keys: Sequence[str], rows: Iterable[Mapping]) -> None:
     write_lines(map(shown, lines) if screen else lines)
 
 # %% ../../nbs/13_cli/06_writing.ipynb #73bd59c1
-_READABLE = 100          # columns of what has no heads, however wide the terminal is
+_READABLE = 100          # columns of paragraphs, and of tables without heads, on any terminal
 
 
 def write_blocks(*blocks: Sequence[Table | str]) -> None:
@@ -137,7 +137,7 @@ def write_blocks(*blocks: Sequence[Table | str]) -> None:
 
 # %% ../../nbs/13_cli/06_writing.ipynb #43280f59
 def head_of(key: str) -> str:
-    "What people call a key."
+    "The heading of a key in a table."
     return "group" if key == "group_id" else key
 
 # %% ../../nbs/13_cli/06_writing.ipynb #f547c46d

@@ -34,8 +34,8 @@ class CaptureError(ValueError):
     "A cluster that cannot be captured; the message names its address, and what to check."
 
 
-_PASSING = {"KafkaConnectionError", "NodeNotReadyError", "RequestTimedOutError", "NotCoordinatorError",
-            "CoordinatorNotAvailableError", "CoordinatorLoadInProgressError"}
+_TRANSIENT = {"KafkaConnectionError", "NodeNotReadyError", "RequestTimedOutError", "NotCoordinatorError",
+              "CoordinatorNotAvailableError", "CoordinatorLoadInProgressError"}
 _PAUSE = 0.1                       # seconds between requests
 _HUNG_UP = "the other side hung up: check the port, security.protocol, sasl.mechanism and the login"
 _HINTS = {                         # what part of an error matches -> what it means to the user
@@ -80,7 +80,7 @@ class Requests:
             try:
                 return request(*arguments)
             except Exception as error:                     # by its name: the client may not be installed
-                if type(error).__name__ not in _PASSING or time.monotonic() + _PAUSE > self.deadline:
+                if type(error).__name__ not in _TRANSIENT or time.monotonic() + _PAUSE > self.deadline:
                     raise
             time.sleep(_PAUSE)
 
@@ -89,7 +89,7 @@ class Requests:
         try:
             return self.answer(request, items) if items else {}
         except Exception as error:                         # also what a decoder raises
-            if type(error).__name__ in _PASSING:
+            if type(error).__name__ in _TRANSIENT:
                 raise
             if len(items) == 1:
                 self.reject(kind, items[0], _in_words(error))
@@ -243,8 +243,8 @@ def _groups_to_read(requests, admin, names):
 
 
 def _descriptions(requests, admin, wanted, progress):
-    """What the coordinators say about the members and the commits of groups. Of a group whose members compute its
-    assignment, either both are returned or neither."""
+    """What the coordinators say about the members and the commits of groups. A group whose members compute its
+    assignment has no commits here if its members are not known."""
     described, commits, names = {}, {}, list(wanted)
     for first in range(0, len(names), GROUPS_PER_REQUEST):
         part = names[first:first + GROUPS_PER_REQUEST]
@@ -278,8 +278,8 @@ def read_cluster(admin, requests: Requests, names: Collection[str] | None = None
                  progress: Callable[[int, int], object] = lambda done, total: None) -> Groups:
     """The groups that `admin` describes: an admin client with the bytes of members, or what answers like one.
 
-    `time`: when, ISO 8601; the other arguments are those of `capture`. Raises `CaptureError`, and any error that the
-    client raises if it has no answer about any group.
+    `time`: when they are read, ISO 8601; the other arguments are those of `capture`. Raises `CaptureError`, and any
+    error that the client raises if it has no answer about any group.
     """
     wanted, ignored = _groups_to_read(requests, admin, names)
     described, commits = _descriptions(requests, admin, wanted, progress)

@@ -134,7 +134,7 @@ def _is_hidden(name: str) -> bool:
 
 
 def _is_skipped(inside: str) -> bool:
-    "Whether a file at a path in a folder is none of a caller."
+    "Whether a file is hidden, or part of a run, given its path in a folder."
     return any(is_run_name(name) or _is_hidden(name) for name in inside.split("/"))
 
 

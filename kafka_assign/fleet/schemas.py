@@ -56,9 +56,10 @@ GROUP_SCHEMA = pa.schema([*ORIGIN_FIELDS, *map(_column, GROUP.values())])
 
 # %% ../../nbs/12_fleet/01_schemas.ipynb #0c188b88
 def former_names(names: Iterable[str]) -> dict[str, str]:
-    "The columns of input that are named as in earlier versions, in lower case, each with its name of today."
+    "The `names` that are from earlier versions, in lower case, each with its present name."
     found = {name.lower() for name in names}
-    return {old: new for old, new in {"group": "group_id"}.items() if old in found and new not in found}
+    return {old: new for old, new in {"group": "group_id"}.items()
+            if old in found and new not in found}
 
 # %% ../../nbs/12_fleet/01_schemas.ipynb #95416f58
 FIGURE_FIELDS = tuple([
@@ -93,7 +94,7 @@ REJECTED_THINGS = "file", "row", "group", "strategy"
 RUN_FIELDS = (
     _field("run_id", pa.string(), "the run that wrote the row (the name of its folder)"),
     _field("run_date", pa.date32(), "the day on which the run began, UTC"))
-# What is known of a group in the tables, in which the time is one.
+# What the tables know about a group; there, `time` is a timestamp.
 _TABLE_GROUP = [one.with_type(pa.timestamp("us", "UTC")) if one.name == "time" else one
                 for one in GROUP_SCHEMA if one not in ORIGIN_FIELDS]
 _MEMBER_IDS = _field("member_ids", pa.list_(pa.string()), "ids of the members, sorted")

@@ -254,7 +254,7 @@ def _start_java(conf: Mapping[str, str], small: bool) -> None:
         variables["SPARK_LOCAL_IP"] = _LOOPBACK
     chosen = variables | os.environ | home
     if Path.cwd() != Path(__file__).parents[2]:
-        chosen["PYTHONSAFEPATH"] = "1"          # workers do not import what lies in the current folder
+        chosen["PYTHONSAFEPATH"] = "1"          # workers do not import from the current folder
     why, received = "; it printed why: check spark.driver.memory and the options for Java", []
     # signals wait until Java has started: one that is left alone while it starts would not end
     with (_signals_handled(lambda number, _: received.append(number)), patch.dict(os.environ, chosen),

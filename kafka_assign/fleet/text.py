@@ -89,7 +89,7 @@ class TextAccount:
     read: int = 0  # rows of text
     used: int = 0
     groups: int = 0
-    rejects: Counter = field(default_factory=Counter)  # by thing: a row, a group or the file
+    rejects: Counter = field(default_factory=Counter)  # by what is rejected: a row, a group or the file
     ignored: Counter = field(default_factory=Counter)  # lines, by kind
     reason: str = ""  # of the first reject
 

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 # %% ../../nbs/05_groups/09_assignment.ipynb #bd608214
 SUMMARY_KEYS = tuple(metrics.SummaryRow.__annotations__)
-CURRENT = "current"         # what the group as it is has in place of a strategy
+CURRENT = "current"         # stands for the strategy of the group as it is
 
 # %% ../../nbs/05_groups/09_assignment.ipynb #13ae4f8b
 class AssignmentError(ValueError):
@@ -260,7 +260,7 @@ class Assignment(Mapping[str, list[TopicPartition]]):
 
     @property
     def lags(self) -> list[int | None]:
-        "The lag of each member in records; None = not known for any of its partitions."
+        "The lag of each member in records; None = unknown for all of its partitions."
         if self.group.lag is None:
             return [None] * len(self)
         known = (self.lag_unknown_per_member < self.loads) | (self.loads == 0)
@@ -348,7 +348,7 @@ class Assignment(Mapping[str, list[TopicPartition]]):
 # %% ../../nbs/05_groups/09_assignment.ipynb #b5763882
 def figures_in_words(figures: Mapping[str, Any], keys: Iterable[str],
                      unless_zero: Collection[str] = ()) -> list[str]:
-    "The known figures of a summary, as in `score 4`; no zeros of keys in `unless_zero`."
+    "The known figures, such as `score 4`, without those in `unless_zero` that are 0."
     return [f"{key.removeprefix('balance_')} {figures[key]:,}" for key in keys
             if figures[key] or figures[key] == 0 and key not in unless_zero]
 

@@ -101,7 +101,7 @@ class Offsets(NamedTuple):
 
 
 def _lag_column(lag, offsets, group_offsets):
-    "The lag of each partition, -1 = unknown; None if neither lag nor offsets are given, or if there are no partitions."
+    "The lag of each partition, -1 = unknown; None without lag and offsets, or without partitions."
     if offsets is not None:
         follows = partition_lag(*offsets)
         lag = follows if lag is None else np.where(lag == -1, follows, lag)

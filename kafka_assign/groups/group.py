@@ -45,14 +45,15 @@ def _column(name, doc):
 
 
 def _part(name, made=None) -> Any:
-    "A property of a group that is a part of `About`."
+    "A property of a group that returns a part of its `About`, as `made` makes it."
     part, one = attrgetter(f"_about.{name}"), ABOUT.get(name)
-    doc = one and one.meaning + ("" if one.unknown == () else f"; {json.dumps(one.unknown)} = unknown")
+    doc = one and one.meaning + (
+        "" if one.unknown == () else f"; {json.dumps(one.unknown)} = unknown")
     return property((lambda group: made(part(group))) if made else part, doc=doc)
 
 
 def _group(cls, columns, about):
-    "A group of these parts; the way around `__init__`, and around `__setattr__`, which raises."
+    "A group of these parts, made without `__init__`, and without `__setattr__`, which raises."
     group = object.__new__(cls)
     if not columns.size:                                       # no partition has a lag
         columns, about = replace(columns, lag=None), about._replace(offsets=None)
@@ -86,12 +87,13 @@ class Group:
     """
 
     columns: Columns  # the group as numbers
-    topics: tuple[str, ...] = _part("topics")  # names of topics with metadata or subscribers, sorted
+    topics: tuple[str, ...] = _part("topics")  # sorted names of topics with metadata or subscribers
     members: tuple[str, ...] = _part("members")  # member ids, sorted
-    offsets: Offsets | None = _part("offsets")  # offsets from which the lag is computed; None = unknown
+    offsets: Offsets | None = _part("offsets")  # offsets from which the lag follows; None = unknown
     partition_racks: Mapping[str, tuple[tuple[str, ...], ...]] = _part(
         "partition_racks", MappingProxyType)  # racks of replicas, by partition
-    topic_ids: Mapping[str, str] = _part("topic_ids", MappingProxyType)  # by topic: its id, 22 characters of Base64
+    topic_ids: Mapping[str, str] = _part(
+        "topic_ids", MappingProxyType)  # by topic: its id, 22 characters of Base64
     name: str = _part("name")
     type: str = _part("type")
     state: str = _part("state")
@@ -118,12 +120,14 @@ class Group:
             topics, details, listed, lag=lag, committed=committed, begin=begin, end=end,
             reset=reset, partition_racks=partition_racks)
         about = _facts(
-            partition_racks, topic_ids, name=name, type=type, state=state, strategy=strategy, generation=generation,
-            time=time, cluster=cluster, notes=notes, inferred=inferred, moment=moment)
+            partition_racks, topic_ids, name=name, type=type, state=state, strategy=strategy,
+            generation=generation, time=time, cluster=cluster, notes=notes, inferred=inferred,
+            moment=moment)
         about = about._replace(
-            topics=names, members=tuple([member.id for member in details]), offsets=read_only(offsets), given=details,
+            topics=names, members=tuple([member.id for member in details]),
+            offsets=read_only(offsets), given=details,
             dropped=claims_of_strangers(owned, details))
-        vars(self).update(columns=columns, _about=about)         # frozen: no attribute can be assigned
+        vars(self).update(columns=columns, _about=about)    # frozen: no attribute can be assigned
 
     @classmethod
     def from_columns(cls, columns: Columns, topics: Iterable[str],
@@ -168,7 +172,7 @@ class Group:
         not JSON, or if a key is missing or has a wrong value; the message names it.
         """
         given, offsets = group_arguments(document), {}
-        if given["lag"]:                            # some topics have lag; the others may have offsets
+        if given["lag"]:                        # some topics have lag; the others may have offsets
             offsets = {name: given.pop(name) or {} for name in Offsets._fields[:3]}
         if topics := {*chain(*offsets.values())}:
             others = cls({topic: given["topics"][topic] for topic in topics}, {}, **offsets,
@@ -219,13 +223,15 @@ class Group:
         if self._about.given is not None:
             return self._about.given
         claimed = self.previous if self._about.claimed is None else self._about.claimed
-        return members_from_columns(self.columns, self.topics, self.members, claimed, self._about.known)
+        return members_from_columns(
+            self.columns, self.topics, self.members, claimed, self._about.known)
 
     @cached_property
     def dropped(self) -> tuple[Dropped, ...]:
         "The claims that do not hold, each with the reason."
         about = self._about
-        if about.given is None and (about.claimed is None or np.array_equal(about.claimed, self.previous)):
+        if about.given is None and (
+                about.claimed is None or np.array_equal(about.claimed, self.previous)):
             return about.dropped                    # and no `Member` is made
         return (*dropped_claims(self.columns, self.topics, self.details), *about.dropped)
 
@@ -359,14 +365,15 @@ class Group:
     _listed = property(lambda group: [group.details[i] for i in group.listed])
 
     def _changed(self, members, **more):
-        "The group with these members, without claims that hold only by the change."
+        "The group with these members, without claims that hold only because of the change."
         return without_newly_valid(self, self.replace(members=members, **more))
 
     def __eq__(self, other) -> bool:
         if not isinstance(other, Group):
             return NotImplemented
         one, two = self._about, other._about
-        same = all(same_content(getattr(self, part.name), getattr(other, part.name)) for part in fields(Group))
+        same = all(same_content(getattr(self, part.name), getattr(other, part.name))
+                   for part in fields(Group))
         made = one.given is not None or two.given is not None or one.known != two.known
         return same and one.dropped == two.dropped and (not made or self.details == other.details)
 
@@ -386,7 +393,8 @@ class Group:
 # %% ../../nbs/05_groups/08_group.ipynb #e8e1124b
 def _facts(partition_racks=None, topic_ids=None, **facts):
     "The facts about a group, checked, as `About`."
-    racks = {topic: tuple(map(tuple, rows)) for topic, rows in (partition_racks or {}).items() if len(rows)}
+    racks = {topic: tuple(map(tuple, rows))
+             for topic, rows in (partition_racks or {}).items() if len(rows)}
     return About(partition_racks=racks, topic_ids=checked_ids(topic_ids), **checked_about(facts))
 
 
@@ -398,7 +406,6 @@ def _decoded(group, rule):
     return _group(Group, columns, group._about._replace(
         given=tuple(members), known={}, claimed=None, sent=group.sent,
         dropped=(*group._about.dropped, *undecodable)))
-
 
 
 def _member_table(group):

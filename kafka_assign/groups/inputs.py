@@ -91,7 +91,7 @@ def claims_of_strangers(owned: Mapping | None, members: Sequence[Member]) -> tup
 
 # %% ../../nbs/05_groups/06_inputs.ipynb #e810093f
 def _claims_by_name(members, index):
-    "The claims of members, by place, that were given as pairs; without the members."
+    "Topics and numbers of claims that were given as pairs; `members` are by place."
     claims = list(chain.from_iterable(member.owned for member in members.values()))
     codes = map(index.get, map(itemgetter(0), claims), repeat(-1))
     topics = np.fromiter(codes, np.int64, len(claims))
@@ -181,7 +181,7 @@ def owners_by_name(named: Mapping, members: Sequence[str], index: Mapping[str, i
 def _whole_numbers(values, what, count=None, unknown=""):
     """An int64 array of one dimension; where `count` is given, with an entry for each partition.
 
-    `unknown` tells in the error how an unknown number is written.
+    `unknown` is the part of the error that says how an unknown number is written.
     """
     try:
         array = np.asarray(values)
@@ -257,7 +257,7 @@ def _lag_and_offsets(lag, offsets, reset, index, start):
 
 # %% ../../nbs/05_groups/06_inputs.ipynb #7b8b0abd
 def _kept_lag(columns: Columns, topics: Sequence[str], offsets: Offsets | None,
-             counts: Mapping[str, int], changes: Mapping) -> dict:
+              counts: Mapping[str, int], changes: Mapping) -> dict:
     "The arguments of `Group` for the lag of `counts` partitions, as far as `changes` leave it."
     names = Offsets._fields[:3]                      # committed, begin, end
     if columns.lag is None or "lag" in changes or offsets is None and changes.keys() & {*names}:
@@ -359,7 +359,7 @@ def columns_by_name(
 
 # %% ../../nbs/05_groups/06_inputs.ipynb #138e9001
 def _ordered(names, what):
-    "What `ordered_names` makes of names that may be none."
+    "`names`, checked and in order, as `ordered_names` returns them."
     try:
         if isinstance(names, str):
             raise TypeError

@@ -39,9 +39,9 @@ def clients_of(client_ids: Iterable[str]) -> tuple[str, ...]:
 # %% ../../nbs/05_groups/02_leader.ipynb #e19c0a30
 PYTHON_CLIENTS = "kafka-python", "aiokafka"
 _TOO_OLD = re.compile(r"kafka-python-[0-2]\.")       # takes classes, not instances
-ASSIGNED_BY_BROKER = "consumer", "streams", "share"       # types of groups
 
 # %% ../../nbs/05_groups/02_leader.ipynb #c11ea002
+ASSIGNED_BY_BROKER = "consumer", "streams", "share"       # types of groups
 _FIXED = {               # by the type of a group, or the assignor that it reports
     "consumer": "the broker assigns this group (group.remote.assignor of the members, "
                 "else the first of the broker's group.consumer.assignors)",
@@ -82,8 +82,8 @@ class Leader:
         if self.by_broker:
             return "the broker"
         names = " or ".join(name or "unknown" for name in self.clients if any(self.clients))
-        told = f" ({names}, by client id)" * bool(names)
-        return f"the leader's client{told}" if self.clients else ""
+        by_ids = f" ({names}, by client id)" * bool(names)
+        return f"the leader's client{by_ids}" if self.clients else ""
 
     @property
     def bound(self) -> str:
@@ -102,7 +102,7 @@ class Leader:
 
     @property
     def why_not(self) -> str:
-        "Why what the group runs is not forecast here."
+        "Why the assignor of the group is not forecast here."
         return self.bound or self.foreign
 
     @property

@@ -4,8 +4,8 @@
 
 # %% auto #0
 __all__ = ['NOTE_TEXTS', 'GUESSED', 'CUT_KINDS', 'LAG_KINDS', 'MEMBER_IDS_TO_COME', 'UNCERTAIN_ANSWERS', 'Note', 'remark',
-           'note_text', 'note_documents', 'instant', 'may_lack_partitions', 'absent_topics', 'absence_notes',
-           'reset_notes', 'offset_notes']
+           'note_text', 'note_documents', 'may_lack_partitions', 'absent_topics', 'absence_notes', 'reset_notes',
+           'offset_notes', 'instant']
 
 # %% ../../nbs/05_groups/01_notes.ipynb #9d3ef09e
 from collections.abc import Iterable
@@ -88,17 +88,8 @@ def note_text(notes: Iterable[Note]) -> str:
 
 # %% ../../nbs/05_groups/01_notes.ipynb #a6ef4993
 def note_documents(notes: Iterable[Note]) -> list[dict]:
-    "Notes as JSON and rows have them."
+    "Notes as JSON has them."
     return [{**asdict(note), "subjects": list(note.subjects)} for note in notes]
-
-# %% ../../nbs/05_groups/01_notes.ipynb #1a57a417
-def instant(time: str) -> datetime | None:
-    "The moment that a text in ISO 8601 names (in UTC, unless it says otherwise); None if it is something else."
-    try:
-        found = datetime.fromisoformat(time)
-    except ValueError:
-        return None
-    return found if found.tzinfo else found.replace(tzinfo=timezone.utc)
 
 # %% ../../nbs/05_groups/01_notes.ipynb #13529c30
 def may_lack_partitions(notes: Iterable[Note]) -> bool:
@@ -112,6 +103,9 @@ LAG_KINDS = frozenset({"lag-from-end", "lag-from-begin", "lag-without-begin", "l
 
 # %% ../../nbs/05_groups/01_notes.ipynb #0f740e19
 MEMBER_IDS_TO_COME = Note("member-ids-to-come")
+
+# %% ../../nbs/05_groups/01_notes.ipynb #a55e0002
+UNCERTAIN_ANSWERS = frozenset({"owners-depend-on-ids", "all-depends-on-ids"})
 
 # %% ../../nbs/05_groups/01_notes.ipynb #a6ee0002
 _PARTIAL_KINDS = frozenset({"topics-not-shown", "topics-not-described", GUESSED})
@@ -142,7 +136,7 @@ _MOST_NAMED = 3                # topics, and subscribers of each
 
 
 def _absence(group, at):
-    "That a topic does not exist, or may not, with the name that is probably meant, and its subscribers."
+    "Words for a topic that does not exist, or may not: the name that is probably meant, and its subscribers."
     known = [name for name, count in zip(group.topics, group.partitions.tolist()) if count]
     name, near = group.topics[at], nearest(group.topics[at], known)
     words = f"{shown(name)} does not exist" + f"; did they mean {shown(near)}?" * bool(near)
@@ -160,12 +154,9 @@ def absence_notes(group: Any) -> list[Note]:
     words = [_absence(group, at) for at in absent[:_MOST_NAMED]] + [""] * len(absent[_MOST_NAMED:])
     return [Note("topics-absent", len(absent), (first_of(words, _MOST_NAMED, "; "),))]
 
-# %% ../../nbs/05_groups/01_notes.ipynb #a55e0002
-UNCERTAIN_ANSWERS = frozenset({"owners-depend-on-ids", "all-depends-on-ids"})
-
 # %% ../../nbs/05_groups/01_notes.ipynb #43a1e0a4
 def reset_notes(reset: str, partitions: int, with_begin: int = 0) -> list[Note]:
-    "Notes on the lag of `partitions` without a commit; of `with_begin` of these, the beginning of the log is known."
+    "Notes on the lag of `partitions` without a commit; the beginning of the log is known for `with_begin` of them."
     if reset == "latest":
         parts = [("lag-from-end", partitions)]
     elif reset == "earliest":
@@ -176,9 +167,18 @@ def reset_notes(reset: str, partitions: int, with_begin: int = 0) -> list[Note]:
 
 # %% ../../nbs/05_groups/01_notes.ipynb #43a1e0b1
 def offset_notes(offsets: Offsets | None) -> list[Note]:
-    "The same for the offsets of one group, if they are known, without those whose end is unknown."
+    "`reset_notes` on the offsets of a group, if known; partitions whose end is unknown do not count."
     if offsets is None:
         return []
     without_commit = (offsets.committed < 0) & (offsets.end >= 0)
     masks = without_commit, without_commit & (offsets.begin >= 0)
     return reset_notes(offsets.reset, *(int(np.count_nonzero(mask)) for mask in masks))
+
+# %% ../../nbs/05_groups/01_notes.ipynb #1a57a417
+def instant(time: str) -> datetime | None:
+    "The moment that an ISO 8601 text names, in UTC unless it has an offset; None for any other text."
+    try:
+        found = datetime.fromisoformat(time)
+    except ValueError:
+        return None
+    return found if found.tzinfo else found.replace(tzinfo=timezone.utc)

@@ -24,13 +24,13 @@ from ..text.words import count_of, shown
 class Remedy(NamedTuple):
     "What would help a group."
     strategy: str = ""  # as `assign` takes it; empty = none
-    words: str = ""  # what would help, or why no strategy does, and at what price
-    steps: tuple[str, ...] = ()  # what an operator does, in this order; none = nothing
+    words: str = ""  # what would help and what it costs, or why no strategy does
+    steps: tuple[str, ...] = ()  # what an operator does, in this order; empty = nothing
     doubt: str = ""  # why the input is probably wrong; empty = it is not
 
 # %% ../../nbs/08_ranking/02_advice.ipynb #ad71ce04
 def no_strategy(*steps: str, but: Sequence[str] = ()) -> Remedy:
-    "The remedy if no strategy helps; `but`: what is to be known besides."
+    "The remedy if no strategy helps; `but`: what else to know."
     return Remedy(words=f"no strategy helps: {'; '.join([*steps, *but])}", steps=steps)
 
 
@@ -44,15 +44,15 @@ class Way(NamedTuple):
     words: str                    # the same in short, and what it costs
 
 # %% ../../nbs/08_ranking/02_advice.ipynb #63625f47
-_STEPS = "stop all members (kill those that hang)", "wait until the group is Empty", (
-    "start them with the new assignor")
+_STEPS = ("stop all members (kill those that hang)", "wait until the group is Empty",
+          "start them with the new assignor")
 _STOP = Way(_STEPS, "{}, {}, and {}; nothing is consumed meanwhile".format(*_STEPS))
 _EACH = "restart the members one at a time, waiting for Stable in between, "
 _IF_DEFAULT = "if the members have Java's default list since 3.0"
 
 
 def way_of_java(running: str | None, strategy: str, dynamic: int) -> Way:
-    "How a group of Java clients, with so many dynamic members, switches to a strategy."
+    "How a group of Java clients switches; `dynamic`: its number of dynamic members."
     rebalance = "restart a dynamic member, or " * (dynamic > 0)
     rebalance += "call enforceRebalance() on the leader"
     if strategy == running:
@@ -139,7 +139,7 @@ class Adviser(NamedTuple):
         return Cost(int(figures["could_take"][group]), int(figures["moved"][group]))
 
     def _check(self, group):
-        "The remedy if what a group runs has no memory, and would give it other owners."
+        "The remedy if a group runs a strategy without memory that assigns other owners."
         members = np.diff(self.batch.columns.member_offsets[group:group + 2])
         static = bool(self.batch.dynamic[group] < members)
         words = "; ".join([CHECK, NEW_PARTITIONS, *[STATIC_EXCEPTION] * static])

@@ -66,8 +66,8 @@ class Judgment(NamedTuple):
         return found
 
 # %% ../../nbs/08_ranking/04_judging.ipynb #cc984080
-def _places_besides(batch, current, results, users, everything):
-    "The groups that strategies are asked about besides, by label, given the `users` of each."
+def _more_places(batch, current, results, users, everything):
+    "The groups that more strategies are asked about, by label, given the `users` of each."
     short = shortfalls(batch.columns, current, attainable(current, results), everything)
     affected = np.logical_or.reduce([one.affected > 0 for one in short.values()])
     curable = [at for at in np.flatnonzero(affected).tolist() if not batch.leaders[at].fixed]
@@ -79,7 +79,7 @@ def _places_besides(batch, current, results, users, everything):
 
 
 def _as_optimum(batch, users):
-    "The groups in which Kafka's cooperative assignor has the figures of the optimum."
+    "Mask over the groups for which Kafka's cooperative assignor has the optimum's figures."
     columns = batch.columns
     members = row_lengths(columns.member_offsets)
     alike = batch.plain & (row_minima(columns.subscriber_counts, columns.topic_offsets) == members)
@@ -99,7 +99,7 @@ def _foretell(ask, alike, batch, strategy, columns, places):
 
 
 def _without_foreseen(answers, running, compared):
-    "The answers without failures that are a result, and these failures by group."
+    "The answers without forecast failures, and by group those of the strategy that it runs."
     found, fails = {}, {}
     for label, given in answers.items():
         own = {at: why for at, why in given.foreseen.items() if running[at] == label}
@@ -140,11 +140,12 @@ def judge(batch: GroupBatch, strategies: Sequence[Strategy],
     places = dict.fromkeys(compared)                # None = all groups
     if joins and len(compared) > 1:                 # the strategy for joins: where there are any
         joined = np.flatnonzero(row_maxima(join, columns.topic_offsets, empty=-1) >= 0).tolist()
-        places |= {one.label: joined for one in strategies_for_joins(joins) if one.label in compared}
+        places |= {one.label: joined for one in strategies_for_joins(joins)
+                   if one.label in compared}
     for label, one in compared.items():
         measure(one, places[label])
     foretell = partial(_foretell, ask, _as_optimum(batch, users) & (not joins))
-    for label, places in _places_besides(batch, current, results, users, everything).items():
+    for label, places in _more_places(batch, current, results, users, everything).items():
         if label not in compared:
             measure(known[label], places, foretell if label == COOPERATIVE else ask)
     answers, fails = _without_foreseen(answers, running, compared)

@@ -19,9 +19,9 @@ from ..arrays.ragged import row_of, row_sums
 # %% ../../nbs/08_ranking/01_outcomes.ipynb #15ca0259
 class Outcome(NamedTuple):
     "An owner column over one or many groups, with its figures."
-    owner: np.ndarray  # of each partition; -1 = none; of a withheld one, who gets it
+    owner: np.ndarray  # of each partition; -1 = none; of a withheld one, its next owner
     figures: Mapping[str, np.ndarray]  # per group: those of `measure`, and two more
-    answered: np.ndarray | None = None  # per group: is it an answer; None = in all
+    answered: np.ndarray | None = None  # per group, whether it is an answer; None = for all
     protocol: str = ""  # of the strategy; empty = unknown
 
 # %% ../../nbs/08_ranking/01_outcomes.ipynb #983dfe03
@@ -60,7 +60,7 @@ def least(results: Mapping[str, Outcome], figure: str) -> np.ndarray:
 
 # %% ../../nbs/08_ranking/01_outcomes.ipynb #84ff247e
 def attainable(current: Outcome, results: Mapping[str, Outcome]) -> dict[str, Outcome]:
-    "The outcomes, without the figures of groups of which more can be assigned."
+    "The outcomes; a group of which more can be assigned gets unattainable figures."
     found, outcomes = {}, [current, *results.values()]
     most = np.maximum.reduce([one.figures["assigned"] for one in outcomes])
     for name, one in results.items():

@@ -33,8 +33,8 @@ class Evidence(NamedTuple):
     short: Mapping[str, Shortfall]  # how far the groups fall short of it, by need
     strategies: Mapping[str, Strategy]  # by label
     fails: Mapping[int, str]  # why the next rebalance of a group fails
-    cut: np.ndarray  # which groups have partitions of which nothing is known
-    absent: Sequence[tuple[int, str, Sequence[int], bool]]  # as of `_absent_topics`
+    cut: np.ndarray  # which groups have partitions about which nothing is known
+    absent: Sequence[tuple[int, str, Sequence[int], bool]]  # as from `_absent_topics`
 
 # %% ../../nbs/08_ranking/03_rules.ipynb #e71d0007
 class Finding(NamedTuple):
@@ -46,7 +46,7 @@ class Finding(NamedTuple):
 
 # %% ../../nbs/08_ranking/03_rules.ipynb #e71d0008
 def _absent_topics(batch):
-    "Groups, the topics that do not exist, who subscribes to these, and whether a static member does."
+    "Groups with absent topics: place, note, subscribers, and whether one of these is static."
     columns = batch.columns
     absent = (columns.partitions == 0) & (columns.subscriber_counts > 0)
     for at in np.flatnonzero(row_sums(absent, columns.topic_offsets)).tolist():
@@ -82,12 +82,12 @@ def _known_lag(current, group, figure):
     return f"at least {records}" if current.figures["lag_unknown"][group] else records
 
 
-def _idle_names(evidence, group, count, besides=()):
-    "The idle members in words, but those `besides`, if they are so many; else empty."
+def _idle_names(evidence, group, count, excluded=()):
+    "The idle members in words, without those `excluded`; empty unless they are `count`."
     columns = evidence.batch.columns
     begin, end = columns.group_offsets[group:group + 2]
     members = np.arange(*columns.member_offsets[group:group + 2])
-    busy = np.union1d(evidence.current.owner[begin:end], besides)
+    busy = np.union1d(evidence.current.owner[begin:end], excluded)
     idle = np.setdiff1d(members, busy).tolist()
     names = first_of([shown(str(evidence.batch.members[at])) for at in idle], _MOST_NAMED)
     return f" ({names})" if len(idle) == count else ""
@@ -97,7 +97,8 @@ def _short(need, unit, evidence):
     "Groups that fall short of what is possible."
     if short := evidence.short.get(need):
         for group in np.flatnonzero(short.affected > 0).tolist():
-            words = {"now": count_of(int(short.now[group]), unit), "least": int(short.possible[group])}
+            words = {"now": count_of(int(short.now[group]), unit),
+                     "least": int(short.possible[group])}
             yield Finding(group, int(short.affected[group]), words, short.cured)
 
 
@@ -166,7 +167,8 @@ def _too_many_members(evidence):
         count = int(idle[group])
         yield Finding(group, count, {
             "now": count, "of": count_of(int(current.figures["members"][group]), "member"),
-            "who": _idle_names(evidence, group, count, np.flatnonzero(misled)), "guessed": batch.guessed[group]})
+            "who": _idle_names(evidence, group, count, np.flatnonzero(misled)),
+            "guessed": batch.guessed[group]})
 
 
 def _do_without(now, guessed, **_):
@@ -175,8 +177,9 @@ def _do_without(now, guessed, **_):
         return no_strategy("check what the idle members subscribe to, which the input does not "
                            "show (a misspelled topic?)",
                            but=["they may also be spares, or more than the group needs"])
-    return no_strategy(but=[f"the group can do without {count_of(now, 'member')}, unless the idle "
-                            "members are spares or subscribe to topics that the input does not show"])
+    return no_strategy(but=[
+        f"the group can do without {count_of(now, 'member')}, unless the idle members are spares "
+        "or subscribe to topics that the input does not show"])
 
 
 def _hot_partition(evidence):
@@ -222,8 +225,8 @@ class Rule(NamedTuple):
     reason: str  # why; the words of `Finding` fill it in
     cure: Remedy | Callable[..., Remedy] | None = None  # function of the words; None = a strategy
     first: str = ""  # what to do first if what the group runs cures it
-    but: str = ""  # what to know besides
-    settled: bool = True  # whether only a group that is not rebalancing has it
+    but: str = ""  # what else to know
+    settled: bool = True  # whether it is not judged while a group rebalances
 
 # %% ../../nbs/08_ranking/03_rules.ipynb #898c606e
 _START = ("start its members, unless it is idle on purpose (a batch job, a stopped Streams "
@@ -295,7 +298,7 @@ def needs(batch: GroupBatch, current: Outcome, results: Mapping[str, Outcome],
 
     `current` is the outcome of the groups as they are, `results` of each strategy, by label.
     `strategies` has these strategies. `running` is the label of what each group runs now, and
-    `fails` why the next rebalance of one fails. `everything`: minor needs, too.
+    `fails` says why the next rebalance of a group fails. `everything` includes minor needs.
     """
     evidence = evidence_of(batch, current, results, strategies, fails, everything)
     adviser = Adviser(batch, evidence.results, strategies,

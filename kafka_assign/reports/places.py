@@ -21,7 +21,7 @@ from ..groups.assignment import Assignment
 from ..groups.group import Group
 
 # %% ../../nbs/10_reports/07_places.ipynb #91aced02
-_MOST_PLACES = 1_000            # of made-up ids that are tried; fewer if there are more, and the group is huge
+_MOST_PLACES = 1_000            # that are tried; fewer if there are more and the group is huge
 _MOST_MEMBERS = 500_000        # at all places together: some ten seconds of CPU
 _PLACES_AT_ONCE = 50
 
@@ -63,7 +63,7 @@ def count_places(group: Group, made_up: Collection[str], name: str) -> int:
 
 # %% ../../nbs/10_reports/07_places.ipynb #91aced05
 def _placed(group, parts, rank):
-    "The group in which the ids of new members fall into the places of a rank."
+    "The group with ids of new members that fall into the places of this rank."
     last, waiting, ids = "", list(map(iter, parts)), {}
     for number, part in enumerate(_order(list(map(len, parts)), rank)):
         name = next(waiting[part])
@@ -95,8 +95,8 @@ def try_places(group: Group, strategies: Mapping[str, Strategy], answers: dict[s
                ) -> tuple[dict[str, list[SummaryRow]], list[str]]:
     """By label, the rows of all places of made-up ids that were tried, most moves first; and notes on them.
 
-    `answers`, by label, become those for the place with the most moves. `failed` is called with a strategy that fails
-    for a place, and its error, and its answer goes.
+    `answers`, by label, become those for the place with the most moves. If a strategy fails for a
+    place, `failed` is called with it and its error, and its answer is dropped.
     """
     rows, notes, by_parts = defaultdict(list), [], defaultdict(dict)
     for label in answers:
@@ -126,4 +126,3 @@ def try_places(group: Group, strategies: Mapping[str, Strategy], answers: dict[s
                 rows[label] += [row for row, _ in pairs]
         notes += [_note_on_places(tried, total, {label: rows[label] for label in able})] * bool(total > 1 and able)
     return {label: sorted(rows[label], key=_severity, reverse=True) for label in answers}, notes
-

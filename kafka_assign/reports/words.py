@@ -99,7 +99,7 @@ def describe(assignment: Assignment, title: str = "") -> str:
 def change_in_words(comparison: Comparison, stopped: int = 0) -> str:
     """What the changes before a comparison do under the strategy that the group runs; "" if that is not known.
 
-    `stopped`: how many partitions the members own that leave.
+    `stopped`: how many partitions the leaving members own.
     """
     answer = comparison.assignments.get(comparison.running)
     if not answer:                                  # not known, or without members

@@ -76,7 +76,7 @@ _KINDS = {OffsetsRow: "offsets", MemberRow: "members", StateRow: "state"}
 
 
 class SnapshotReader:
-    """Takes the text of sources to groups; `account` records what became of every line.
+    """Turns the text of sources into groups; `account` records what became of every line.
 
     `cluster` (None = not named), `time`, `group` and `reset` are as in `read_groups`.
     """
@@ -110,7 +110,7 @@ class SnapshotReader:
             self.errors += self.account.only_error()
 
     def _read_text(self, origin, cluster):
-        "Read tables or JSON, as the first line that is not blank tells."
+        "Read JSON or tables, depending on the first line that is not blank."
         blocks, head = origin.blocks(), []
         for block in blocks:
             head.append(block)
@@ -168,7 +168,7 @@ class SnapshotReader:
         return found + document_groups(self.documents, known, self.account, self.reset)
 
     def reject_errors(self) -> None:
-        "Reject the errors that are all there is in a source."
+        "Reject each error that is all its source holds."
         for position, reason in self.errors:
             self.account.rows += 1
             self.account.reject(position, reason)

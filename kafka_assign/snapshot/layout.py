@@ -36,7 +36,7 @@ _FIRST_COLUMNS = tuple(sorted({columns[0].split()[0] for _, columns in TABLE_KIN
 
 
 def _table_kind(columns: Sequence[str]) -> str:
-    "The kind of the table that has these columns; `truncated` if a header that we parse begins so; else `other`."
+    "The kind of a table with these columns; `truncated` if they begin a header that we parse; else `other`."
     kind = next((kind for kind, needed in TABLE_KINDS
                  if [column for column in columns if column in needed] == list(needed)), "other")
     known = [column for column in columns[:-1] if column not in ("GROUP", "GROUP-INSTANCE-ID")]

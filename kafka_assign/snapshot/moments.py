@@ -55,7 +55,7 @@ class Moment:
 
     @property
     def order(self) -> tuple:
-        "The place of its last output: the order of moments at the same time. In names, 10 comes after 9."
+        "The place of its last output, by which moments of one time are ordered. In names, 10 comes after 9."
         def place(table):
             parts = re.split("([0-9]+)", table.place.name)
             return [(int(part), "") if i % 2 else (-1, part) for i, part in enumerate(parts)], table.position
@@ -123,7 +123,7 @@ def _at_place(moments):
 
 
 def _in_folder(moments):
-    "The moments of a folder: those as one whose kinds of output say the same everywhere, if their times allow it."
+    "The moments of a folder; those whose kinds of output agree in all of it become one, if their times allow it."
     by_kind = defaultdict(list)
     for output in (output for moment in moments for output in moment.outputs):
         by_kind[output.table.kind].append(output)
@@ -135,7 +135,7 @@ def _in_folder(moments):
 
 
 def moments_of(outputs: list[Output], notices: list[StateNotice] = []) -> list[Moment]:
-    "The moments of one group, the earliest first; `outputs`, at least one, and `notices`: by position."
+    "The moments of one group, the earliest first; `outputs` (at least one) and `notices` are in order of position."
     if len(outputs) == 1 and not notices:
         return [Moment(outputs)]
 
@@ -165,7 +165,7 @@ def time_order(time: str) -> tuple:
 
 # %% ../../nbs/07_snapshot/07_moments.ipynb #53a1f0cf
 def _note_apart(moments):
-    "Note at each moment which outputs of other kinds may be of the same moment, but nothing tells."
+    "Note at each moment which other kinds of output may belong to it, although nothing proves it."
     option = {"offsets": "--describe", "members": "--members", "state": "--state"}
     shown = defaultdict(set)                             # by folder and time, None = any time: kinds of moments
     for moment in moments:
@@ -212,14 +212,14 @@ UNNAMED = "group"          # the name of a group whose tables do not name it
 class Found(NamedTuple):
     "A group at one moment."
     group: Group
-    place: str  # the name of a group that has none
+    place: str  # what a group without a name is called
     source: str = ""  # the first that shows it
     position: int = 0  # the line in it, from 1
     moments: int = 1  # number of moments of the group
 
     @property
     def suffix(self) -> str:
-        "What tells the moment from others of the group."
+        "What distinguishes the moment from others of its group."
         return f"#{self.group.moment}" if self.group.moment else f"@{self.group.time}"
 
 # %% ../../nbs/07_snapshot/07_moments.ipynb #63a1e0a9

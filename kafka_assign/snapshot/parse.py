@@ -47,14 +47,14 @@ class ParsedTables:
     "The rows of all tables of one cluster."
 
     def __init__(self):
-        self.table: ParsedTable | None = None                                    # the one to which rows are added
+        self.table: ParsedTable | None = None                              # the one to which rows are added
         self.of_table: dict[str, Output] = {}                              # its outputs, by group
         self.outputs: dict[str, list[Output]] = defaultdict(list)          # by group
         self.notices: dict[str, list[StateNotice]] = defaultdict(list)     # by group
         self.notes: dict[str, dict[Note, None]] = defaultdict(dict)        # by group: what was inferred
 
     def begin(self, kind: str, place: Place, position: int) -> None:
-        "From here on, rows are those of a new table."
+        "The rows that follow are those of a new table."
         self.table, self.of_table = ParsedTable(kind, place, position), {}
 
     def note(self, group: str, note: Note) -> None:
@@ -86,7 +86,7 @@ class TextParser:
         self.tables, self.account, self.place, self.layout = tables, account, place, None
         self.group, self.named_by = group, named_by if group else None
         self.summary: dict[str, str] = {}
-        self.prefix = None                                                 # pattern of what precedes lines
+        self.prefix = None             # pattern of what precedes lines
 
     def block(self, block: bytes) -> None:
         "Parse a block of whole lines."
@@ -157,7 +157,7 @@ class TextParser:
             return False
 
     def _reject(self, reason):
-        "A row of the current table that is in the current line is not used."
+        "Reject what the current line holds in place of a row of the current table."
         self.account.rows += 1
         self.tables.table.damaged = True
         self.account.reject(self.account.position, reason)

@@ -41,7 +41,7 @@ _NOTICED_STATE = re.compile(r"(?:Warning: )?[Cc]onsumer group '.+' (?:(has no ac
 
 
 def state_in_notice(line: str) -> str:
-    "The state of the group that a notice is about, `Empty` or `PreparingRebalance`; empty if it is no such notice."
+    "The state of the group in a notice, `Empty` or `PreparingRebalance`; empty text if the line is no such notice."
     found = _NOTICED_STATE.match(line)
     return "" if found is None else "Empty" if found[1] else "PreparingRebalance"
 

@@ -42,7 +42,7 @@ _TopicNumbers = tuple[str, tuple[int, ...]]
 
 
 def _parse_assignment(text: str) -> tuple[_TopicNumbers, ...]:
-    "The pairs (topic, partition numbers) in a cell, sorted; an empty topic is not shown. Raises `ValueError`."
+    "The pairs (topic, partition numbers) in a cell, sorted; a topic that is not shown is empty. Raises `ValueError`."
     if text in ("-", ""):
         return ()
     for separator, pattern in _ASSIGNMENT_DIALECTS:

@@ -29,7 +29,7 @@ def summary_entry(line: str) -> tuple[str, str] | None:
 
 # %% ../../nbs/07_snapshot/04_rpk.ipynb #03a1e0f1
 def summary_row(summary: Mapping[str, str], position: int = 0) -> StateRow:
-    "The row that a summary is; `position`: of its last line. Raises `ValueError`."
+    "The row that a summary amounts to; `position`: that of its last line. Raises `ValueError`."
     summary = {key: checked_utf8(value, key) for key, value in summary.items()}
     members = number_in(summary.get("MEMBERS", ""), "MEMBERS")
     return StateRow(name_in(summary, "GROUP"), summary.get("BALANCER", ""), summary.get("STATE", ""), members, -1, "",
@@ -40,7 +40,7 @@ _JSON_TYPES = {str: "text", int: "a number", list: "a list", dict: "an object"}
 
 
 def _entry(document, key, kind, default=None):
-    "The entry of a JSON object, of this type. Raises `ValueError`."
+    "The entry `key` of a JSON object, which must be of type `kind`. Raises `ValueError`."
     value = document.get(key) if isinstance(document, Mapping) else None
     value = default if value is None else value
     right = isinstance(value, kind) and not isinstance(value, bool)

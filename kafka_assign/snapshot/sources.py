@@ -49,7 +49,7 @@ class SnapshotError(ValueError):
 
 # %% ../../nbs/07_snapshot/01_sources.ipynb #13a1e0a1
 class NoText(Exception):
-    "An origin holds no text that can be read. Arguments: the kind of what it holds instead, and the reason."
+    "An origin holds no text that can be read. Arguments: the kind of its content, and the reason."
 
 # %% ../../nbs/07_snapshot/01_sources.ipynb #13a1f0c9
 class Origin(NamedTuple):
@@ -65,7 +65,7 @@ class Origin(NamedTuple):
         is_path = isinstance(self.content, str)
         if is_path and not self.named and os.path.exists(self.content) and not os.path.isfile(self.content):
             what = "a folder that cannot be listed" if os.path.isdir(self.content) else "no regular file"
-            raise NoText("unreadable", what)                      # a pipe would wait for ever
+            raise NoText("unreadable", what)                      # a pipe would wait forever
         try:
             content = io.BytesIO(self.content) if isinstance(self.content, bytes) else self.content
             with open(content, "rb") if is_path else nullcontext(content) as stream:
@@ -84,7 +84,7 @@ class Origin(NamedTuple):
 
 
 def _utf8_parts(stream):
-    "What a stream of bytes or text holds, piece by piece as UTF-8. Raises `NoText`."
+    "The content of a stream of bytes or text, piece by piece in UTF-8. Raises `NoText`."
     first = stream.read(max(BLOCK_BYTES, 8192))
     parts = chain([first], iter(partial(stream.read, BLOCK_BYTES), first[:0]))
     if isinstance(first, str):
@@ -118,7 +118,7 @@ def _files_in(folder):
     for inner, folders, files in os.walk(folder, onerror=lambda error: closed.append(error.filename), followlinks=True):
         seen.add(os.path.realpath(inner))
         folders[:] = sorted(name for name in folders if not name.startswith(".")
-                            and os.path.realpath(os.path.join(inner, name)) not in seen)     # links in a circle
+                            and os.path.realpath(os.path.join(inner, name)) not in seen)     # links that form a cycle
         for path in (os.path.join(inner, name) for name in sorted(files) if not name.startswith(".")):
             yield Origin(path, inner, path, named=False)
     for path in closed:
@@ -164,7 +164,7 @@ def _time_in_name(name: str) -> str:
 
 # %% ../../nbs/07_snapshot/01_sources.ipynb #13a1e0af
 def end_of(time: str) -> datetime | None:
-    "The last moment that a text names: a date names the whole day. None if it is no ISO 8601."
+    "The last moment that a text names: a date names the whole day. None if the text is not ISO 8601."
     first = instant(time)
     is_date = first is not None and ":" not in time and "T" not in time
     return first + timedelta(days=1, microseconds=-1) if is_date else first
@@ -189,12 +189,12 @@ def _whole_path(folder):
 
 
 def _only_time(name):
-    "The time that a name is, as ISO 8601; empty if it is something else."
+    "The time, as ISO 8601, if the name is nothing else; empty otherwise."
     return _time_in_name(name) if not group_in_file_name(name) else name if instant(name) else ""
 
 
 def _decoded(value):
-    "The value in the name of a folder; as it is if it stands for bytes that are not UTF-8."
+    "The value in the name of a folder, unescaped unless it escapes bytes that are not UTF-8."
     text = unquote(value)
     return "" if value == _NO_VALUE else value if "\ufffd" in text else text
 
@@ -215,13 +215,13 @@ def _without_times(folder):
 
 
 def folder_keys(folder: str) -> dict[str, str]:
-    "The values of folders named `key=value` by key, the nearest first; empty if a folder has none."
+    "The values of folders named `key=value` by key, the outermost first; of equal keys, the nearest counts."
     pairs = [name.partition("=") for name in _whole_path(folder).split("/")[::-1]]
     return {key: _decoded(value) for key, _, value in pairs[::-1] if value}
 
 # %% ../../nbs/07_snapshot/01_sources.ipynb #53382400
 def folder_values(folder: str) -> tuple[str | None, str]:
-    "Cluster and time that folders named `key=value` give, the nearest first; None and empty if none does."
+    "The cluster and the time that folders named `key=value` give, the nearest of each; else None and empty."
     keys = folder_keys(folder)
     times = (_only_time(value) for key, value in reversed(keys.items()) if key != "cluster")
     return keys.get("cluster"), next(filter(None, times), "")
@@ -260,8 +260,8 @@ class Place(NamedTuple):
 def origin_place(origin: Origin, time: str, of_folder: dict[str, str]) -> Place:
     """The place of an origin.
 
-    `time`: the one that the caller names, if any; `of_folder`: the times of folders, completed when one is needed,
-    because many files may be in a folder.
+    `time`: the one that the caller names, if any; `of_folder`: a cache of the times of folders, because a
+    folder may hold many files.
     """
     if origin.folder not in of_folder:
         stated = folder_values(origin.folder)[1] if origin.folder else ""
@@ -278,7 +278,7 @@ _LINE_PREFIXES = tuple(map(re.compile, (
 
 
 def line_prefix(line: str) -> tuple[int, str]:
-    "Where a line begins behind what a mail, a log or `grep` puts before it, and a pattern of what has this form."
+    "Where a line begins behind the prefix of a mail, a log or `grep`, and a pattern of prefixes of this form."
     forms, end = [r"[ \t]*"], len(line) - len(line.lstrip(" \t"))
     while found := next(filter(None, (form.match(line, end) for form in _LINE_PREFIXES)), None):
         forms.append(found.re.pattern)
@@ -323,7 +323,7 @@ class Account:
         self._ignored: list[dict[str, Ignored]] = []       # by source, then by kind
 
     def begin(self, source: str) -> None:
-        "From here on, lines are those of `source`."
+        "The lines that follow are those of `source`."
         self._sources.append(source)
         self._starts.append(self.position)
         self._ignored.append({})
@@ -358,14 +358,14 @@ class Account:
         self._ignored[-1][kind] = first._replace(lines=entry.lines + 1)
 
     def only_error(self) -> list[tuple[int, str]]:
-        "Position and text of the error that the current source is, if it is nothing else."
+        "Position and text of the first error in the current source, if the source holds nothing else."
         found = self._ignored[-1]
         if "error" not in found or {*found} - {"error", "log", "prompt", "text"}:
             return []
         return [(self._starts[-1] + found["error"].position, found["error"].reason)]
 
     def end_text(self) -> None:
-        "The current source ends, a text. It may have no lines but empty ones, or a header without rows."
+        "The current source, a text, ends. It may hold only blank lines, or a header without rows."
         if self.rows == self._before and not self._ignored[-1]:
             self.ignore("empty", "no text")
         elif self.rows == self._before and "header" in self._ignored[-1]:

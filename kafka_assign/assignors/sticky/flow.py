@@ -81,8 +81,8 @@ class ResidualGraph:
     | class to member | 0 up to the number that the member owned, 1 beyond | no limit |
     | member to class | 0 for an owned one, -1 for a new one (a move undone) | those it has |
 
-    Of a class in `slack`, a mask, a member takes only as many units as it owned. Without
-    `owned` (None) no arc has a cost.
+    A member takes at most as many units of a class in `slack`, a mask, as it owned.
+    Without `owned` (None) no arc has a cost.
     """
 
     def __init__(self, batch: ComponentBatch, count: np.ndarray,

@@ -20,9 +20,10 @@ def read_only(value):
     "A view that cannot be written to of an array, or of each array in a named tuple."
     if not isinstance(value, np.ndarray):
         return type(value)(*map(read_only, value)) if hasattr(value, "_fields") else value
-    view = value.view()
-    view.flags.writeable = False
-    return view
+    if value.flags.writeable:
+        value = value.view()
+        value.flags.writeable = False
+    return value
 
 # %% ../../nbs/04_ground/06_columns.ipynb #430d7233
 def same_content(one: object, other: object) -> bool:

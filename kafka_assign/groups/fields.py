@@ -40,7 +40,7 @@ def is_number(value: object) -> bool:
 # %% ../../nbs/05_groups/04_fields.ipynb #d69d89c8
 def as_mapping(values: object) -> object:
     "A dict of what has items but is no `Mapping`, such as a pandas Series; any other value itself."
-    if isinstance(values, (type, Mapping)) or not hasattr(values, "items"):
+    if not hasattr(values, "items") or isinstance(values, (dict, type, Mapping)):
         return values
     pairs = list(values.items())
     if len(mapping := dict(pairs)) < len(pairs):

@@ -221,9 +221,8 @@ def per_partition(values: Mapping, what: str, index: Mapping[str, int],
     for key, value in checked_mapping(values, what, "topics or partitions").items():
         places = places_of(key, what, index, start)
         count = places.stop - places.start
-        name = "{}-{}".format(*key) if isinstance(key, tuple) else key
-        value = _in_order(value, f"{what} of {shown(name)}", count)
-        column[places] = _whole_numbers(value, f"{what} of {shown(name)}", count, _UNKNOWN)
+        whose = f"{what} of {shown('{}-{}'.format(*key) if isinstance(key, tuple) else key)}"
+        column[places] = _whole_numbers(_in_order(value, whose, count), whose, count, _UNKNOWN)
     return column
 
 # %% ../../nbs/05_groups/06_inputs.ipynb #98d481ae

@@ -84,7 +84,8 @@ def _check_lag(text, committed, end, layout):
 def _offsets_row(cells, group, layout, position):
     committed = number_in(cells["CURRENT-OFFSET"], "CURRENT-OFFSET", missing=-1)
     end = number_in(cells["LOG-END-OFFSET"], "LOG-END-OFFSET", missing=-1)
-    _check_lag(cells["LAG"], committed, end, layout)
+    if min(committed, end) < 0 or cells["LAG"] != str(end - committed):
+        _check_lag(cells["LAG"], committed, end, layout)
     idle = cells["TOPIC"] == cells["PARTITION"] == "-"
     partition = -1 if idle else number_in(cells["PARTITION"], "PARTITION")
     if partition >= LEAST_TOO_HIGH:

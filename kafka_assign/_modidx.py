@@ -37,6 +37,8 @@ d = { 'settings': {'branch': 'main', 'doc_baseurl': '', 'doc_host': '', 'git_url
                                                                                                      'kafka_assign/arrays/columns.py'),
                                              'kafka_assign.arrays.columns.Columns.topic_of': ( '04_ground/columns.html#columns.topic_of',
                                                                                                'kafka_assign/arrays/columns.py'),
+                                             'kafka_assign.arrays.columns.Columns.with_owners': ( '04_ground/columns.html#columns.with_owners',
+                                                                                                  'kafka_assign/arrays/columns.py'),
                                              'kafka_assign.arrays.columns.Racks': ( '04_ground/columns.html#racks',
                                                                                     'kafka_assign/arrays/columns.py'),
                                              'kafka_assign.arrays.columns._joined_numbers': ( '04_ground/columns.html#_joined_numbers',

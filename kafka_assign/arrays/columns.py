@@ -75,12 +75,18 @@ class Columns:
     consumer: np.ndarray | None = None  # who may still consume a partition; < -1 = several; None = `previous`
 
     def __post_init__(self):
+        columns = vars(self)                                 # frozen: no attribute can be assigned
         if self.listed is None:
-            object.__setattr__(self, "listed", np.arange(self.member_count, dtype=np.int32))
+            columns["listed"] = np.arange(self.member_count, dtype=np.int32)
         if self.consumer is None:
-            object.__setattr__(self, "consumer", self.previous)
-        for column in fields(self):
-            object.__setattr__(self, column.name, read_only(getattr(self, column.name)))
+            columns["consumer"] = self.previous
+        columns.update({name: read_only(column) for name, column in columns.items()})
+
+    def with_owners(self, previous: np.ndarray, consumer: np.ndarray) -> "Columns":
+        "The columns with other owners; what follows from the rest need not be computed again."
+        made = object.__new__(Columns)
+        vars(made).update(vars(self), previous=read_only(previous), consumer=read_only(consumer))
+        return made
 
     def __eq__(self, other) -> bool:
         return isinstance(other, Columns) and all(

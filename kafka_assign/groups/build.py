@@ -7,7 +7,6 @@ __all__ = ['MOST_PARTITIONS', 'GroupError', 'oversized_groups', 'check_sizes', '
            'ClaimColumns', 'Offsets', 'with_claims', 'build_columns']
 
 # %% ../../nbs/05_groups/03_build.ipynb #ab826719
-from dataclasses import replace
 from itertools import pairwise
 from typing import NamedTuple
 
@@ -136,7 +135,7 @@ def with_claims(columns: Columns, claims: ClaimColumns | np.ndarray | None,
     found = (_by_claims(columns, claims, generation) if isinstance(claims, ClaimColumns)
              else _by_column(columns, claims.astype(np.int32)))
     alike = np.array_equal(*found)
-    return replace(columns, previous=found.previous, consumer=None if alike else found.consumer)
+    return columns.with_owners(found.previous, found.previous if alike else found.consumer)
 
 # %% ../../nbs/05_groups/03_build.ipynb #e010016b
 def build_columns(

@@ -191,8 +191,8 @@ class OwnedPartitions(NamedTuple):
 # %% ../../nbs/05_groups/04_fields.ipynb #a5a05d94
 def _checked_value(one, value, member):
     "The value of a field of a member, if it is of its kind."
-    if value is None or one.kind is str and type(value) is str and value.isascii():
-        return value or one.unknown
+    if value is None:
+        return one.unknown
     if one.kind is str:
         return checked_name(value, f"{one.name} of member {shown(member)}") or one.unknown
     if one.kind is int:
@@ -209,18 +209,19 @@ _Made = TypeVar("_Made")
 
 def _checked(made: type[_Made]) -> type[_Made]:
     "The class with an `__init__` that stores checked values."
-    known, declared = fields_of(made), made.__init__
+    known, declared, store = fields_of(made), made.__init__, object.__setattr__
     unknown = {name: one.unknown for name, one in known.items()}
 
     @wraps(declared)
     def __init__(self, id, topics, **given):
         id = checked_name(id, "a member id")
-        if not given.keys() <= known.keys():
-            declared(self, id, topics, **given)                # which raises `TypeError`
         values = unknown | {"id": id, "topics": _checked_topics(topics, id)}
         for name, value in given.items():
-            values[name] = _checked_value(known[name], value, id)
-        vars(self).update(values)                              # frozen: no attribute can be assigned
+            if (one := known.get(name)) is None:
+                declared(self, id, topics, **given)            # which raises `TypeError`
+            plain = one.kind is str and type(value) is str and value.isascii()
+            values[name] = value or one.unknown if plain else _checked_value(one, value, id)
+        store(self, "__dict__", values)                        # frozen: no attribute can be assigned
     made.__init__ = __init__
     return made
 

@@ -6,8 +6,10 @@
 __all__ = ['Groups', 'SnapshotReader', 'read_groups', 'Ignored', 'Reject', 'SnapshotError']
 
 # %% ../../nbs/07_snapshot/10_reading.ipynb #63a1f0c4
+import gc
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from itertools import chain, groupby
 from os import PathLike
 from typing import IO
@@ -174,6 +176,20 @@ class SnapshotReader:
             self.account.reject(position, reason)
 
 # %% ../../nbs/07_snapshot/10_reading.ipynb #63a1f0dd
+@contextmanager
+def _without_garbage_collection() -> Iterator[None]:
+    """Reading makes millions of objects without a cycle, which Python would look through
+    again and again: a tenth of the time."""
+    enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if enabled:
+            gc.enable()
+
+
+@_without_garbage_collection()
 def read_groups(source: str | PathLike | IO | Iterable, cluster: str | None = None,
                 time: str = "", *, group: str = "", reset: str | None = None,
                 at: str = "latest") -> Groups:

@@ -221,8 +221,8 @@ _MADE_BY_BROKER = re.compile(r"(.+)-[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}"
 
 def _infer_instance_id(member_id: str, client_id: str) -> str:
     "The instance id in a member id; empty if the member is assumed to be dynamic."
-    match = _MADE_BY_BROKER.fullmatch(member_id)
-    return match[1] if match and client_id and match[1] != client_id else ""
+    match = client_id and _MADE_BY_BROKER.fullmatch(member_id)
+    return match[1] if match and match[1] != client_id else ""
 
 # %% ../../nbs/07_snapshot/08_assemble.ipynb #43a1f0cc
 _KAFKA_UUID = re.compile(r"[\w-]{21}[AQgw]", re.ASCII)                       # 16 bytes in URL-safe base64
@@ -289,8 +289,9 @@ def _group_of(facts, cluster, reset, noted):
             instance = _infer_instance_id(id, client_id)
             inferred.add(bool(instance))
         topics = tuple(dict.fromkeys(topic for topic, _ in owned[id])) if shared is None else shared
-        members.append(Member(id, topics, owned=owned[id], instance_id=instance, client_id=client_id, host=host,
-                              counted=counts[id] if counted else None))
+        known_of = {"client_id": client_id, "host": host} | ({"instance_id": instance} if instance else {})
+        known_of |= {"counted": counts[id]} if counted else {}
+        members.append(Member(id, topics, owned=owned[id], **known_of))
 
     moment, state = facts.moment, facts.state.row if facts.state else None
     shown_type = max([state.type if state else "", *(record.type for record in records.values())])

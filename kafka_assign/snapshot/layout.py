@@ -79,10 +79,10 @@ class TableLayout:
         return [start for start, column in zip(self.starts, self.columns) if column in _NUMBER_COLUMNS]
 
     @cached_property
-    def getters(self) -> tuple[Callable, Callable]:
-        "Of a line: the characters before all columns but the first, and the text of all columns."
+    def getters(self) -> tuple[Callable, Callable, Callable]:
+        "Of a line: the characters before all columns but the first, the first ones of all columns, and their text."
         slices = [slice(start, end) for start, end in zip(self.starts, (*self.starts[1:], None))]
-        return itemgetter(*(start - 1 for start in self.starts[1:])), itemgetter(*slices)
+        return itemgetter(*(start - 1 for start in self.starts[1:])), itemgetter(*self.starts), itemgetter(*slices)
 
     def aligned(self, line: str) -> Sequence[str] | None:
         """The cells of `line` if each column begins where its header says, after a blank, and so does each number;
@@ -90,9 +90,14 @@ class TableLayout:
         if not self.starts or len(line) < self.width or line[:self.starts[0]].strip(" \t"):
             return None
         line = line.ljust(self.starts[-1] + 1) if self.by_rpk else line
-        before_columns, of_columns = self.getters
+        before_columns, first_of_columns, of_columns = self.getters
         before = before_columns(line)
-        if before.count(" ") < len(before) or " " in [line[start] for start in self.numbers]:
+        if before.count(" ") < len(before):
+            return None
+        if " " not in first_of_columns(line):
+            if line.isprintable() and len(words := line.split()) == len(self.columns):
+                return words                                       # a word in each column
+        elif " " in [line[start] for start in self.numbers]:
             return None
         return [cell.rstrip(" ") for cell in of_columns(line)]
 

@@ -134,7 +134,7 @@ class Adviser(NamedTuple):
         return Remedy(chosen, "; ".join(words), steps)
 
     def cost(self, label: str, group: int) -> Cost:
-        "What a strategy costs a group; the cheapest one is recommended."
+        "What a strategy costs a group."
         figures = self.results[label].figures
         return Cost(int(figures["could_take"][group]), int(figures["moved"][group]))
 

@@ -53,7 +53,7 @@ def previous_assignment(claims: Mapping[str, tuple[Sequence[int], int]],
 
 # %% ../../nbs/01_proposals/04_kip315.ipynb #6113a69c
 def select(member: str, own: dict[str, list[int]], unowned: list[int]) -> int:
-    "Step 4: take a number out of the member's own, else out of the unowned, else steal one."
+    "Step 4: take one of the member's own numbers, else an unowned one, else steal."
     if own[member]:
         return own[member].pop(0)
     if unowned:
@@ -64,7 +64,7 @@ def select(member: str, own: dict[str, list[int]], unowned: list[int]) -> int:
 # %% ../../nbs/01_proposals/04_kip315.ipynb #4e63781f
 def draft(members: Sequence[str], previous: Mapping[int, str],
           eligible: int) -> dict[str, list[int]]:
-    "Steps 3 and 4: the numbers that each member selects, in the order in which it selects them."
+    "Steps 3 and 4: the numbers that each member selects, in that order."
     own = {member: [number for number in sorted(previous) if previous[number] == member]
            for member in members}
     unowned = [number for number in range(eligible) if previous.get(number) not in own]

@@ -26,7 +26,7 @@ from kafka_assign.fleet.flat import (
     FlatRows, as_numpy, flatten_lists, flatten_rows, list_lengths, lowercase, rank_of,
     suspicious_rows)
 from .schemas import (
-    COMPARED_SCHEMA, FIGURE_FIELDS, OWNER_FIELDS, RESULT_FIELDS, arrow_type)
+    COMPARED_SCHEMA, FIGURE_FIELDS, OWNER_FIELDS, RESULT_FIELDS)
 from ..groups.build import (
     ClaimColumns, GroupError, Offsets, build_columns, subscriber_rows, with_claims)
 from ..groups.documents import group_row, notes_of_row
@@ -381,23 +381,24 @@ def member_lists(batch: GroupBatch) -> pa.ListArray:
 _FIELDS = GROUP | {"source": Field("source", str, "", "")}
 
 
-def _known(column: pa.Array, one: Field) -> pa.Array:
-    "The values of a field with null for what is unknown, also in nested fields; times as timestamps."
+def _known(column: pa.Array, one: Field, kind: pa.DataType) -> pa.Array:
+    "The values of a field as this Arrow type, with null for what is unknown, also in nested fields."
     if one.unknown is ... or one.name == "group_id":
         return column
     if isinstance(one.kind, list):
-        kind, lists = arrow_type(one.kind), flatten_lists(column)
+        lists = flatten_lists(column)
         if isinstance(one.kind[0], dict):
-            parts = [_known(lists.field(name), inner) for name, inner in one.kind[0].items()]
+            parts = [_known(lists.field(name), inner, kind.value_type.field(name).type)
+                     for name, inner in one.kind[0].items()]
             values = pa.StructArray.from_arrays(parts, fields=[*kind.value_type])
         else:
             inner = replace(one, kind=one.kind[0], unknown=None)
-            values = lists.values if inner.kind is str else _known(lists.values, inner)
+            values = lists.values if inner.kind is str else _known(lists.values, inner, kind.value_type)
         return pa.ListArray.from_arrays(lists.offsets, values, kind)
     if one.name == "time":
         times = column.dictionary_encode()
         found = [instant(time or "") for time in times.dictionary.to_pylist()]
-        return pa.array(found, COMPARED_SCHEMA.field("time").type).take(times.indices)
+        return pa.array(found, kind).take(times.indices)
     if one.kind is bytes:
         return column
     if one.kind is str:
@@ -415,7 +416,7 @@ def output_rows(rows: pa.RecordBatch, **added: pa.Array) -> pa.RecordBatch:
             columns.append(added[field.name].cast(field.type))
         elif field.name in rows.schema.names:
             column = rows[field.name]
-            columns.append(_known(column, _FIELDS[field.name]) if field.name in _FIELDS else column)
+            columns.append(_known(column, _FIELDS[field.name], field.type) if field.name in _FIELDS else column)
         elif pa.types.is_list(field.type):
             values = pa.array([], field.type.value_type)
             columns.append(pa.ListArray.from_arrays(empty, values, field.type))

@@ -12,6 +12,7 @@ __all__ = ['NAME', 'MOST_REMARKS', 'DONE', 'HOLDS', 'UNUSABLE', 'write_remark', 
 import os
 import shutil
 import sys
+import warnings
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, redirect_stdout, suppress
@@ -66,6 +67,12 @@ def _time_or(*words):
     return check
 
 
+def _if_no_files(ctx: typer.Context, param: typer.CallbackParam, value: str | None) -> str | None:
+    "The value of an option, unless it comes from the environment and the command reads something else."
+    typed = ctx.get_parameter_source(param.name).name == "COMMANDLINE"
+    return value if typed or not (ctx.params.get("files") or ctx.params.get("demo")) else None
+
+
 def _option(kind, names, metavar, words, **more):
     return Annotated[kind, typer.Option(*names.split(), metavar=metavar, help=words, **{"show_default": False} | more)]
 
@@ -84,11 +91,12 @@ class Options:
     "The arguments and options of all commands, as types for Typer."
     maybe_files, files = _input("[FILE]...", kind=_Several), _input("FILE...")
     fleet_files = _input("INPUT...", " Also Parquet, and addresses such as s3a://bucket/groups.")
-    bootstrap_server = _option(str | None, "--bootstrap-server", "HOST:PORT", "The live cluster that has the "
-                               "groups. Separate several addresses by commas.")
-    command_config = _option(str | None, "--command-config", "FILE", "Connection settings: a Java properties file with "
-                             "security.protocol, sasl.mechanism, sasl.username, sasl.password, ssl.ca.location, "
-                             "ssl.certificate.location, ssl.key.location.")
+    bootstrap_server = _option(str | None, "--bootstrap-server", "HOST:PORT", "The live cluster that has the groups. "
+                               "Separate several addresses by commas. [default: bootstrap.servers in the settings]",
+                               envvar="KAFKA_ASSIGN_BOOTSTRAP_SERVERS", callback=_if_no_files)
+    command_config = _option(str | None, "--command-config", "FILE", "Connection settings: the properties file of a "
+                             "Java client or of librdkafka, with PEM certificates; logins by PLAIN, SCRAM or "
+                             "OAUTHBEARER.", envvar="KAFKA_ASSIGN_COMMAND_CONFIG")
     timeout = _option(float, "--timeout", "SECONDS", "Time limit for the cluster.", show_default=True, min=0.1,
                       max=_LONGEST)
     strategies = _option(
@@ -352,35 +360,42 @@ def sources_of(files: Sequence[str]) -> list:
 def groups_of(given: Mapping) -> Mapping:
     "The groups that a command reads, of files, a live cluster or the demo; `given`: its options."
     from kafka_assign.snapshot import Groups, read_groups
-    files, demo, server = map(given.get, ("files", "demo", "bootstrap_server"))
+    files, demo, server, config = map(given.get, ("files", "demo", "bootstrap_server", "command_config"))
+    settings = {}
+    if config and not (files or demo):
+        from kafka_assign.clients.connection import read_settings
+        settings = read_settings(config)
+        server = server or settings.get("bootstrap.servers") or settings.get("metadata.broker.list")
     if bool(files) + bool(demo) + bool(server) != 1:
-        raise typer.BadParameter("give one of these: files, - for standard input, --bootstrap-server"
-                                 f"{', --demo' * ('demo' in given)}", param_hint="FILE")
+        raise typer.BadParameter(
+            f"give one of these: {'files, - for standard input, ' * ('files' in given)}--bootstrap-server, "
+            f"bootstrap.servers in --command-config{', --demo' * ('demo' in given)}",
+            param_hint="FILE" if "files" in given else "--bootstrap-server")
     options = {name: given[name] for name in ("cluster", "time", "reset", "at") if name in given}
-    groups = (_captured(given, **options) if server else Groups({"demo": demo_group()}) if demo else
+    groups = (_captured(given, server, settings, **options) if server else Groups({"demo": demo_group()}) if demo else
               read_groups(sources_of(files), **options))
     if given.get("racks") is not None:
         groups |= _racked(groups, given["racks"])
     return groups
 
 
-def _captured(given, cluster, reset, time="", at="latest"):
+def _captured(given, server, settings, cluster, reset, time="", at="latest"):
     "The groups of a live cluster; on a terminal, a bar shows how many are read."
     from rich.console import Console
     from rich.progress import Progress
     from kafka_assign.clients.cluster import capture
-    from kafka_assign.clients.connection import checked_servers, read_settings
+    from kafka_assign.clients.connection import checked_servers
     with usage_errors("--bootstrap-server"):
-        checked_servers(given["bootstrap_server"])
+        checked_servers(server)
     if time or at != "latest":
         raise typer.BadParameter("must not be given for a live cluster, whose groups are read as they are now",
                                  param_hint="--time, --at")
-    settings = read_settings(given["command_config"]) if given["command_config"] else {}
-    console = Console(stderr=True)
-    with Progress(console=console, transient=True, disable=not console.is_interactive) as bar:
+    screen = Console(stderr=True)
+    with warnings.catch_warnings(), Progress(console=screen, transient=True, disable=not screen.is_interactive) as bar:
+        warnings.showwarning = lambda message, *where: write_remark(message)
         task = bar.add_task("groups", total=None)
         return capture(
-            given["bootstrap_server"], given.get("group"), settings, timeout=given["timeout"], cluster=cluster,
+            server, given.get("group"), settings, timeout=given["timeout"], cluster=cluster,
             reset=reset or "latest", progress=lambda done, total: bar.update(task, completed=done, total=total))
 
 

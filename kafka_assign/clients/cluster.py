@@ -18,7 +18,7 @@ from threading import current_thread
 from typing import NamedTuple
 
 from . import second_client, within
-from .connection import checked_servers, client_settings
+from .connection import SettingsError, checked_servers, client_settings
 from ..groups.build import GroupError
 from ..groups.group import Group
 from ..groups.leader import ASSIGNED_BY_BROKER, forecast_notes
@@ -55,7 +55,7 @@ _HINTS = {                         # what part of an error matches -> what it me
 
 def _in_words(error):
     "An error of the client, with what it means."
-    text = shown(error) if type(error).__name__ in str(error) else brief(error)
+    text = shown(error) if isinstance(error, SettingsError) or type(error).__name__ in str(error) else brief(error)
     return next((f"{words} ({text})" for part, words in _HINTS.items() if re.search(part, text)), text)
 
 # %% ../../nbs/11_clients/06_cluster.ipynb #c16e0018

@@ -3,7 +3,6 @@ import errno
 import json
 import logging
 import os
-import re
 import shlex
 import signal
 import socket
@@ -1013,10 +1012,10 @@ super.users=User:ANONYMOUS;User:{ADMIN[0]};User:CN=client
         file.write_text("".join(f"{key}={value}\n" for key, value in right.items()))
         done = run(f"capture --bootstrap-server {started.sasl} --command-config {shlex.quote(str(file))}")
         assert (done.code, done.err, [*read_groups(done.out)]) == (0, "", ["g"])
-        of_java = right | {"ssl.truststore.type": "PEM", "ssl.truststore.location": right["ssl.ca.location"],
-                           "ssl.keystore.type": "PEM", "ssl.keystore.location": tmp_path / "client.both"}
-        of_java = {key: value for key, value in of_java.items() if not re.fullmatch("ssl.(ca|certificate|key).*", key)}
-        assert [*capture(started.sasl, settings={key: str(value) for key, value in of_java.items()})] == ["g"]
+        of_java = {key: value for key, value in right.items() if not key.startswith("ssl.")} | {
+            "ssl.truststore.type": "PEM", "ssl.truststore.location": str(tmp_path / "broker.pem"),
+            "ssl.keystore.type": "PEM", "ssl.keystore.location": str(tmp_path / "client.both")}
+        assert [*capture(started.sasl, settings=of_java)] == ["g"]
         port = started.sasl.split(":")[1]
         for address, words, settings in (
                 (started.sasl, "check the port, security.protocol and ssl.ca.location (KafkaConnectionError: Handshake "

@@ -43,6 +43,7 @@ FIXED = {
     "cli.changes": {"NAMED_CANDIDATES", "_LISTED_MEMBERS", "_MOST_JOIN"},
     "cli.output": {"_GROUPS_WITHOUT_LIST", "_NAMED_CONDITIONS", "_READABLE", "_SHOWN_NEEDS"},
     "clients.cluster": {"_EARLIEST", "_LATEST", "_NOT_AUTHORIZED", "_PAUSE", "_UNKNOWN"},
+    "clients.connection": {"_SECONDS_FOR_TOKEN"},
     "clients.member": {"_MOST_NAMED"},
     "fleet.apart": {"_LOOK", "_PARENT_DEATH_SIGNAL"},
     "fleet.inputs": {"_READERS"},

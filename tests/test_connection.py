@@ -388,6 +388,7 @@ def test_the_program_says_in_a_line_what_is_not_used(monkeypatch, tmp_path):
     file = written(LOGIN | {"acks": "all", "group.id": "g"}, tmp_path)
 
     def captured(server, groups, settings, **more):
+        warnings.warn("of a library", DeprecationWarning)
         assert client_settings(settings)
         return Groups({})
     monkeypatch.setattr(cluster, "capture", captured)

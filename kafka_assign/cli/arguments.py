@@ -392,7 +392,7 @@ def _captured(given, server, settings, cluster, reset, time="", at="latest"):
                                  param_hint="--time, --at")
     screen = Console(stderr=True)
     with warnings.catch_warnings(), Progress(console=screen, transient=True, disable=not screen.is_interactive) as bar:
-        warnings.showwarning = lambda message, *where: write_remark(message)
+        warnings.showwarning = lambda words, kind, *where: write_remark(words) if kind is UserWarning else None
         task = bar.add_task("groups", total=None)
         return capture(
             server, given.get("group"), settings, timeout=given["timeout"], cluster=cluster,

@@ -81,7 +81,7 @@ def _login_of(jaas):
             for name, text in re.findall(_OPTION, jaas, re.DOTALL)}
 
 # %% ../../nbs/11_clients/05_connection.ipynb #c15e0025
-_SECONDS_FOR_TOKEN = 10
+_SECONDS_FOR_TOKEN = 10             # less than `capture` takes by default, so that its error names the server
 
 
 def _token_provider(ours):
@@ -131,8 +131,8 @@ def _ssl_context(settings, ours):
         file, kind = settings.get(f"ssl.{store}.location"), settings.get(f"ssl.{store}.type", "JKS")
         if file and kind.upper() != "PEM":
             raise SettingsError(f"ssl.{store}.type must be PEM (got {_harmless(kind)}); convert it: keytool "
-                                f"-importkeystore -srckeystore {_harmless(file)} -destkeystore a.p12 -deststoretype "
-                                "PKCS12 && openssl pkcs12 -in a.p12 -out a.pem")
+                                f"-importkeystore -srckeystore {_harmless(file)} -destkeystore {store}.p12 "
+                                f"-deststoretype PKCS12 && openssl pkcs12 -in {store}.p12 -out {store}.pem")
     files = {part: ours.get(f"ssl.{part}.location") for part in ("ca", "certificate", "key")}
     with TemporaryDirectory() as folder:
         for part in [part for part in files if ours.get(f"ssl.{part}.pem")]:

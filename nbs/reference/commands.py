@@ -38,7 +38,9 @@ def options(name: str) -> list[tuple[str, str, str]]:
         typed, words = parameter.get_help_record(one.context)
         notes = re.findall(r"\[([^\[\]]*(?:default|required|env var|[<>]=)[^\[\]]*)\]", words)
         meaning = re.sub(r"\s*\[[^\[\]]*(?:default|required|env var|[<>]=)[^\[\]]*\]", "", words).strip()
-        note = "; ".join(notes).replace("default: ", "").replace("env var: ", "variable ").replace("x>=", "at least ").replace("<=x<=", " to ")
+        note = "; ".join(notes)
+        for old, new in ("default: ", ""), ("env var: ", "variable "), ("x>=", "at least "), ("<=x<=", " to "):
+            note = note.replace(old, new)
         meaning = re.sub(r"'([^']+)'(?!\w)|(\{.*\}|\([<>=! ]+\)|(?<![\w-])-{1,2}[a-z][\w-]*)",
                          lambda found: f"`{found[1] or found[2]}`", meaning)
         rows.append((re.sub(r" <list\[str\]>| <(.*)>", r" \1", typed).strip(), note, meaning))

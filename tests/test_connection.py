@@ -303,7 +303,7 @@ WRONG = [
     (JKS | {"ssl.truststore.type": "jks"}, "ssl.truststore.type must be PEM (got 'jks'); convert it"),
     (PKCS12, "ssl.keystore.type must be PEM (got 'PKCS12'); convert it: keytool -importkeystore -srckeystore 'a b.p"),
     (LOGIN | {"sasl.password": "", "sasl.jaas.config": f'password="{SECRET}"'}, "sasl.jaas.config must have the form"),
-    (LOGIN | {"sasl.password": "", "sasl.jaas.config": f'a.B required password="{SECRET}'}, "must have the form MODULE"),
+    (LOGIN | {"sasl.password": "", "sasl.jaas.config": f'a.B required password="{SECRET}'}, "must have the form"),
     (LOGIN | {"sasl.password": "", "sasl.jaas.config": f"a.B required pasword={SECRET};"}, "got no sasl.password"),
     (LOGIN | {"security.protocol": "SASL"}, "one of PLAINTEXT, SSL, SASL_PLAINTEXT, SASL_SSL (got 'SASL')"),
     (LOGIN | {"security.protocol": "SSL"}, "sasl.mechanism must come with a security.protocol that has SASL (got SSL)"),

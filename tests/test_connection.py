@@ -508,7 +508,7 @@ def test_no_address_is_a_line(variables, asked, monkeypatch):
     for command in ("capture", "capture --command-config without", "rank", "compare"):
         done = run(command)
         assert done.code == 2 and one_line(done.err) and not asked and (
-            "--bootstrap-server, bootstrap.servers in --command-config" in done.err)
+            ", bootstrap.servers in --command-config" in done.err)
 
 
 def test_files_count_before_the_environment(asked, monkeypatch, tmp_path):

@@ -368,8 +368,8 @@ def groups_of(given: Mapping) -> Mapping:
         server = server or settings.get("bootstrap.servers") or settings.get("metadata.broker.list")
     if bool(files) + bool(demo) + bool(server) != 1:
         raise typer.BadParameter(
-            f"give one of these: {'files, - for standard input, ' * ('files' in given)}--bootstrap-server, "
-            f"bootstrap.servers in --command-config{', --demo' * ('demo' in given)}",
+            f"give one of these: {'files, - for standard input, ' * ('files' in given)}--bootstrap-server"
+            f"{', --demo' * ('demo' in given)}, bootstrap.servers in --command-config",
             param_hint="FILE" if "files" in given else "--bootstrap-server")
     options = {name: given[name] for name in ("cluster", "time", "reset", "at") if name in given}
     groups = (_captured(given, server, settings, **options) if server else Groups({"demo": demo_group()}) if demo else

@@ -16,11 +16,11 @@ from types import SimpleNamespace
 import pytest
 from hypothesis import given, strategies as st
 from test_cli import one_line, program, run
+from test_connection import LOGIN, SECRET, certificate, token_server, unsecured
 
 from kafka_assign import TopicPartition, assign, compare, read_groups
 from kafka_assign.clients import assignor, cluster
 from kafka_assign.clients.cluster import CaptureError, Requests, capture, read_cluster
-from kafka_assign.clients.connection import SettingsError, client_settings, read_settings
 from kafka_assign.groups.notes import absence_notes
 from kafka_assign.protocol.wire import (
     Assigned, Subscription, encode_assignment, encode_subscription)
@@ -462,66 +462,10 @@ def test_failures_that_pass_are_waited_for(monkeypatch):
         Requests("k:1", deadline=0).answers("number", [1, 2], lambda items: request())
 
 
-# --- settings ------------------------------------------------------------------------------------------------------
-
-SECRET = "open-sesame"
-LOGIN = {"security.protocol": "SASL_PLAINTEXT", "sasl.mechanism": "PLAIN", "sasl.username": "admin",
-         "sasl.password": SECRET}
-
-
-@pytest.mark.parametrize(("changes", "words"), [
-    ({"sasl.jaas.config": f'password="{SECRET}"'}, "give sasl.username and sasl.password instead"),
-    ({"ssl.truststore.location": "a.jks"}, "give ssl.ca.location, a PEM file instead"),
-    ({"ssl.keystore.password": SECRET}, "give ssl.certificate.location and ssl.key.location"),
-    ({"ssl.key.password": SECRET}, "a PEM file whose key has no password"),
-    ({"sasl.pasword": SECRET}, "did you mean 'sasl.password'?"),
-    ({"request.timeout.ms": "3"}, "must be one of security.protocol, sasl.mechanism"),
-    ({"security.protocol": "SASL"}, "must be one of PLAINTEXT, SSL, SASL_PLAINTEXT, SASL_SSL (got 'SASL')"),
-    ({"security.protocol": "SSL"}, "sasl.mechanism must come with a security.protocol that has SASL (got SSL)"),
-    ({"ssl.ca.location": "ca.pem"}, "must come with a security.protocol that has SSL"),
-    ({"sasl.mechanism": "OAUTHBEARER"}, "must be PLAIN, SCRAM-SHA-256 or SCRAM-SHA-512"),
-    ({"sasl.password": ""}, "got no sasl.password"),
-    ({SECRET: ""}, "client.properties:5: a setting must be one of"), ({f"sasl.password{SECRET}": ""}, "may be secret"),
-    ({f"ssl.keystore.{SECRET}": ""}, "give ssl.certificate.location and ssl.key.location"),
-    ({"security.protocol": "SASL_SSL", "ssl.ca.location": "no such.pem"}, "got 'no such.pem': No such file"),
-    ({"security.protocol": "SASL_SSL", "ssl.key.location": f"-----BEGIN PRIVATE KEY----- {SECRET}"}, "(got ***: "),
-    ({"sasl.mechanism": f'PLAIN password="{SECRET}"'}, "(got ***)"),
-    ({"security.protocol": f"SASL_SSL password={SECRET}"}, "(got ***)"),
-    ({"security.protocol": "SASL_SSL", "ssl.ca.location": __file__}, "must name PEM files that can be read"),
-    ({"security.protocol": "SASL_SSL", "ssl.key.location": __file__}, "ssl.key.location must name PEM files")],
-    ids=lambda value: "" if isinstance(value, str) else next(iter(value)))
-def test_wrong_settings_are_one_line_without_the_password(changes, words, tmp_path):
-    file = tmp_path / "client.properties"
-    file.write_text("".join(f"{key}={value}\n" for key, value in (LOGIN | changes).items()))
-    with pytest.raises(SettingsError) as error:
-        client_settings(read_settings(file))
-    assert words in str(error.value) and SECRET not in str(error.value) and one_line(f"{error.value}\n")
-    done = run(["capture", "--bootstrap-server", "127.0.0.1:9", "--command-config", str(file)])
-    assert done.code == 3 and words in done.err and SECRET not in done.err and one_line(done.err)
-
-
-def test_settings_are_read_as_java_reads_them(tmp_path):
-    file = tmp_path / "client.properties"
-    file.write_bytes(b"# a comment\n! another\n security.protocol : sasl_plaintext \nsasl.mechanism PLAIN\n"
-                     b"sasl.username=\\u00e4\\\n    b\nsasl.password=first\nsasl.password = a\\=b\\:c\xe4\n")
-    made = client_settings(read_settings(file))
-    assert made == {"security_protocol": "SASL_PLAINTEXT", "sasl_mechanism": "PLAIN", "sasl_plain_username": "äb",
-                    "sasl_plain_password": "a=b:cä"}
-    assert "a=b" not in repr(made) + str(made) + repr(read_settings(file))
-    file.write_bytes(b"# one\\\n! two\nsasl.password = one \\\n two\n\nthree\n")
-    with pytest.raises(SettingsError, match=r"client.properties:6: a setting must be"):
-        read_settings(file)
-
-
-def test_a_file_that_is_not_there(tmp_path):
-    done = run(["capture", "--bootstrap-server", "127.0.0.1:9", "--command-config", str(tmp_path / "no")])
-    assert (done.code, one_line(done.err)) == (3, True) and "No such file" in done.err
-
-
 # --- the command line, without a cluster ---------------------------------------------------------------------------
 
 WRONG = {
-    "capture": "--bootstrap-server", "capture --bootstrap-server k": "HOST:PORT",
+    "capture": "--bootstrap-server", "capture --bootstrap-server k:": "HOST:PORT",
     "compare --bootstrap-server k:1 --demo": "give one of", "rank --bootstrap-server k:1 f.txt": "give one of",
     "rank": "give one of these: files, - for standard input, --bootstrap-server",
     "compare --bootstrap-server k:1 --at all": "as they are now",
@@ -970,10 +914,33 @@ def test_logins(broker, groups, tmp_path, caplog):
             (broker.sasl, "the login", LOGIN), (broker.sasl, "hung up: check the port", {}),
             (broker.bootstrap, "takes no login", LOGIN),
             (broker.sasl, "check the port, security.protocol and ssl.ca.location", {"security.protocol": "SSL"}),
-            (broker.sasl, "sasl.mechanism", LOGIN | {"sasl.mechanism": "SCRAM-SHA-256"}),
+            (broker.sasl, "sasl.mechanism", LOGIN | {"sasl.mechanism": "SCRAM-SHA-512"}),
             (broker.sasl, "no group that this client may describe",
              LOGIN | dict(zip(("sasl.username", "sasl.password"), GUEST)))):
         fails(f"--bootstrap-server {address}", words, tmp_path, **settings)
+
+
+@needs_broker
+def test_logins_by_scram_and_by_token(broker, admin, groups, caplog):
+    """As Java writes them; of the token, the broker believes who it is."""
+    from broker import ADMIN
+    from kafka.admin import ScramMechanism, UserScramCredentialUpsertion
+    caplog.set_level(logging.DEBUG)
+    admin.alter_user_scram_credentials([UserScramCredentialUpsertion(ADMIN[0], ScramMechanism.SCRAM_SHA_256, SECRET)])
+    scram = {"security.protocol": "SASL_PLAINTEXT", "sasl.mechanism": "SCRAM-SHA-256",
+             "sasl.jaas.config": f'a.ScramLoginModule required username="{ADMIN[0]}" password="{SECRET}";'}
+    assert set(groups) <= until(lambda: allowed(broker, scram)).keys()
+    with token_server() as server:
+        token = {"security.protocol": "SASL_PLAINTEXT", "sasl.mechanism": "OAUTHBEARER",
+                 "sasl.oauthbearer.token.endpoint.url": server.url,
+                 "sasl.jaas.config": f"a.OAuthBearerLoginModule required clientId=me clientSecret='{SECRET}';"}
+        server.answer = {"access_token": unsecured(ADMIN[0]), "expires_in": 3600}
+        assert set(groups) <= capture(broker.sasl, settings=token).keys() and len(server.seen) == 1
+        server.answer = 401
+        with pytest.raises(CaptureError, match=f"^{broker.sasl}: sasl.oauthbearer.token.endpoint.url must answer with "
+                                               r"a token \(got HTTP 401\)$"):
+            capture(broker.sasl, settings=token)
+    assert not [one for one in caplog.records if SECRET in one.getMessage() + str(one.args)]
 
 
 def allowed(broker, settings):
@@ -1011,15 +978,6 @@ def test_missing_rights_are_named(broker, admin, groups, tmp_path):
 
 # --- TLS -----------------------------------------------------------------------------------------------------------
 
-def certificate(folder, name, *extensions):
-    """Make a certificate that vouches for itself, `name`.pem, and its key, `name`.key."""
-    usage = "keyUsage=critical,digitalSignature,keyCertSign"        # without it, new versions of Python refuse it
-    options = [word for one in (usage, *extensions) for word in ("-addext", one)]
-    subprocess.run(["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "2", "-subj", f"/CN={name}",
-                    "-keyout", folder / f"{name}.key", "-out", folder / f"{name}.pem", *options],
-                   check=True, capture_output=True)
-
-
 @pytest.mark.needs("broker", "openssl")
 @pytest.mark.parametrize("protocol", ["SSL", pytest.param("SASL_SSL", marks=pytest.mark.long)])
 def test_tls(protocol, tmp_path):
@@ -1033,10 +991,9 @@ def test_tls(protocol, tmp_path):
     here = "subjectAltName=IP:127.0.0.1"
     for name, extensions in ("broker", [here]), ("other", [here]), ("client", []):
         certificate(tmp_path, name, *extensions)
-    (tmp_path / "keystore.pem").write_text("".join((tmp_path / f"broker.{end}").read_text() for end in ("key", "pem")))
     started = start(protocol, f"""
 listener.name.login.ssl.keystore.type=PEM
-listener.name.login.ssl.keystore.location={tmp_path}/keystore.pem
+listener.name.login.ssl.keystore.location={tmp_path}/broker.both
 listener.name.login.ssl.truststore.type=PEM
 listener.name.login.ssl.truststore.location={tmp_path}/client.pem
 listener.name.login.ssl.client.auth=required
@@ -1055,6 +1012,10 @@ super.users=User:ANONYMOUS;User:{ADMIN[0]};User:CN=client
         file.write_text("".join(f"{key}={value}\n" for key, value in right.items()))
         done = run(f"capture --bootstrap-server {started.sasl} --command-config {shlex.quote(str(file))}")
         assert (done.code, done.err, [*read_groups(done.out)]) == (0, "", ["g"])
+        of_java = {key: value for key, value in right.items() if not key.startswith("ssl.")} | {
+            "ssl.truststore.type": "PEM", "ssl.truststore.location": str(tmp_path / "broker.pem"),
+            "ssl.keystore.type": "PEM", "ssl.keystore.location": str(tmp_path / "client.both")}
+        assert [*capture(started.sasl, settings=of_java)] == ["g"]
         port = started.sasl.split(":")[1]
         for address, words, settings in (
                 (started.sasl, "check the port, security.protocol and ssl.ca.location (KafkaConnectionError: Handshake "

@@ -47,6 +47,7 @@ FIXED = {
     "cli.ranking": {"_SHOWN_NEEDS"},
     "cli.writing": {"_READABLE"},
     "clients.cluster": {"_EARLIEST", "_LATEST", "_NOT_AUTHORIZED", "_PAUSE", "_UNKNOWN"},
+    "clients.connection": {"_SECONDS_FOR_TOKEN"},
     "clients.member": {"_MOST_NAMED"},
     "fleet.apart": {"_LOOK", "_PARENT_DEATH_SIGNAL"},
     "fleet.inputs": {"_READERS"},

@@ -35,8 +35,11 @@ advertised.listeners=PLAINTEXT://127.0.0.1:{plain},LOGIN://127.0.0.1:{login}
 controller.listener.names=CONTROLLER
 listener.security.protocol.map=PLAINTEXT:PLAINTEXT,LOGIN:{protocol},CONTROLLER:PLAINTEXT
 inter.broker.listener.name=PLAINTEXT
-sasl.enabled.mechanisms=PLAIN
-listener.name.login.plain.sasl.jaas.config={module} required user_{admin}="{password}" user_{guest}="{guess}";
+sasl.enabled.mechanisms=PLAIN,SCRAM-SHA-256,OAUTHBEARER
+listener.name.login.plain.sasl.jaas.config={modules}.plain.PlainLoginModule required user_{admin}="{password}" \\
+  user_{guest}="{guess}";
+listener.name.login.scram-sha-256.sasl.jaas.config={modules}.scram.ScramLoginModule required;
+listener.name.login.oauthbearer.sasl.jaas.config={modules}.oauthbearer.OAuthBearerLoginModule required;
 authorizer.class.name=org.apache.kafka.metadata.authorizer.StandardAuthorizer
 super.users=User:ANONYMOUS;User:{admin}
 log.dirs={folder}/data
@@ -127,7 +130,7 @@ def start(protocol="SASL_PLAINTEXT", more=""):
     properties.write_text(PROPERTIES.format(
         plain=plain, login=login, controller=controller, protocol=protocol, folder=folder, admin=ADMIN[0],
         password=ADMIN[1], guest=GUEST[0], guess=GUEST[1],
-        module="org.apache.kafka.common.security.plain.PlainLoginModule") + more)
+        modules="org.apache.kafka.common.security") + more)
     identity = "MkU3OEVBNTcwNTJENDM2Qg"
     try:
         subprocess.run(java_command("kafka.tools.StorageTool", "format", "-t", identity, "-c", properties), check=True,

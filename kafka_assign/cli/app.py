@@ -219,7 +219,7 @@ def rank_command(
 # %% ../../nbs/13_cli/11_app.ipynb #c17e0002
 @program.command("capture", cls=InOrder)
 def capture_command(
-        ctx: typer.Context, bootstrap_server: Options.bootstrap_server,
+        ctx: typer.Context, bootstrap_server: Options.bootstrap_server = None,
         group: Options.groups = None, command_config: Options.command_config = None,
         timeout: Options.timeout = 30, output: Options.file = None,
         cluster: Options.cluster_of_capture = None,

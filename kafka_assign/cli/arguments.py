@@ -35,6 +35,12 @@ def _time_or(*words):
     return check
 
 
+def _if_no_files(ctx: typer.Context, param: typer.CallbackParam, value: str | None) -> str | None:
+    "The value of an option, unless it comes from the environment and the command reads something else."
+    others = ctx.params.get("files") or ctx.params.get("demo")
+    return None if others and ctx.get_parameter_source(param.name).name == "ENVIRONMENT" else value
+
+
 def _option(kind, names, metavar, words, **more):
     return Annotated[kind, typer.Option(*names.split(), metavar=metavar, help=words, **{"show_default": False} | more)]
 
@@ -53,11 +59,12 @@ class Options:
     "The arguments and options of all commands, as types for Typer."
     maybe_files, files = _input("[FILE]...", kind=_Several), _input("FILE...")
     fleet_files = _input("INPUT...", " Also Parquet, and addresses such as s3a://bucket/groups.")
-    bootstrap_server = _option(str | None, "--bootstrap-server", "HOST:PORT", "The live cluster that has the "
-                               "groups. Separate several addresses by commas.")
-    command_config = _option(str | None, "--command-config", "FILE", "Connection settings: a Java properties file with "
-                             "security.protocol, sasl.mechanism, sasl.username, sasl.password, ssl.ca.location, "
-                             "ssl.certificate.location, ssl.key.location.")
+    bootstrap_server = _option(str | None, "--bootstrap-server", "HOST:PORT", "The live cluster that has the groups. "
+                               "Separate several addresses by commas; the port is 9092 unless you give one. [default: "
+                               "bootstrap.servers in the settings]", envvar="KAFKA_ASSIGN_BOOTSTRAP_SERVERS",
+                               callback=_if_no_files)
+    command_config = _option(str | None, "--command-config", "FILE", "Connection settings: a properties file of "
+                             "Kafka's tools, a Java client or librdkafka.", envvar="KAFKA_ASSIGN_COMMAND_CONFIG")
     timeout = _option(float, "--timeout", "SECONDS", "Time limit for the cluster.", show_default=True, min=0.1,
                       max=_LONGEST)
     strategies = _option(

@@ -8,6 +8,7 @@ __all__ = ['sources_of', 'groups_of', 'picked_groups', 'group_label', 'remark_on
 
 # %% ../../nbs/13_cli/04_inputs.ipynb #b6e8d3fa
 import sys
+import warnings
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from pathlib import Path
@@ -31,12 +32,19 @@ def sources_of(files: Sequence[str]) -> list:
 def groups_of(given: Mapping) -> Mapping:
     "The groups that a command reads from files, a live cluster or the demo; `given`: its options."
     from kafka_assign.snapshot import Groups, read_groups
-    files, demo, server = map(given.get, ("files", "demo", "bootstrap_server"))
+    files, demo, server, config = map(given.get, ("files", "demo", "bootstrap_server", "command_config"))
+    settings = {}
+    if config and not (files or demo):
+        from kafka_assign.clients.connection import read_settings
+        settings = read_settings(config)
+        server = server or settings.get("bootstrap.servers") or settings.get("metadata.broker.list")
     if bool(files) + bool(demo) + bool(server) != 1:
-        raise typer.BadParameter("give one of these: files, - for standard input, --bootstrap-server"
-                                 f"{', --demo' * ('demo' in given)}", param_hint="FILE")
+        raise typer.BadParameter(
+            f"give one of these: {'files, - for standard input, ' * ('files' in given)}--bootstrap-server"
+            f"{', --demo' * ('demo' in given)}, bootstrap.servers in --command-config",
+            param_hint="FILE" if "files" in given else "--bootstrap-server")
     options = {name: given[name] for name in ("cluster", "time", "reset", "at") if name in given}
-    groups = (_captured(given, **options) if server else Groups({"demo": demo_group()}) if demo else
+    groups = (_captured(given, server, settings, **options) if server else Groups({"demo": demo_group()}) if demo else
               read_groups(sources_of(files), **options))
     if (file := given.get("racks")) is not None:
         from kafka_assign.groups.build import GroupError
@@ -48,23 +56,23 @@ def groups_of(given: Mapping) -> Mapping:
     return groups
 
 
-def _captured(given, cluster, reset, time="", at="latest"):
+def _captured(given, server, settings, cluster, reset, time="", at="latest"):
     "The groups of a live cluster; on a terminal, a bar shows how many are read."
     from rich.console import Console
     from rich.progress import Progress
     from kafka_assign.clients.cluster import capture
-    from kafka_assign.clients.connection import checked_servers, read_settings
+    from kafka_assign.clients.connection import checked_servers
     with usage_errors("--bootstrap-server"):
-        checked_servers(given["bootstrap_server"])
+        checked_servers(server)
     if time or at != "latest":
         raise typer.BadParameter("must not be given for a live cluster, whose groups are read as they are now",
                                  param_hint="--time, --at")
-    settings = read_settings(given["command_config"]) if given["command_config"] else {}
-    console = Console(stderr=True)
-    with Progress(console=console, transient=True, disable=not console.is_interactive) as bar:
+    screen = Console(stderr=True)
+    with warnings.catch_warnings(), Progress(console=screen, transient=True, disable=not screen.is_interactive) as bar:
+        warnings.showwarning = lambda words, kind, *where: write_remark(words) if kind is UserWarning else None
         task = bar.add_task("groups", total=None)
         return capture(
-            given["bootstrap_server"], given.get("group"), settings, timeout=given["timeout"], cluster=cluster,
+            server, given.get("group"), settings, timeout=given["timeout"], cluster=cluster,
             reset=reset or "latest", progress=lambda done, total: bar.update(task, completed=done, total=total))
 
 # %% ../../nbs/13_cli/04_inputs.ipynb #86969919

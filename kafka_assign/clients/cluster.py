@@ -18,7 +18,7 @@ from threading import current_thread
 from typing import NamedTuple
 
 from . import call_with_timeout, second_client
-from .connection import checked_servers, client_settings
+from .connection import SettingsError, checked_servers, client_settings
 from ..groups.build import GroupError
 from ..groups.fields import Member, TopicPartition
 from ..groups.group import Group
@@ -55,7 +55,7 @@ _HINTS = {                         # what part of an error matches -> what it me
 
 def _in_words(error):
     "An error of the client, with what it means."
-    text = shown(error) if type(error).__name__ in str(error) else brief(error)
+    text = shown(error) if isinstance(error, SettingsError) or type(error).__name__ in str(error) else brief(error)
     return next((f"{words} ({text})" for part, words in _HINTS.items() if re.search(part, text)), text)
 
 # %% ../../nbs/11_clients/06_cluster.ipynb #c16e0018
@@ -372,13 +372,14 @@ def capture(bootstrap_server: str, groups: Collection[str] | None = None, settin
 
     `Groups.rejects` lists the groups, topics and partitions about which the cluster gave no answer.
 
-    `bootstrap_server`: `HOST:PORT`, or several, separated by commas. `groups`: names of groups; None =
-    all that this client may describe. `settings`: how to connect: `security.protocol`,
-    `sasl.mechanism` and the other keys that the command line takes in `--command-config`; None = in
-    plain text, without a login. `timeout`: seconds that everything together may take. `cluster`: the
-    name to give to the cluster; None = its id. `reset`: where members begin if nothing is committed,
-    as `auto.offset.reset`: `latest`, `earliest` or `none`. `progress`: a function that is called with
-    the number of groups done and the number of all groups.
+    `bootstrap_server`: `HOST:PORT`, or several, separated by commas; without a port, 9092 is meant.
+    `groups`: names of groups; None = all that this client may describe. `settings`: how to connect:
+    `security.protocol`, `sasl.mechanism` and the other keys that the command line takes in
+    `--command-config`; None = in plain text, without a login. `timeout`: seconds that everything
+    together may take. `cluster`: the name to give to the cluster; None = its id. `reset`: where
+    members begin if nothing is committed, as `auto.offset.reset`: `latest`, `earliest` or `none`.
+    `progress`: a function that is called with the number of groups done and the number of all
+    groups.
 
     Raises `SettingsError` if an address or a setting cannot be used. Raises `CaptureError` if the
     cluster cannot be reached, refuses, or does not answer in time, if a named group is not there, or

@@ -6,39 +6,39 @@
 __all__ = ['SettingsError', 'read_settings', 'client_settings', 'checked_servers']
 
 # %% ../../nbs/11_clients/05_connection.ipynb #c15e0003
+import json
 import re
 import ssl
+import time
+import warnings
+from base64 import b64encode
 from collections.abc import Mapping
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from urllib.parse import urlencode
+from urllib.request import Request, urlopen
 
 from ..text.errors import needing
-from ..text.words import did_you_mean, quoted
+from ..text.words import count_of, first_of, quoted
 
 # %% ../../nbs/11_clients/05_connection.ipynb #c15e0006
 class SettingsError(ValueError):
     "Settings with which no connection can be made; the message names the key, never a password."
 
 
-_PROTOCOLS = "PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL"
-_MECHANISMS = "PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512"
-_LOGIN = "sasl.mechanism", "sasl.username", "sasl.password"
-_FILES = "ssl.ca.location", "ssl.certificate.location", "ssl.key.location"
-_KEYS = "security.protocol", *_LOGIN, *_FILES
-_HARMLESS = {*_KEYS} - {"sasl.password"}            # their values may be shown
-_REPLACED = {
-    "sasl.jaas.config": "sasl.username and sasl.password",
-    "ssl.truststore.": "ssl.ca.location, a PEM file",
-    "ssl.keystore.": "ssl.certificate.location and ssl.key.location, PEM files",
-    "ssl.key.password": "ssl.key.location, a PEM file whose key has no password"}
-
-
-def _check_keys(settings, where=""):
-    "Raise `SettingsError` for a key that is not known, which may be part of a password; `where` tells where it is."
-    for key in settings:
-        if key not in _KEYS:
-            old = next((one for one in _REPLACED if key.startswith(one)), None)
-            got = (f"(got one that begins with {old}); give {_REPLACED[old]} instead" if old else
-                   f"(got another one, which may be secret){did_you_mean(key, _KEYS)}")
-            raise SettingsError(f"{where}a setting must be one of {', '.join(_KEYS)} {got}")
+_TOKEN = "sasl.oauthbearer."
+_ALIASES = {
+    "metadata.broker.list": "bootstrap.servers", "sasl.mechanisms": "sasl.mechanism",
+    f"{_TOKEN}client.credentials.client.id": f"{_TOKEN}client.id",
+    f"{_TOKEN}client.credentials.client.secret": f"{_TOKEN}client.secret",
+    "ssl.truststore.location": "ssl.ca.location", "ssl.truststore.certificates": "ssl.ca.pem",
+    "ssl.keystore.location": "ssl.certificate.location", "ssl.keystore.certificate.chain": "ssl.certificate.pem",
+    "ssl.keystore.key": "ssl.key.pem"}
+_KEYS = {*_ALIASES, *_ALIASES.values()} | {
+    "security.protocol", "sasl.username", "sasl.password", "sasl.jaas.config", f"{_TOKEN}token.endpoint.url",
+    f"{_TOKEN}scope", f"{_TOKEN}extensions", "ssl.key.location", "ssl.key.password"}
+_DETAILS = {                                        # they mean nothing alone
+    f"{_TOKEN}method", "ssl.endpoint.identification.algorithm", "ssl.truststore.type", "ssl.keystore.type"}
 
 # %% ../../nbs/11_clients/05_connection.ipynb #c15e0009
 class _Secret(str):
@@ -46,6 +46,9 @@ class _Secret(str):
 
     def __repr__(self):
         return "'***'"
+
+
+_HARMLESS_KEY = r"bootstrap\.servers|.*\.(list|protocol|mechanisms?|username|location)"
 
 
 def _harmless(value):
@@ -56,66 +59,147 @@ def _harmless(value):
 def read_settings(path: str) -> dict[str, str]:
     "The settings in a Java properties file; raises `SettingsError`, or `OSError` if the file cannot be read."
     with needing("kafka"):
-        from javaproperties import KeyValue, parse
-    found, line = {}, 1
-    with open(path, "rb") as file:
-        try:
-            parts = [*parse(file)]
-        except ValueError:
-            raise SettingsError(f"{path}: \\u must be followed by four hexadecimal digits") from None
-    for part in parts:
-        if isinstance(part, KeyValue):
-            _check_keys([part.key], f"{path}:{line}: ")
-            value = part.value.strip()
-            found[part.key] = value if part.key in _HARMLESS else _Secret(value)
-        line += part.source.count("\n") or 1
-    return found
+        from javaproperties import loads
+    try:
+        found = loads(Path(path).read_bytes())
+    except ValueError:
+        raise SettingsError(f"{path}: \\u must be followed by four hexadecimal digits") from None
+    return {key: (str if re.fullmatch(_HARMLESS_KEY, key) else _Secret)(value.strip()) for key, value in found.items()}
+
+# %% ../../nbs/11_clients/05_connection.ipynb #c15e0022
+_OPTIONS = {"username": "sasl.username", "password": "sasl.password", "clientId": f"{_TOKEN}client.id",
+            "clientSecret": f"{_TOKEN}client.secret", "scope": f"{_TOKEN}scope"}
+_OPTION = r"""\s+([\w.]+)\s*=\s*("(?:[^"\\]|\\.)*"|'(?:[^'\\]|\\.)*'|[^\s"';]+)"""
+
+
+def _login_of(jaas):
+    "The settings in the text of `sasl.jaas.config`; options with other meanings keep their names."
+    if not re.fullmatch(rf"\s*[\w.$]+\s+\w+(?:{_OPTION})*\s*;\s*", jaas, re.DOTALL):
+        raise SettingsError('sasl.jaas.config must have the form MODULE required NAME="VALUE" NAME="VALUE"; '
+                            "(got another one, which may be secret)")
+    return {_OPTIONS.get(name, name): re.sub(r"\\(.)", r"\1", text[1:-1], flags=re.DOTALL) if text[0] in "\"'" else text
+            for name, text in re.findall(_OPTION, jaas, re.DOTALL)}
+
+# %% ../../nbs/11_clients/05_connection.ipynb #c15e0025
+_SECONDS_FOR_TOKEN = 10             # less than `capture` takes by default, so that its error names the server
+
+
+def _token_provider(ours):
+    "What kafka-python asks for a token whenever it logs in."
+    with needing("kafka"):
+        from kafka.net.sasl.oauth import AbstractTokenProvider
+    url, name, secret, scope, pairs = (ours.get(f"{_TOKEN}{key}", "") for key in (
+        "token.endpoint.url", "client.id", "client.secret", "scope", "extensions"))
+    if not re.match(r"https://|http://(localhost|127\.0\.0\.1|\[::1\])[:/]", url):
+        raise SettingsError(f"{_TOKEN}token.endpoint.url must begin with https:// (got {_harmless(url)})")
+
+    class TokenProvider(AbstractTokenProvider):
+        "Fetches a token, and keeps it for half of its lifetime."
+        found, until = "", 0.0
+
+        def token(self):
+            if time.monotonic() < self.until:
+                return self.found
+            form = {"grant_type": "client_credentials"} | ({"scope": scope} if scope else {})
+            request = Request(url, urlencode(form).encode())
+            request.add_unredirected_header("Authorization", f"Basic {b64encode(f'{name}:{secret}'.encode()).decode()}")
+            try:
+                with urlopen(request, timeout=_SECONDS_FOR_TOKEN) as answer:
+                    told = json.load(answer)
+                self.found, seconds = told["access_token"], float(told.get("expires_in", 0))
+            except Exception as error:                      # without its text, which may quote the answer
+                got = f"HTTP {error.code}" if hasattr(error, "code") else type(getattr(error, "reason", error)).__name__
+                raise SettingsError(f"{_TOKEN}token.endpoint.url must answer with a token (got {got})") from None
+            self.until = time.monotonic() + seconds / 2
+            return self.found
+
+        def extensions(self):
+            return dict(re.findall(r"(\w+)=([^,]*)", pairs)) | {
+                key[10:]: value for key, value in ours.items() if key.startswith("extension_")}
+    return TokenProvider()
 
 # %% ../../nbs/11_clients/05_connection.ipynb #c15e0014
-def _ssl_context(settings):
-    "The TLS context that the settings ask for."
-    trusted, certificate, key = files = [settings.get(name) for name in _FILES]
-    try:
-        context = ssl.create_default_context(cafile=trusted)
-        if certificate or key:
-            context.load_cert_chain(certificate or key, key, password="")
-    except OSError as error:                            # `ssl.SSLError` is one
-        got = ", ".join(map(_harmless, filter(None, files)))
-        raise SettingsError(f"{', '.join(_FILES)} must name PEM files that can be read, a key without a password "
-                            f"(got {got}: {error.strerror or error})") from None
+def _with_lines(pem):
+    "PEM text with the line breaks that it may have lost."
+    return re.sub(r"(-----BEGIN [^-]+-----)([^-]*)(-----END [^-]+-----)\s*", lambda found: "\n".join(
+        [found[1], *re.findall(".{1,64}", "".join(found[2].split())), found[3], ""]), pem)
+
+
+def _ssl_context(settings, ours):
+    "The TLS context that the settings ask for; `ours`: the same by the names used here."
+    for store in "truststore", "keystore":
+        file, kind = settings.get(f"ssl.{store}.location"), settings.get(f"ssl.{store}.type", "JKS")
+        if file and kind.upper() != "PEM":
+            raise SettingsError(f"ssl.{store}.type must be PEM (got {_harmless(kind)}); convert it: keytool "
+                                f"-importkeystore -srckeystore {_harmless(file)} -destkeystore {store}.p12 "
+                                f"-deststoretype PKCS12 && openssl pkcs12 -in {store}.p12 -out {store}.pem")
+    files = {part: ours.get(f"ssl.{part}.location") for part in ("ca", "certificate", "key")}
+    with TemporaryDirectory() as folder:
+        for part in [part for part in files if ours.get(f"ssl.{part}.pem")]:
+            files[part] = Path(folder, part)
+            files[part].write_text(_with_lines(ours[f"ssl.{part}.pem"]))
+        try:
+            context = ssl.create_default_context(cafile=files["ca"])
+            if certificate := files["certificate"] or files["key"]:
+                context.load_cert_chain(certificate, files["key"], password=ours.get("ssl.key.password", ""))
+        except (OSError, ValueError) as error:              # `ssl.SSLError` is an `OSError`
+            keys = [key for key in settings if re.fullmatch(r"ssl\..*\.(location|pem)", _ALIASES.get(key, key))]
+            got = ", ".join(_harmless(settings[key]) for key in keys)
+            raise SettingsError(f"{', '.join(keys)} must name PEM files that can be read, with the ssl.key.password of "
+                                f"a key that has one (got {got}: {getattr(error, 'strerror', '') or error})") from None
+    context.check_hostname = ours.get("ssl.endpoint.identification.algorithm", "https") not in ("none", "")
     return context
+
+# %% ../../nbs/11_clients/05_connection.ipynb #c15e0028
+_PROTOCOLS = "PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL"
+_LOGIN = dict.fromkeys(["PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512"], ["sasl.username", "sasl.password"]) | {
+    "OAUTHBEARER": [f"{_TOKEN}token.endpoint.url", f"{_TOKEN}client.id", f"{_TOKEN}client.secret"]}
+
+
+def _login_arguments(ours):
+    "The keyword arguments of a login, from settings by the names used here."
+    mechanism = ours.get("sasl.mechanism", "")
+    if mechanism not in _LOGIN:
+        got = _harmless(mechanism) if mechanism else "no sasl.mechanism, which means GSSAPI"
+        raise SettingsError(f"sasl.mechanism must be one of {', '.join(_LOGIN)} (got {got}); with another one, let "
+                            "kafka-consumer-groups.sh --describe connect, and give its output as a file")
+    ours = (_login_of(ours["sasl.jaas.config"]) if ours.get("sasl.jaas.config") else {}) | ours
+    if missing := [key for key in _LOGIN[mechanism] if not ours.get(key)]:
+        raise SettingsError(f"{mechanism} must come with {', '.join(_LOGIN[mechanism])}, or with a sasl.jaas.config "
+                            f"that says the same (got no {missing[0]})")
+    return {"sasl_mechanism": mechanism} | (
+        {"sasl_oauth_token_provider": _token_provider(ours)} if mechanism == "OAUTHBEARER" else
+        {"sasl_plain_username": ours["sasl.username"], "sasl_plain_password": _Secret(ours["sasl.password"])})
 
 
 def client_settings(settings: Mapping[str, str]) -> dict:
     """The keyword arguments of kafka-python's clients that these settings mean; raises `SettingsError`.
 
-    `settings` maps the keys above to text.
+    `settings` maps the keys above to text. Other keys get a warning, which shows no value.
     """
-    _check_keys(settings)
-    protocol = settings.get("security.protocol", "PLAINTEXT").upper()
+    ours = {_ALIASES.get(key, key): value for key, value in settings.items()}
+    protocol = ours.get("security.protocol", "PLAINTEXT").upper()
     if protocol not in _PROTOCOLS:
         raise SettingsError(f"security.protocol must be one of {', '.join(_PROTOCOLS)} (got {_harmless(protocol)})")
     for kind, used in ("SASL", protocol.startswith("SASL")), ("SSL", protocol.endswith("SSL")):
-        if not used and (needless := [key for key in settings if key.startswith(f"{kind.lower()}.")]):
+        if not used and (needless := [key for key in settings if key in _KEYS and key.startswith(f"{kind.lower()}.")]):
             raise SettingsError(f"{needless[0]} must come with a security.protocol that has {kind} (got {protocol})")
-    arguments = {"security_protocol": protocol}
-    if protocol.startswith("SASL"):
-        if missing := [key for key in _LOGIN if not settings.get(key)]:
-            raise SettingsError(f"{protocol} must come with {', '.join(_LOGIN)} (got no {missing[0]})")
-        mechanism, user, password = (settings[key] for key in _LOGIN)
-        if mechanism not in _MECHANISMS:
-            raise SettingsError(f"sasl.mechanism must be {', '.join(_MECHANISMS[:-1])} or {_MECHANISMS[-1]} "
-                                f"(got {_harmless(mechanism)})")
-        arguments |= {"sasl_mechanism": mechanism, "sasl_plain_username": user,
-                      "sasl_plain_password": _Secret(password)}
-    return arguments | ({"ssl_context": _ssl_context(settings)} if protocol.endswith("SSL") else {})
+    arguments = {"security_protocol": protocol} | (_login_arguments(ours) if protocol.startswith("SASL") else {})
+    if protocol.endswith("SSL"):
+        arguments["ssl_context"] = _ssl_context(settings, ours)
+    if rest := [key for key in settings if key not in _KEYS | _DETAILS]:
+        keys = [key for key in rest if settings[key] and re.fullmatch(r"[a-z]+(\.[a-z]+)+", key)]
+        warnings.warn(f"{count_of(len(rest), 'setting')} not used{': ' * bool(keys)}{first_of(keys, 8)}", stacklevel=3)
+    return arguments
 
 # %% ../../nbs/11_clients/05_connection.ipynb #c15e0019
 def checked_servers(text: str) -> list[str]:
-    "The addresses in `HOST:PORT,HOST:PORT`; raises `SettingsError`."
-    servers = [one.strip() for one in text.split(",")]
-    for server in servers:
-        found = re.fullmatch(r"(?:\[[^\[\]\s]+\]|[^\[\]:/\s]+):(\d{1,5})", server, re.ASCII)
-        if not found or not 0 < int(found[1]) < 2**16:
-            raise SettingsError(f"a bootstrap server must have the form HOST:PORT (got {quoted(server)})")
+    "The addresses in `HOST:PORT,HOST:PORT`, each with a port; raises `SettingsError`."
+    servers = []
+    for given in text.split(","):
+        found = re.fullmatch(rf"(?:(?:{'|'.join(_PROTOCOLS)})://)?(\[[^\[\]\s]+\]|[^\[\]:/\s]+)(?::(\d{{1,5}}))?",
+                             given.strip(), re.ASCII)
+        if not found or not 0 < int(found[2] or 9092) < 2**16:
+            raise SettingsError(f"a bootstrap server must have the form HOST:PORT (got {quoted(given.strip())})")
+        servers.append(f"{found[1]}:{found[2] or 9092}")
     return servers

@@ -36,9 +36,11 @@ def options(name: str) -> list[tuple[str, str, str]]:
     one, rows = commands()[name], []
     for parameter in one.command.get_params(one.context):
         typed, words = parameter.get_help_record(one.context)
-        notes = re.findall(r"\[([^\[\]]*(?:default|required|[<>]=)[^\[\]]*)\]", words)
-        meaning = re.sub(r"\s*\[[^\[\]]*(?:default|required|[<>]=)[^\[\]]*\]", "", words).strip()
-        note = "; ".join(notes).replace("default: ", "").replace("x>=", "at least ").replace("<=x<=", " to ")
+        notes = re.findall(r"\[([^\[\]]*(?:default|required|env var|[<>]=)[^\[\]]*)\]", words)
+        meaning = re.sub(r"\s*\[[^\[\]]*(?:default|required|env var|[<>]=)[^\[\]]*\]", "", words).strip()
+        note = "; ".join(notes)
+        for old, new in ("default: ", ""), ("env var: ", "variable "), ("x>=", "at least "), ("<=x<=", " to "):
+            note = note.replace(old, new)
         meaning = re.sub(r"'([^']+)'(?!\w)|(\{.*\}|\([<>=! ]+\)|(?<![\w-])-{1,2}[a-z][\w-]*)",
                          lambda found: f"`{found[1] or found[2]}`", meaning)
         rows.append((re.sub(r" <list\[str\]>| <(.*)>", r" \1", typed).strip(), note, meaning))

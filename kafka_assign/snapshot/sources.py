@@ -216,8 +216,8 @@ def _without_times(folder):
 
 def folder_keys(folder: str) -> dict[str, str]:
     "The values of folders named `key=value` by key, the outermost first; of equal keys, the nearest counts."
-    pairs = [name.partition("=") for name in _whole_path(folder).split("/")[::-1]]
-    return {key: _decoded(value) for key, _, value in pairs[::-1] if value}
+    pairs = [name.partition("=") for name in _whole_path(folder).split("/")]
+    return {key: _decoded(value) for key, _, value in pairs if value}
 
 # %% ../../nbs/07_snapshot/01_sources.ipynb #53382400
 def folder_values(folder: str) -> tuple[str | None, str]:

@@ -1258,6 +1258,8 @@ d = { 'settings': {'branch': 'main', 'doc_baseurl': '', 'doc_host': '', 'git_url
                                                                                      'kafka_assign/fleet/job.py'),
                                         'kafka_assign.fleet.job._rows_of_driver': ( '12_fleet/job.html#_rows_of_driver',
                                                                                     'kafka_assign/fleet/job.py'),
+                                        'kafka_assign.fleet.job._start_worker': ( '12_fleet/job.html#_start_worker',
+                                                                                  'kafka_assign/fleet/job.py'),
                                         'kafka_assign.fleet.job._write_run': ('12_fleet/job.html#_write_run', 'kafka_assign/fleet/job.py'),
                                         'kafka_assign.fleet.job._write_tables': ( '12_fleet/job.html#_write_tables',
                                                                                   'kafka_assign/fleet/job.py'),

@@ -18,6 +18,7 @@ from functools import partial, reduce
 from importlib.metadata import version
 from itertools import chain
 from math import inf
+from threading import Thread
 from typing import IO, Any, NamedTuple
 
 import pyarrow as pa
@@ -259,6 +260,14 @@ def _write_run(spark, plan, inputs, place, about, began):
     return f"{place.address}/{name}"
 
 
+def _start_worker(spark):
+    "Start Python on a worker, with the kernel's imports, while the driver reads its inputs."
+    with suppress(*spark_errors()):                             # the job itself will tell
+        nothing = spark.range(0, 1, 1, 1).where("id < 0").mapInArrow(
+            partial(compare_batches, strategies=[]), spark_schema(COMPARED_SCHEMA))
+        nothing.write.format("noop").mode("overwrite").save()
+
+
 def compare_fleet(
         inputs: str | os.PathLike | IO | Iterable, out: str | os.PathLike,
         strategies: Iterable[str] | None = None, master: str | None = None,
@@ -304,6 +313,7 @@ def compare_fleet(
                  "time_limit": time_limit}
         session = nullcontext(spark) if spark else spark_session(master, conf, py_files, found.size < _LARGE)
         with session as active, wrap_spark_errors("the job must run to completion"), interruptible(active):
+            Thread(target=_start_worker, args=(active,), daemon=True).start()
             found, place = with_addresses(active, found), folder_of_runs(out, active)
             run = Run(_write_run(active, plan, found, place, about, began), spark)
             report(f"complete: {shown(run.path)}")

@@ -169,7 +169,7 @@ def test_what_a_rebalancing_group_does_not_show_is_unknown(state):
     found = read({"g": ({"group_state": state, "protocol_data": ""}, joining(), {("u", 1): 5})})
     group, (reject,) = found["g"], found.rejects
     assert [one.topics for one in group.details] == [("t",), ("t", "u"), ("t", "u")]
-    assert {"subscriptions-guessed", "racks-unknown"} <= {kind for kind, _ in kinds(group)} and group.state == state
+    assert {"subscriptions-unknown", "racks-unknown"} <= {kind for kind, _ in kinds(group)} and group.state == state
     assert f"group 'g': subscriptions are unknown: it is rebalancing ({state})" in reject.reason
     assert not group.dropped and (group.previous >= 0).sum() == 4
 
@@ -211,7 +211,7 @@ def test_what_one_member_sent_is_one_reject(sent):
     assert reason.startswith("group 'g': what member 'b' sent cannot be decoded: ") and one_line(reason + "\n")
     a, b = found["g"].details
     assert (a.topics, b.rack) == (("t",), None) and "t" in b.topics and len(b.owned) == 3
-    assert {"subscriptions-guessed", "racks-unknown"} <= {kind for kind, _ in kinds(found["g"])}
+    assert {"subscriptions-unknown", "racks-unknown"} <= {kind for kind, _ in kinds(found["g"])}
     assert found["h"] == read({"h": ({}, TWO, {})})["h"]
 
 
@@ -259,7 +259,7 @@ def test_groups_of_the_new_protocol():
     assert (b.owned, b.instance_id, b.rack, b.client_id, b.host) == (
         (("t", 0), ("t", 2)), "static", "a", "client of b", "/10.0.0.1")
     assert (group.type, group.state, group.strategy, group.generation) == ("consumer", "Stable", "uniform", 5)
-    assert kinds(group) == [("lag-from-end", 4), ("subscriptions-guessed", None)] and "('t|u')" in group.inferred
+    assert kinds(group) == [("lag-from-end", 4), ("subscriptions-unknown", None)] and "('t|u')" in group.inferred
     assert not found.rejects and not group.members_unknown and (group.lag == [0, 60, 0, 0, 0]).all()
     empty = read({"g": ({"group_type": "consumer", "group_state": "Empty"}, [], {("t", 0): 1})})["g"]
     assert not empty.members and not empty.members_unknown and kinds(empty) == [("lag-from-end", 2)]
@@ -765,7 +765,7 @@ def test_groups_of_the_new_protocol_are_as_kafkas_own_tool_shows_them(broker, ad
     by_client = {one.client_id: one for one in live.details}
     assert [by_client[name].topics for name in ("new-a", "new-b")] == [("new-orders",), ("new-orders", "new-pays")]
     assert by_client["new-a"].rack == "r1" and by_client["new-b"].instance_id == "static-b"
-    guesses = [note.text for note in live.notes if note.kind == "subscriptions-guessed"]
+    guesses = [note.text for note in live.notes if note.kind == "subscriptions-unknown"]
     assert len(guesses) == 1 and "^new-.*" in guesses[0]
     assert {*by_client["new-c"].topics} == {topic for topic, _ in by_client["new-c"].owned}
     same = "members", "partitions", "assigned", "unassigned", "min_load", "max_load"
@@ -839,7 +839,7 @@ def test_shows_what_the_tool_does_not(broker, groups):
     assert set(dynamic.topics) == {"c-orders", "c-pays"}
     assert group.topic_counts == {"c-orders": 4, "c-pays": 2} and (group.previous >= 0).all()
     assert group.partition_racks == {"c-orders": (("a",),) * 4, "c-pays": (("a",),) * 2}
-    assert not {note.kind for note in group.notes} & {"racks-unknown", "subscriptions-guessed", "partitions-counted"}
+    assert not {note.kind for note in group.notes} & {"racks-unknown", "subscriptions-unknown", "partitions-counted"}
     assert group.lag.tolist().count(7) == 2 and group.cluster and group.time.endswith("Z")
 
 

@@ -540,7 +540,7 @@ def test_what_was_inferred_is_said():
     answer = json.loads(run("assign - -g search -s range --format json", TWO).out)
     assert group["inferred_notes"] == answer["inferred_notes"]
     assert [note["kind"] for note in group["inferred_notes"]][:2] == [
-        "subscriptions-guessed", "members-assumed-dynamic"]
+        "subscriptions-assumed", "members-assumed-dynamic"]
     assert "; ".join(note["text"] for note in group["inferred_notes"]) == group["inferred"]
 
 

@@ -22,7 +22,7 @@ _OF_MEMBERS = {"members", "min_load", "balance_score", "balanced", "topic_gap", 
 # Figures that may differ from the truth, by the note that says so, without its count.
 MARKED = {
     Note("idle-members-not-shown"): _OF_MEMBERS,
-    **{Note("subscriptions-guessed", None, (f"of {words}",)): {"topic_gap", "balanced"} for words in (
+    **{Note("subscriptions-assumed", None, (f"of {words}",)): {"topic_gap", "balanced"} for words in (
         "each member, the topics of its own partitions",
         "every member, all topics of which any member owns a partition")},
     Note("partitions-missing"): {"partitions", "unassigned", "lag_unknown"},

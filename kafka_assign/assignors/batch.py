@@ -21,7 +21,7 @@ from .base import ForecastError, Strategy, StrategyError
 from ..groups.assignment import AssignmentError
 from ..groups.group import Group
 from ..groups.leader import Leader, leader_of
-from ..groups.notes import GUESSED, may_lack_partitions
+from ..groups.notes import INFERRED, UNSURE, may_lack_partitions
 from ..text.errors import crash_place
 from ..text.words import brief, quoted, shown
 
@@ -36,7 +36,8 @@ class GroupBatch(NamedTuple):
     group: Callable[[int], Group]  # the group at a place, alone
     read: Callable[[str | None], Columns]  # the columns with claims decoded by a rule
     may_lack: Sequence[bool]  # whether each group may lack partitions in the input
-    guessed: Sequence[bool]  # whether the subscriptions of each group are only inferred
+    inferred: Sequence[bool]  # whether the subscriptions of each group are only inferred
+    unsure: Sequence[bool]  # whether nothing confirms them, either
     plain: np.ndarray  # whether all claims of each group hold, without user data and racks
     dynamic: Sequence[int]  # how many members of each group have no instance id
     rows: object = None  # the Arrow rows of the groups, if they were decoded from rows
@@ -56,7 +57,7 @@ def batch_of_groups(groups: Sequence[Group]) -> GroupBatch:
     return GroupBatch(
         columns, topics, members, [group.state for group in groups],
         list(map(leader_of, groups)), groups.__getitem__, read, [may_lack_partitions(group.notes) for group in groups],
-        [GUESSED in {note.kind for note in group.notes} for group in groups],
+        *([any(note.kind in kinds for note in group.notes) for group in groups] for kinds in (INFERRED, UNSURE)),
         np.array([not (group.partition_racks or group.has_user_data or group.dropped)
                   for group in groups], bool),
         [sum(one.instance_id is None for one in group.details) for group in groups])

@@ -158,7 +158,8 @@ def apply_changes(group, changes: Iterable[Change], like: str | None = None) -> 
 # %% ../../nbs/13_cli/02_changes.ipynb #630027c1
 def lost_topics(before, after) -> list[str]:
     "Topics that have no known subscriber anymore after changes, if subscriptions are only inferred."
-    guessed = any(note.kind == "subscriptions-guessed" for note in before.notes)
+    from kafka_assign.groups.notes import INFERRED
+    guessed = any(note.kind in INFERRED for note in before.notes)
     return [name for name in before.topics if guessed and after.members
             and len(before.subscribers(name)) and not len(after.subscribers(name))]
 

@@ -216,7 +216,7 @@ def _group(listed, described, commits, topics, undescribed, about):
     notes += [Note("topics-not-described", len(unclear), tuple(unclear))] * bool(unclear)
     assumed = Leader(type, known.strategy, [one.client_id for one in members]).notes
     notes += offset_notes(group.offsets) + [one for one in assumed if one.kind != "racks-unknown" or known.unknown]
-    notes += [Note("subscriptions-guessed", None, (known.guess,))] * bool(known.guess)
+    notes += [Note("subscriptions-unknown", None, (known.guess,))] * bool(known.guess)
     notes += [Note("target-not-reached", known.moving)] * bool(known.moving)
     return group.replace(notes=notes)
 

@@ -33,7 +33,7 @@ from ..groups.documents import group_row, notes_of_row
 from ..groups.fields import ABOUT, GROUP, MEMBER, Field
 from ..groups.group import Group
 from ..groups.leader import Leader
-from ..groups.notes import CUT_KINDS, GUESSED, instant
+from ..groups.notes import CUT_KINDS, INFERRED, UNSURE, instant
 from ..protocol.ownership import NO_GENERATION, claims_by_member
 from ..protocol.wire import Subscription, TopicPartitions
 from ..ranking.outcomes import Outcome
@@ -251,7 +251,7 @@ def batch_of(flat: FlatRows) -> GroupBatch:
         group=_group_maker(flat, coded, need_row),
         read=lambda rule: _with_decoded_claims(flat, coded, rule) if rule else coded.columns,
         may_lack=_groups_noted(rows, CUT_KINDS),
-        guessed=_groups_noted(rows, {GUESSED}), plain=~need_row, rows=rows,
+        inferred=_groups_noted(rows, INFERRED), unsure=_groups_noted(rows, UNSURE), plain=~need_row, rows=rows,
         dynamic=row_sums(flat.instance < 0, offsets).tolist())
 
 # %% ../../nbs/12_fleet/03_codec.ipynb #958afc51

@@ -168,7 +168,7 @@ def _too_many_members(evidence):
         yield Finding(group, count, {
             "now": count, "of": count_of(int(current.figures["members"][group]), "member"),
             "who": _idle_names(evidence, group, count, np.flatnonzero(misled)),
-            "guessed": batch.guessed[group]})
+            "guessed": batch.inferred[group]})
 
 
 def _do_without(now, guessed, **_):

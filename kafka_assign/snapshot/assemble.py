@@ -301,7 +301,7 @@ def _group_of(facts, cluster, reset, noted):
         "of each member, the topics of its own partitions" if shared is None else
         "of every member, all topics of which any member owns a partition" if with_owner else "all topics of the group")
     notes = [
-        *([Note("subscriptions-guessed", None, (subscriptions,))] if members and size else []),
+        *([Note("subscriptions-assumed", None, (subscriptions,))] if members and size else []),
         *([Note("instance-ids-guessed")] if True in inferred else []),
         *([Note("members-assumed-dynamic")] if False in inferred else []),
         *([Note("partitions-missing", size - known)] if known < size else

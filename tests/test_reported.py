@@ -40,7 +40,8 @@ def test_02_partitions_without_lag_are_spread(options):
 # 19: nothing but an error of the tool
 
 
-@pytest.mark.parametrize("file, error", [("paste.txt", "BufferUnderflowException"), ("timeout.txt", "TimeoutException")])
+@pytest.mark.parametrize(
+    "file, error", [("paste.txt", "BufferUnderflowException"), ("timeout.txt", "TimeoutException")])
 def test_19_an_error_of_the_tool_is_quoted(file, error):
     done = run(["rank", *inputs("19", file)])
     assert (done.code, done.out) == (3, "") and error in done.err and done.err.count("\n") == 1

@@ -262,6 +262,17 @@ def test_every_test_file_is_in_the_map():
     assert sorted(named) == sorted(path.name for path in (ROOT / "tests").glob("test_*.py"))
 
 
+def test_every_module_in_the_map_exists():
+    text = (ROOT / "tests/README.md").read_text(encoding="utf-8")
+    rows = re.findall(r"(?m)^\|.*?\| (.*?) \| `test_\w+\.py` \|.*?\|$", text)
+    named = {name for cell in rows for name in cell.split(", ")} - {"all"}
+    places = {name: ROOT / "nbs" / name if "/" in name else ROOT / "kafka_assign" / name.replace(".", "/")
+              for name in named}
+    gone = [name for name, place in places.items() if not (
+        place.is_dir() or any(place.with_name(place.name + end).exists() for end in (".py", ".ipynb")))]
+    assert len(named) > 50 and not gone, gone
+
+
 def test_lines_are_at_most_120_wide():
     wide = []
     for name, text in texts():

@@ -222,7 +222,7 @@ def check_layout(run):
     for name, row in found.items():
         parts = dict(part.split("=") for part in FOLDERS[int(name[0])].split("/") if "=" in part)
         if parts:
-            assert row["cluster"] == parts["cluster"] and row["time"].startswith(parts["day"]), row
+            assert row["cluster"] == parts["cluster"] and f"{row['time']:%Y-%m-%d}" == parts["day"], row
 
 
 @pytest.mark.long

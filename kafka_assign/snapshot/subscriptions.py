@@ -40,13 +40,15 @@ def _roundrobin(sizes: Mapping[str, int], subscribers: Mapping[str, Sequence[int
 _BY_MEMBER_ID = {"librdkafka", *PYTHON_CLIENTS}
 
 
-def _member_orders(members: Mapping[str, str | None], type: str, client_ids: Iterable[str]) -> list[list[str]]:
+def _member_orders(members: Iterable[str], instance_ids: Mapping[str, str], type: str,
+                   client_ids: Iterable[str]) -> list[list[str]]:
     "The orders in which range and round robin may take the members; none if the rules of the group are not Java's."
     libraries = {*clients_of(client_ids)} - {"", "Java"}
     if type in ASSIGNED_BY_BROKER or libraries - _BY_MEMBER_ID:
         return []
-    of_java = sorted(members, key=lambda id: (members[id] is None, java_key(members[id] or id)))
-    return [of_java, java_sorted(members)] if libraries else [of_java]
+    by_member_id = java_sorted(members)
+    of_java = sorted(by_member_id, key=lambda id: (id not in instance_ids, java_key(instance_ids.get(id, id))))
+    return [of_java, by_member_id] if libraries else [of_java]
 
 
 def _even(loads: Collection[int], members: int) -> bool:
@@ -76,26 +78,26 @@ def _connected_parts(owners: Mapping[str, Collection[str]], topics_of: Mapping[s
     return parts
 
 
-def _evidence(rule: str, placed: Mapping[str, Mapping[int, str]], parts: Sequence[_Part],
-              orders: Sequence[Sequence[str]]) -> str:
+def _evidence(rule: str, placed: Mapping[str, Sequence[tuple[int, str]]], owners: Mapping[str, Counter[str]],
+              parts: Sequence[_Part], orders: Sequence[Sequence[str]]) -> str:
     """Why a rule may have given the partitions to their owners, if subscriptions are those of `parts`; empty if it
-    cannot have. `placed`: by topic, in Java's order, and number of the partition."""
+    cannot have. By topic, in Java's order, `placed` has the numbers of partitions with their owners, and `owners` how
+    many of them each owner has."""
     if rule in _RULES and orders:
-        sizes = {topic: max(owner) + 1 for topic, owner in placed.items()}      # partitions behind these are new
+        sizes = {topic: max(pairs)[0] + 1 for topic, pairs in placed.items()}   # partitions behind these are new
         for order in orders:
             place = {member: at for at, member in enumerate(order)}
             subscribers = {}
             for members, topics in parts:
                 subscribers |= dict.fromkeys(topics, sorted(map(place.__getitem__, members)))
             given = _RULES[rule](sizes, subscribers)
-            if all(order[given[topic][number]] == member
-                   for topic, owner in placed.items() for number, member in owner.items()):
+            if all(order[given[topic][number]] == owner for topic, pairs in placed.items() for number, owner in pairs):
                 return f"the owners are those that {rule} gives"
         return ""
-    if rule in _RULES and all(_even(Counter(placed[topic].values()).values(), len(members))
+    if rule in _RULES and all(_even(owners[topic].values(), len(members))
                               for members, topics in parts for topic in topics):
         return "each topic is divided evenly"
-    loads = Counter(chain.from_iterable(owner.values() for owner in placed.values()))
+    loads = Counter(owner for pairs in placed.values() for _, owner in pairs)
     even = all(_even([loads[member] for member in members], len(members)) for members, _ in parts)
     return "loads differ by at most one" if even and rule != "range" else ""
 
@@ -112,47 +114,52 @@ _MOST_PAIRS = 1000                 # of a member and a topic, for each member an
 
 
 def inferred_subscriptions(
-        owner: Mapping[tuple[str, int], str], members: Mapping[str, str | None], assignor: str = "", *, type: str = "",
-        client_ids: Iterable[str] = (), topics: Collection[str] = (), complete: bool = True) -> Subscriptions:
+        owned: Mapping[str, Iterable[tuple[str, int]]], instance_ids: Mapping[str, str], assignor: str = "", *,
+        type: str = "", client_ids: Iterable[str] = (), topics: Iterable[str] = (),
+        complete: bool = True) -> Subscriptions:
     """What the members of a group subscribe to, as far as the owners of its partitions tell.
 
-    `owner`: by topic and number of a partition, the member that owns it. `members`: by member id the instance id, or
-    None. `assignor`, `type`: what the group reports; empty = unknown. `topics`: those of the group, which count if no
-    member owns anything. `complete`: whether all members and owners are known, and the group is not rebalancing.
+    `owned`: by member id, the topics and numbers of its partitions. `instance_ids`: those of static members, by member
+    id. `assignor`, `type`: what the group reports; empty = unknown. `client_ids`: those of the members. `topics`: those
+    of the group, which count if no member owns anything. `complete`: whether all members and owners are known, and the
+    group is not rebalancing.
     """
-    placed: dict[str, dict[int, str]] = defaultdict(dict)
-    for (topic, number), member in owner.items():
-        placed[topic][number] = member
+    placed: dict[str, list[tuple[int, str]]] = defaultdict(list)
+    for member, partitions in owned.items():
+        for topic, number in partitions:
+            placed[topic].append((number, member))
     placed = {topic: placed[topic] for topic in java_sorted(placed or topics)}
-    owners = {topic: Counter(numbers.values()) for topic, numbers in placed.items()}
-    topics_of: dict[str, list[str]] = {member: [] for member in members}
+    owners = {topic: Counter(member for _, member in pairs) for topic, pairs in placed.items()}
+    topics_of: dict[str, list[str]] = {member: [] for member in owned}
     for topic in owners:
         for member in owners[topic]:
             topics_of[member].append(topic)
     of_owners = {member: tuple(own) for member, own in topics_of.items()}
-    of_everyone = dict.fromkeys(members, tuple(owners))
+    of_everyone = dict.fromkeys(owned, tuple(owners))
+
+    tested = complete and any(topics_of.values())
 
     def certain(topic):
         loads = owners[topic].values()
-        return len(loads) == len(members) or (
-            complete and assignor == "range" and max(loads, default=0) > 1 and _even(loads, len(loads)))
+        return len(loads) == len(owned) or (
+            tested and assignor == "range" and max(loads) > 1 and _even(loads, len(loads)))
 
     uncertain = tuple(topic for topic in owners if not certain(topic))
-    if complete and owner and not uncertain:
+    if tested and not uncertain:
         return Subscriptions("certain", of_owners, "every subscriber owns a part of each of its topics")
-    if len(owners) * len(members) > _MOST_PAIRS * (len(owners) + len(members)):
+    if len(owners) * len(owned) > _MOST_PAIRS * (len(owners) + len(owned)):
         return Subscriptions("unknown", of_owners, "too many members and topics to compare", uncertain)
-    if not complete or not owner:
+    if not tested:
         return Subscriptions("assumed", of_everyone, "not all owners are known")
-    orders, known = _member_orders(members, type, client_ids), assignor in _STICKY or assignor in _RULES
+    orders, known = _member_orders(owned, instance_ids, type, client_ids), assignor in _STICKY or assignor in _RULES
     for rule in [assignor] if known else ["sticky", *_RULES]:
-        if why := _evidence(rule, placed, [(members, owners)], orders):
+        if why := _evidence(rule, placed, owners, [(owned, owners)], orders):
             return Subscriptions("agree", of_everyone, why)
     if not known:
         return Subscriptions("assumed", of_everyone, "no known rule gives these owners")
     parts = _connected_parts(owners, topics_of)
-    if all(topics_of.values()) and (why := _evidence(assignor, placed, parts, orders)):
-        of_parts = {member: tuple(java_sorted(own)) for some, own in parts for member in some}
+    if all(topics_of.values()) and (why := _evidence(assignor, placed, owners, parts, orders)):
+        of_parts = {member: tuple(java_sorted(topics)) for members, topics in parts for member in members}
         return Subscriptions("agree", of_parts, f"{why}, in each of {len(parts)} parts that share no topics")
     return Subscriptions("unknown", of_owners, f"{assignor} cannot have given these owners if all members subscribe to "
                          "the same topics", uncertain)

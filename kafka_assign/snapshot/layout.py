@@ -119,8 +119,9 @@ class TableLayout:
         host = columns.index("HOST" if "HOST" in columns else "OWNER")
         if columns[-3:] == ("CONSUMER-ID", "HOST", "CLIENT-ID") and len(words) > len(columns):
             size = 1 + (len(words) - len(columns)) // 2              # words of the client id; of the member id, too
-            ids = [" ".join(words[at:at + size]) for at in (host - 1, host + size)]
-            words[host - 1:] = [ids[0], words[host + size - 1], ids[1]] if id_before_uuid(ids[0]) == ids[1] else words[host - 1:]
+            member, client = " ".join(words[host - 1:host - 1 + size]), " ".join(words[host + size:])
+            if id_before_uuid(member) == client:
+                words[host - 1:] = [member, words[host + size - 1], client]
         if "HOST" in columns[1:-1] and len(words) == len(columns) - 1:
             joined = None if _HOST.fullmatch(words[host]) else _JOINED_HOST.fullmatch(words[host - 1])
             words[host - 1:host] = joined.groups() if joined else words[host - 1:host]

@@ -71,8 +71,9 @@ class ParsedTables:
         output.rows.append(row)
 
 # %% ../../nbs/07_snapshot/06_parse.ipynb #a6000011
-_PART_OF_HEADER = re.compile(r"[A-Z#()\t\r -]*[A-Z][A-Z#()\t\r -]*")
-_MOST_PARTS = 4
+_PART_OF_HEADER = re.compile(r"[A-Z#()\t\r -]+")
+_MOST_PARTS = 4                    # of a header
+_MOST_LINES = 64                   # of a row; that of a member may have a long assignment
 
 
 def wrapped_layouts(parts: Sequence[str]) -> dict[str, TableLayout]:
@@ -108,10 +109,13 @@ def unwrapped(header: Sequence[str], lines: Sequence[tuple[int, str]]) -> tuple[
     layout, rows, goes_on = layouts[""], [], False
     for position, line in lines:
         joined = rows[-1][1] + line if goes_on else ""
-        if goes_on and (_parses(joined, layout) or not _parses(rows[-1][1], layout)):
+        alone = not rows or _parses(rows[-1][1], layout)
+        if goes_on and (not alone or _parses(joined, layout)) and len(joined) <= _MOST_LINES * len(header[0]):
             rows[-1] = rows[-1][0], joined
-        else:
+        elif alone:
             rows.append((position, line))
+        else:
+            return None
         goes_on = len(line) == len(header[0])
     return (layout, rows) if all(_parses(row, layout) for _, row in rows) else None
 
@@ -149,7 +153,7 @@ class TextParser:
     def line(self, line: str) -> None:
         "Parse one line, the one at which `account` is, unless it has to wait for the rest of a wrapped table."
         head = []
-        if not self.wrapped and _PART_OF_HEADER.fullmatch(line):
+        if not self.wrapped and _PART_OF_HEADER.fullmatch(line) and line.strip():
             head = [*self.head, line.rstrip("\r")][-_MOST_PARTS:]
             for parts in (head[at:] for at in range(len(head) - 1)):
                 if wrapped_layouts(parts):                             # a further part may follow

@@ -124,12 +124,14 @@ def write_once(pairs: Iterable[tuple[str, str]]) -> None:
     "Write each remark once, after the names of its first groups; `pairs`: text and name of a group."
     found = {}
     for words, name in pairs:
-        found.setdefault(words, []).append(name)
-    write_remarks([f"{first_of(names, 3)}: {words}" for words, names in found.items()], "remarks")
+        found.setdefault(words, {})[name] = None
+    write_remarks([f"{first_of([*names], 3)}: {words}" for words, names in found.items()], "remarks")
 
 # %% ../../nbs/13_cli/04_inputs.ipynb #e0a5be32
 def remark_on_missing(groups: Iterable, ranking: Iterable[Mapping]) -> None:
-    "Name the groups whose members are not in the input, and those in `ranking` whose partitions are not."
+    """Name the groups whose members or subscriptions are not in the input, and those in `ranking` whose partitions are
+    not."""
+    from kafka_assign.groups.notes import INFERRED, UNSURE
     listed = {(row["cluster"] or "", row["group_id"]) for row in ranking}
     groups = list(groups)
     write_once((note.text, group.name) for group in groups if (group.cluster, group.name) in listed
@@ -137,6 +139,9 @@ def remark_on_missing(groups: Iterable, ranking: Iterable[Mapping]) -> None:
     write_once(("idle members are not in the input, so they are not judged: add the output of --members --verbose",
                 group.name) for group in groups for note in group.notes
                if note.kind in ("members-missing", "idle-members-not-shown"))
+    write_once(("subscriptions are unknown: compare shows what is assumed, `kafka-assign capture` what is true"
+                if note.kind in UNSURE else "subscriptions are inferred from the owners: compare shows how", group.name)
+               for group in groups for note in group.notes if note.kind in INFERRED)
 
 # %% ../../nbs/13_cli/04_inputs.ipynb #0898b6fb
 def check_usable(groups) -> None:

@@ -47,6 +47,8 @@ class Way(NamedTuple):
 _STEPS = ("stop all members (kill those that hang)", "wait until the group is Empty",
           "start them with the new assignor")
 _STOP = Way(_STEPS, "{}, {}, and {}; nothing is consumed meanwhile".format(*_STEPS))
+_SEE_FIRST = Way(("see what its members subscribe to (kafka-assign capture or JSON shows it)",),
+                 "first see what its members subscribe to (kafka-assign capture or JSON shows it)")
 _EACH = "restart the members one at a time, waiting for Stable in between, "
 
 
@@ -153,6 +155,8 @@ class Adviser(NamedTuple):
         words, steps = ["no strategy that the members can run helps"], ()
         if chosen:
             way = self._way(group, chosen)
+            if batch.unsure[group]:
+                way = _SEE_FIRST
             words, steps = [self._effect(group, chosen), way.words], way.steps
             if need == "lag" and self.strategies[chosen].clients and not self.strategies[chosen].needs_lag:
                 words[0] += " (by today's lag: it does not look at it)"

@@ -102,8 +102,8 @@ class Plain:
 
 def still_needed(kind, one, best):
     """Whether a group has a need of this kind, given what is possible."""
-    return {1: one.unowned > 0, 2: one.could_take > 0, 3: one.max_load > best["max_load"],
-            4: 0 < one.lag_max >= 2 * best["lag_max"], 5: one.split > best["split"]}[kind]
+    return {2: one.unowned > 0, 4: one.could_take > 0, 5: one.max_load > best["max_load"],
+            7: 0 < one.lag_max >= 2 * best["lag_max"], 8: one.split > best["split"]}[kind]
 
 
 def kinds_of(group, ways):
@@ -111,12 +111,12 @@ def kinds_of(group, ways):
     now, best = Plain(group, group.previous), {}
     for figure in ("max_load", "lag_max", "split", "idle"):
         best[figure] = min(getattr(one, figure) for one in ways.values())
-    kinds = {kind for kind in (1, 2, 3, 4, 5) if still_needed(kind, now, best)}
+    kinds = {kind for kind in (2, 4, 5, 7, 8) if still_needed(kind, now, best)}
     if not group.members and group.lag is not None and (group.lag > 0).any():
-        kinds.add(6)
+        kinds.add(9)
     best["idle"] -= sum(not now.load[name] for name in now.misled) + max(best["idle"] - now.idle, 0)
     if group.columns.size and best["idle"] > 0:
-        kinds.add(7)
+        kinds.add(10)
     return now, best, kinds
 
 
@@ -140,16 +140,16 @@ def test_needs_and_remedies_follow_their_definitions(group):
     now, best, kinds = kinds_of(group, ways)
     rows = rank(group, asked, joined(group), everything=True)
     missing = [row for row in rows if "exist" in row["reason"]]
-    assert [(row["kind"], row["affected"]) for row in missing] == [(2, len(now.misled))] * bool(now.misled)
+    assert [(row["kind"], row["affected"]) for row in missing] == [(4, len(now.misled))] * bool(now.misled)
     cold = [row for row in rows if "partition holds" not in row["reason"] and row not in missing]
     assert {row["kind"] for row in cold} == kinds and len(cold) == len(kinds)
     for row in cold:
-        expected = {1: now.unowned, 2: now.could_take, 7: best["idle"],
-                    3: sum(max(load - best["max_load"], 0) for load in now.load.values()),
-                    5: now.split - best["split"]}
+        expected = {2: now.unowned, 4: now.could_take, 10: best["idle"],
+                    5: sum(max(load - best["max_load"], 0) for load in now.load.values()),
+                    8: now.split - best["split"]}
         assert row["affected"] == expected.get(row["kind"], row["affected"]) > 0
         able = {name: one for name, one in ways.items()
-                if row["kind"] < 6 and not still_needed(row["kind"], one, best)}
+                if row["kind"] < 9 and not still_needed(row["kind"], one, best)}
         cost = {name: (one.could_take, one.moved) for name, one in able.items()}
         shipped = {name: cost[name] for name in SHIPPED if name in able}
         if row["strategy"] is None:
@@ -174,7 +174,7 @@ def test_a_load_is_too_large_if_any_assignment_has_a_smaller_one(group):
     possible = min(Plain(group, owner).max_load for owner in product(*choices))
     above = Plain(group, group.previous).max_load - possible
     for everything, least in ((True, 1), (False, 2)):
-        found = [row for row in rank(group, STRATEGIES, everything=everything) if row["kind"] == 3]
+        found = [row for row in rank(group, STRATEGIES, everything=everything) if row["kind"] == 5]
         assert bool(found) == (above >= least)
         if found:
             assert f"best possible {possible:,}" in found[0]["reason"]
@@ -248,7 +248,7 @@ def test_what_is_trifling_is_a_part_of_everything(group):
     usual, everything = rank(group), rank(group, everything=True)
     minor = [row for row in everything if row not in usual]
     assert [row for row in everything if row not in minor] == usual
-    assert {row["kind"] for row in minor} <= {3}
+    assert {row["kind"] for row in minor} <= {5}
 
 
 # --- what was found on real groups ---------------------------------------------------------------------------------
@@ -260,7 +260,7 @@ def kinds(rows):
 @pytest.mark.parametrize("version", sorted(SAMPLES.glob("kafka-*")), ids=lambda folder: folder.name)
 def test_a_dead_group_with_waiting_records(version):
     [row] = [row for row in rank(read_groups(version)) if row["group_id"] == "nightly-batch"]
-    assert row["kind"] == 6 and row["affected"] == 44 and row["strategy"] is None
+    assert row["kind"] == 9 and row["affected"] == 44 and row["strategy"] is None
     assert row["reason"] == "no active members while at least 568,990 records wait"
     assert row["remedy"].startswith("start its members, unless it is idle on purpose (a batch job, ")
 
@@ -275,10 +275,10 @@ def test_lag_that_is_known_in_part_is_a_lower_bound(more, words):
     assert row["reason"] == f"no active members while {words}10,000 records wait"
     [row] = rank(Group({"t": 4}, members, lag=lag, owned=owned))
     end = " for the known lag" if words else ""
-    assert row["kind"] == 4
+    assert row["kind"] == 7
     assert row["reason"] == f"one member lags {words}10,000 records behind, best possible 5,000{end}"
     [row] = rank(Group({"t": 4}, members, lag={"t": [5_000, 20, 0, more]}, owned=owned))
-    assert row["kind"] == 7 and row["reason"] == f"one partition holds 5,000 of {words}5,020 records of lag"
+    assert row["kind"] == 10 and row["reason"] == f"one partition holds 5,000 of {words}5,020 records of lag"
 
 
 def test_a_group_without_waiting_records_needs_nothing():
@@ -301,7 +301,7 @@ def lagging(**about):
 
 def test_a_lagging_member_is_not_hidden():
     rows = rank(lagging())
-    assert kinds(rows) == [2, 3, 4] and {row["rank"] for row in rows} == {1}
+    assert kinds(rows) == [4, 5, 7] and {row["rank"] for row in rows} == {1}
     assert rows[2]["reason"] == "one member lags 130,000 records behind, best possible 65,000"
     assert rows[2]["affected"] == 2
 
@@ -309,7 +309,7 @@ def test_a_lagging_member_is_not_hidden():
 @pytest.mark.parametrize("state", [*REBALANCING, "preparingrebalance"])
 def test_a_group_that_rebalances_is_not_judged(state):
     [row] = rank(lagging(state=state))
-    assert row["kind"] == 8 and row["affected"] == 8 and row["strategy"] is None
+    assert row["kind"] == 11 and row["affected"] == 8 and row["strategy"] is None
     assert "rebalancing" in row["reason"] and "capture it again" in row["remedy"]
     assert len(rank([lagging(name="g", state=state), lagging(name="h")])) == 4
 
@@ -317,11 +317,11 @@ def test_a_group_that_rebalances_is_not_judged(state):
 def test_a_single_partition_above_the_best_is_trifling():
     owned = {"a": [("t", n) for n in range(3)], "b": [("t", 3)]}
     group = Group({"t": 4}, dict.fromkeys("ab", ["t"]), owned=owned)
-    assert rank(group) == [] and kinds(rank(group, everything=True)) == [3]
+    assert rank(group) == [] and kinds(rank(group, everything=True)) == [5]
     worse = Group({"t": 5}, dict.fromkeys("ab", ["t"]), owned={**owned, "a": [*owned["a"], ("t", 4)]})
-    assert rank(worse) == [] and kinds(rank(worse, everything=True)) == [3]      # 4 and 1, where 3 and 2 would do
+    assert rank(worse) == [] and kinds(rank(worse, everything=True)) == [5]      # 4 and 1, where 3 and 2 would do
     worst = Group({"t": 6}, dict.fromkeys("ab", ["t"]), owned={**owned, "a": [*owned["a"], ("t", 4), ("t", 5)]})
-    assert kinds(rank(worst)) == [3]
+    assert kinds(rank(worst)) == [5]
 
 
 BY_THE_BROKER = ("the broker assigns this group (group.remote.assignor of the members, else the first of the broker's "
@@ -330,7 +330,7 @@ BY_THE_BROKER = ("the broker assigns this group (group.remote.assignor of the me
 
 def test_the_broker_assigns_groups_of_type_consumer():
     rows = rank(lagging(type="consumer"))
-    assert kinds(rows) == [2, 3, 4] and {row["strategy"] for row in rows} == {None}
+    assert kinds(rows) == [4, 5, 7] and {row["strategy"] for row in rows} == {None}
     assert all(row["remedy"].startswith(BY_THE_BROKER) for row in rows)
     [crowded] = rank(Group({"t": 1}, dict.fromkeys("abc", ["t"]), owned={"a": [("t", 0)]}, type="consumer"))
     without = "no strategy helps: the group can do without 2 members, unless the idle members are spares"
@@ -358,7 +358,7 @@ def test_a_remedy_names_only_what_the_clients_can_run(ids, strategy, words):
 @pytest.mark.parametrize("about", [{"strategy": "stream"}, {"strategy": "compatible"}, {"type": "streams"}])
 def test_what_assigns_by_itself_has_no_remedy(about):
     rows = rank(lagging(**about))
-    assert kinds(rows) == [2, 3, 4]
+    assert kinds(rows) == [4, 5, 7]
     assert all(row["strategy"] is None and "can run in it" in row["remedy"] for row in rows)
 
 
@@ -485,10 +485,10 @@ TYPING_ERROR = Group({"orders": 2}, {"a": ["orders"], "b": ["orders"], "c": ["od
 @pytest.mark.parametrize("group", [TYPING_ERROR, Group.from_json(TYPING_ERROR.to_json())], ids=["python", "json"])
 def test_a_member_that_subscribes_to_nothing_is_not_one_too_many(group):
     [row] = rank(group)
-    assert row["kind"] == 2 and row["reason"].startswith("oders does not exist; did they mean orders?")
+    assert row["kind"] == 4 and row["reason"].startswith("oders does not exist; did they mean orders?")
     busy = group.replace(members={**dict.fromkeys("abd", ["orders"]), "c": ["oders", "orders"]})
     [missing, crowded] = rank(busy)
-    assert missing["kind"] == 2 and crowded["kind"] == 7
+    assert missing["kind"] == 4 and crowded["kind"] == 10
     assert crowded["reason"].startswith("1 of 4 members idle (d): ") and "without 1 member," in crowded["remedy"]
 
 
@@ -520,7 +520,7 @@ g consumer-g-2-bb /h consumer-g-2 1 orders(1)
 g consumer-g-3-cc /h consumer-g-3 0 -
 """
     [row] = rank(read_groups(text))
-    assert row["kind"] == 7 and "do without" not in row["remedy"]
+    assert row["kind"] == 10 and "do without" not in row["remedy"]
     assert "check what the idle members subscribe to, which the input does not show (a misspelled" in row["remedy"]
 
 
@@ -529,14 +529,14 @@ def test_a_leader_that_never_returns():
     case = json.loads(next(line for line in (REFERENCE / "kafka-sticky.jsonl").read_text().splitlines()
                            if json.loads(line)["id"] == "kafka-sticky-0250"))
     row = rank(Group.from_json(case).replace(name="g", strategy="sticky"))[0]
-    assert row["kind"] == 0 and "session.timeout.ms evicts the leader, and the next one hangs" in row["reason"]
+    assert row["kind"] == 1 and "session.timeout.ms evicts the leader, and the next one hangs" in row["reason"]
     assert "max.poll.interval.ms" not in row["reason"] and "stop all members (kill those that hang)" in row["remedy"]
 
 
 def test_no_strategy_of_this_package_is_a_remedy():
     """What it reaches is shown as the best possible."""
     [row] = rank(behind())
-    assert row["kind"] == 4 and row["strategy"] is None
+    assert row["kind"] == 7 and row["strategy"] is None
     assert row["remedy"] == (
         "no strategy that the members can run helps; best possible: 2 moves (lag); without a rate, lag says nothing "
         "about delay")
@@ -545,7 +545,7 @@ def test_no_strategy_of_this_package_is_a_remedy():
 def test_a_small_lag_is_trifling():
     """Some records always wait: a member that is 900 behind where 450 would do is listed on request only."""
     little = behind().replace(lag={"t": [400, 0, 400, 0, 0, 0]})
-    assert rank(little) == [] and kinds(rank(little, everything=True)) == [4]
+    assert rank(little) == [] and kinds(rank(little, everything=True)) == [7]
 
 
 def test_the_price_of_another_assignor_is_said():
@@ -556,7 +556,7 @@ def test_the_price_of_another_assignor_is_said():
                    for at, name in enumerate("ab")]
         group = Group({"t": 4}, members, owned={"a": [("t", 0)], "b": []}, strategy="sticky")
         for running, about in (("sticky", group), ("range", group.replace(strategy=""))):
-            remedies[running, static] = next(row["remedy"] for row in rank(about) if row["kind"] == 1)
+            remedies[running, static] = next(row["remedy"] for row in rank(about) if row["kind"] == 2)
     for static, rebalances in ((0, "each causes about 4 rebalances"), (1, "each causes about 2 rebalances"),
                                (2, "they cause one rebalance if its static members come back in time")):
         assert f"the first with both assignors listed; {rebalances}" in remedies["range", static]
@@ -635,10 +635,10 @@ def test_groups_of_unknown_owners_are_judged_on_what_is_known(topics, counts, ex
     rows = rank([counted(topics, counts, name="g", lag={name: [9000] * count for name, count in topics.items()}),
                  lagging(name="h")])
     mine = [row for row in rows if row["group_id"] == "g"]
-    assert kinds(mine) == expected and [row for row in rows if row["group_id"] == "h"][0]["kind"] == 2
+    assert kinds(mine) == expected and [row for row in rows if row["group_id"] == "h"][0]["kind"] == 4
     if expected == [3]:
         assert ": moves unknown; " in mine[0]["remedy"] and mine[0]["affected"] == counts[0] - -(-topics["t"] // 2)
-    assert kinds(rank(counted(topics, counts, state="Assigning"))) == [8]
+    assert kinds(rank(counted(topics, counts, state="Assigning"))) == [11]
 
 
 def test_moments_are_kept_apart():
@@ -668,16 +668,16 @@ def test_a_cure_without_idle_members_goes_before_one_with_fewer_moves():
     batch, strategies = batch_of_groups([group]), {one.name: one for one in (idle, split)}
     ways = {name: outcome(batch.columns, one.function(group)) for name, one in strategies.items()}
     current = current_outcome(batch.columns)
-    assert [need.remedy.strategy for need in needs(batch, current, ways, strategies) if need.kind == 1] == ["split"]
+    assert [need.remedy.strategy for need in needs(batch, current, ways, strategies) if need.kind == 2] == ["split"]
     del ways["split"]
-    [unowned] = [need for need in needs(batch, current, ways, strategies) if need.kind == 1]
+    [unowned] = [need for need in needs(batch, current, ways, strategies) if need.kind == 2]
     assert "0 moves, 1 placed, leaves 1 member idle that could take some; " in unowned.remedy.words
 
 
 def test_a_strategy_of_the_broker_is_no_remedy():
     server = Strategy("server", lambda columns: assign(lagging(), "fair").owner, protocol="broker", many=True)
     rows = rank(lagging(), [server])
-    assert kinds(rows) == [2, 3, 4] and "server" not in {row["strategy"] for row in rows}
+    assert kinds(rows) == [4, 5, 7] and "server" not in {row["strategy"] for row in rows}
 
 
 def test_members_that_another_strategy_would_employ_are_not_superfluous():
@@ -685,7 +685,7 @@ def test_members_that_another_strategy_would_employ_are_not_superfluous():
     topics = ["t0", "t1", "t2", "t3"]
     owned = {"a": [(topic, 0) for topic in topics]}
     group = Group(dict.fromkeys(topics, 1), dict.fromkeys("abcd", topics), owned=owned)
-    assert kinds(rank(group, ["range"])) == kinds(rank(group)) == [2, 3]
+    assert kinds(rank(group, ["range"])) == kinds(rank(group)) == [4, 5]
 
 
 def test_a_strategy_that_does_less_work_is_no_remedy():
@@ -730,7 +730,7 @@ def test_joins_are_those_of_the_caller():
     both = ["clicks", "views"]
     split = Group({"clicks": 2, "views": 2}, {"a": both, "b": both}, owned={
         "a": [("clicks", 0), ("views", 1)], "b": [("clicks", 1), ("views", 0)]})
-    assert rank(split) == [] and kinds(rank(split, joins=[both])) == [5]
+    assert rank(split) == [] and kinds(rank(split, joins=[both])) == [8]
     assert rank(split, joins="clicks+views") == rank(split, joins=[both])
     with pytest.raises(ValueError, match="did you mean 'clicks'"):
         rank(split, joins=[["click", "views"]])
@@ -754,7 +754,7 @@ def test_with_joins_the_strategy_for_them_is_compared():
     joins, group = [["clicks", "views"]], crossed("shop", "visits")
     [usual] = rank(group, usual_strategies(), joins)
     [row] = rank(group, joins=joins)
-    assert usual["kind"] == row["kind"] == 5 and usual["strategy"] == row["strategy"] == "range"
+    assert usual["kind"] == row["kind"] == 8 and usual["strategy"] == row["strategy"] == "range"
     moved = assign(group, JOIN_STRATEGY).summary()["moved"]
     assert row["remedy"].endswith(f"; best possible: {moved} moves ({JOIN_STRATEGY})")
     assert JOIN_STRATEGY not in usual["remedy"]
@@ -779,7 +779,7 @@ def test_the_strategy_for_joins_is_asked_about_groups_with_these_topics_only():
 def test_topics_that_no_broker_allows_are_joined_by_other_strategies(topic):
     assert strategies_for_joins([[topic, "z"]]) == []
     group = Group({topic: 1, "z": 1}, {name: [topic, "z"] for name in "mn"}, owned={"m": [(topic, 0)], "n": [("z", 0)]})
-    assert kinds(rank(group, joins=[[topic, "z"]])) == [5]
+    assert kinds(rank(group, joins=[[topic, "z"]])) == [8]
 
 
 def test_arguments_that_cannot_be_used_are_named():
@@ -880,7 +880,7 @@ def test_a_remedy_counts_the_moves_from_what_the_bytes_say():
                                        ("b", [], [("t", 2), ("t", 3)]))]
     sent = Group({"t": 4}, sends, name="g")
     idle, _ = rank(sent, ["sticky"])
-    assert idle["kind"] == 2 and ": 0 moves" in idle["remedy"]
+    assert idle["kind"] == 4 and ": 0 moves" in idle["remedy"]
     plain = sent.replace(members=[Member(member.id, member.topics, owned=member.owned) for member in sends])
     assert ": 2 moves" in rank(plain, ["sticky"])[0]["remedy"]
 
@@ -899,7 +899,7 @@ def test_partitions_that_are_not_in_the_input_may_have_owners():
     text = (SAMPLES / "kafka-3.9.2" / "orders-billing.describe.txt").read_text(encoding="utf-8")
     lines = text.splitlines(keepends=True)
     cut = rank(read_groups("".join(line for line in lines if "GROUP" in line or "billing-2" in line)))
-    [missing] = [row for row in cut if row["kind"] == 1]
+    [missing] = [row for row in cut if row["kind"] == 2]
     assert missing["reason"].endswith(" subscribed partitions without an owner or not in the input")
     assert all("moves unknown" in row["remedy"] and "placed" not in row["remedy"] for row in cut if row["strategy"])
     assert 1 not in kinds(rank(read_groups(text)))

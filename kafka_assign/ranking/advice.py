@@ -109,8 +109,8 @@ class Adviser(NamedTuple):
     def remedy(self, group: int, cured: Mapping[str, np.ndarray]) -> Remedy:
         "The remedy with the strategy that cures a group best, of those that its members can run."
         batch, running, leader = self.batch, self.running[group], self.batch.leaders[group]
-        if leader.fixed:
-            return Remedy(words=leader.fixed)
+        if why := leader.fixed or ("" if leader.python else leader.foreign):
+            return Remedy(words=why)
         cost = {label: self.cost(label, group) for label, found in cured.items() if found[group]}
         clients = set(leader.python or ["Java"])
         named = FORECASTS if leader.python else ()          # they load the optimum instead

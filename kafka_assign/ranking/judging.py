@@ -170,7 +170,7 @@ class NeedRow(TypedDict):
     time: str | None  # ISO 8601
     moment: int | None  # number of its moment, if that is needed
     need: str  # its name, such as `overload`
-    kind: int  # its number, 0 to 8; 0 is the most urgent
+    kind: int  # its number, 0 to 11; 0 is the most urgent
     affected: int  # number of affected partitions, or of members if the reason counts these
     reason: str  # what is wrong, in words
     strategy: str | None  # the strategy that would help; None = none

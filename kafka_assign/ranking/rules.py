@@ -33,6 +33,7 @@ class Evidence(NamedTuple):
     short: Mapping[str, Shortfall]  # how far the groups fall short of it, by need
     strategies: Mapping[str, Strategy]  # by label
     fails: Mapping[int, str]  # why the next rebalance of a group fails
+    stuck: Mapping[int, Mapping[str, Any]]  # partitions of a group that stand still: `count`, `words`
     cut: np.ndarray  # which groups have partitions about which nothing is known
     absent: Sequence[tuple[int, str, Sequence[int], bool]]  # as from `_absent_topics`
 
@@ -60,7 +61,8 @@ def _absent_topics(batch):
 
 def evidence_of(batch: GroupBatch, current: Outcome, results: Mapping[str, Outcome],
                 strategies: Mapping[str, Strategy], fails: Mapping[int, str] | None = None,
-                everything: bool = False) -> Evidence:
+                everything: bool = False,
+                stuck: Mapping[int, Mapping[str, Any]] | None = None) -> Evidence:
     "What is known about the groups of a batch; the parameters are those of `needs`."
     cut, short = cut_short(batch), {}
     if results:
@@ -69,7 +71,7 @@ def evidence_of(batch: GroupBatch, current: Outcome, results: Mapping[str, Outco
             unknown = {name: np.where(cut, -1, one.figures[name]) for name in ("moved", "placed")}
             results[label] = one._replace(figures={**one.figures, **unknown})
         short = shortfalls(batch.columns, current, results, everything)
-    return Evidence(batch, current, results, short, strategies, fails or {}, cut,
+    return Evidence(batch, current, results, short, strategies, fails or {}, stuck or {}, cut,
                     list(_absent_topics(batch)))
 
 # %% ../../nbs/08_ranking/03_rules.ipynb #e71d0005
@@ -196,6 +198,35 @@ def _hot_partition(evidence):
         yield Finding(group, 1, {"now": int(largest[group]), "total": total})
 
 # %% ../../nbs/08_ranking/03_rules.ipynb #6996cded
+def _owned_twice(evidence):
+    "Groups with partitions that several members own."
+    columns = evidence.batch.columns
+    several = (columns.previous < 0) & (columns.consumer < -1)
+    for group in np.flatnonzero(row_sums(several, columns.group_offsets)).tolist():
+        alone, claimed = evidence.batch.group(group), {}
+        for member in alone.details:
+            for one in member.owned:
+                claimed.setdefault(one, []).append((member.generation, member.id))
+        begin, end = columns.group_offsets[group:group + 2]
+        twice = [alone.at(at) for at in np.flatnonzero(several[begin:end]).tolist()]
+        owners = [[shown(name) for made, name in claimed[one] if made == max(claimed[one])[0]]
+                  for one in twice]
+        twice = [(one, names) for one, names in zip(twice, owners) if len(names) > 1]
+        if twice:
+            (topic, number), names = twice[0]
+            more = count_of(len(twice) - 1, "more partition")
+            yield Finding(group, len(twice), {
+                "partition": f"{shown(topic)}-{number}", "count": len(names),
+                "names": first_of(names, _MOST_NAMED, " and "),
+                "more": f" (and {more})" * (len(twice) > 1)})
+
+
+def _standing(evidence):
+    "Groups with partitions that stand still."
+    for group, found in evidence.stuck.items():
+        yield Finding(group, found["count"], found)
+
+
 def _abandoned(evidence):
     "Groups without active members while records wait."
     columns, figures = evidence.batch.columns, evidence.current.figures
@@ -233,14 +264,25 @@ _START = ("start its members, unless it is idle on purpose (a batch job, a stopp
           "application) or only stores the offsets of consumers that never join")
 _OFFSETS = ("deleting the group drops its offsets; they also expire once it has had no members "
             "for offsets.retention.minutes (7 days by default)")
+_WHY_STUCK = ("see why the consumer does not commit (a record that fails on every retry, "
+              "a blocked call?)")
+_FIND_THE_OTHER = "find out which of them consumes it wrongly"
+_BOTH_CONSUME = ("a consumer uses assign() with this group id beside subscribe(), a member was fenced "
+                 "or left without revoking, or these are two captures in one file: capture again")
 RULES = (
+    Rule("two-owners", _owned_twice, "{partition} is owned by {count} members: {names}{more}",
+         Remedy(words=f"no assignment helps: {_FIND_THE_OTHER}; {_BOTH_CONSUME}",
+                steps=(_FIND_THE_OTHER, "capture the group again")), settled=False),
     Rule("failing", _failing, "{why}"),
     Rule("no-owner", _unowned, "{now} without an owner{perhaps}",
          first="if partitions are new, wait until the leader sees them"),
+    Rule("stuck", _standing, "{words}",
+         Remedy(words=f"no assignment helps: {_WHY_STUCK}", steps=(_WHY_STUCK,))),
     Rule("idle", _idle, "{now}{who} could take partitions from members that have two or more"),
     Rule("idle", _misled, "{why}", _correct_subscription),
     Rule("overload", partial(_short, "overload", "partition"),
          "largest load {now}, best possible {least:,}"),
+    Rule("skew", partial(_short, "skew", "member"), "{now}"),
     Rule("lag", _lagging, "one member lags {now} behind, best possible {least:,}{known}",
          but="without a rate, lag says nothing about delay"),
     Rule("split-join", partial(_short, "split-join", "partition number"),
@@ -293,14 +335,17 @@ def in_words(rule: Rule, found: Finding, adviser: Adviser) -> Need:
 # %% ../../nbs/08_ranking/03_rules.ipynb #2d112334
 def needs(batch: GroupBatch, current: Outcome, results: Mapping[str, Outcome],
           strategies: Mapping[str, Strategy], running: Sequence[str | None] | None = None,
-          fails: Mapping[int, str] | None = None, everything: bool = False) -> list[Need]:
+          fails: Mapping[int, str] | None = None, everything: bool = False,
+          stuck: Mapping[int, Mapping[str, Any]] | None = None) -> list[Need]:
     """The needs of all groups of a batch, by group, then the most urgent first.
 
     `current` is the outcome of the groups as they are, `results` of each strategy, by label.
     `strategies` has these strategies. `running` is the label of what each group runs now, and
     `fails` says why the next rebalance of a group fails. `everything` includes minor needs.
+    `stuck` has, by the place of a group, how many of its partitions stand still (`count`) and
+    which, since when (`words`).
     """
-    evidence = evidence_of(batch, current, results, strategies, fails, everything)
+    evidence = evidence_of(batch, current, results, strategies, fails, everything, stuck)
     adviser = Adviser(batch, evidence.results, strategies,
                       running or [None] * batch.columns.groups, evidence.fails)
     found = [in_words(rule, one, adviser) for rule in RULES for one in rule.find(evidence)

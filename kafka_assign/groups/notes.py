@@ -20,12 +20,13 @@ from ..text.words import count_of, first_of, nearest, shown
 
 # %% ../../nbs/05_groups/01_notes.ipynb #0c7cb479
 NOTE_TEXTS = {
-    "subscriptions-certain": "subscriptions: every member owns a part of every topic that the input shows",
-    "subscriptions-agree": "subscriptions: inferred from the owners; {subjects}; members may subscribe to more",
+    "subscriptions-certain": "subscriptions: by the owners, since every subscriber of a topic owns a part of it",
+    "subscriptions-agree":
+        "subscriptions: taken to be equal {subjects}; `kafka-assign capture` or JSON shows them",
     "subscriptions-assumed":
-        "subscriptions: every member is taken to subscribe to all topics that some member owns, "
-        "which no rule confirms ({subjects}); `kafka-assign capture` or JSON shows them",
-    "subscriptions-unknown": "subscriptions: unknown, {subjects}; `kafka-assign capture` or JSON shows them",
+        "subscriptions: taken to be equal for all members, although {subjects}; "
+        "`kafka-assign capture` or JSON shows them",
+    "subscriptions-unknown": "subscriptions: unknown, because {subjects}",
     "instance-ids-guessed": "instance ids: by the member ids",
     "members-assumed-dynamic": "members: assumed to be dynamic",
     "member-ids-not-shown": "members: by client id and host, their ids are not shown",

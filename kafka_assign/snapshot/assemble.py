@@ -22,7 +22,8 @@ from .moments import NOT_SHOWN, UNNAMED, Found, Moment, fill, moments_of
 from .parse import ParsedTables
 from .rows import MemberRow, OffsetsRow, StateRow
 from .sources import Account
-from ..text.words import count_of, shown
+from .subscriptions import Subscriptions, inferred_subscriptions
+from ..text.words import count_of, first_of, shown
 
 # %% ../../nbs/07_snapshot/09_assemble.ipynb #33a1f0d4
 class Record(NamedTuple):
@@ -61,13 +62,17 @@ class Facts:
     moment: Moment
     members: dict[str, tuple[str, str, str]]  # member id, host, client id, by id; in the order in which they are shown
     offsets: dict[str, dict[int, OffsetsRow]]  # the rows of `--describe` by topic and partition
+    others: list[OffsetsRow]  # rows about the same partitions that show another owner
     records: dict[str, Record]  # the rows of `--members` by member id
     state: Record | None  # the rows of `--state`
     instances: dict[str, str]  # instance ids in rows of offsets by member id
 
     def claims(self) -> dict[str, list[tuple[int, str]]]:
-        "Partition and member id of all that the records of members show as owned, by topic."
+        "Partition and member id of all that the records of members, and `others`, show as owned, by topic."
         claims = defaultdict(list)
+        for row in self.others:
+            if (id := row.member[0]) not in self.records or self.records[id].row.owned is None:
+                claims[row.topic].append((row.partition, id))
         for id, record in self.records.items():
             for topic, numbers in record.row.owned or ():
                 claims[topic] += [(partition, id) for partition in numbers]
@@ -87,32 +92,40 @@ def facts_of(moment: Moment, account: Account) -> Facts:
     tables = [output for output in moment.outputs if output.table.kind != "state"]
     states = [row for output in moment.outputs if output.table.kind == "state" for row in output.rows]
     best = _best_descriptions(Counter(row.member for _, rows in tables for row in rows if row.member))
-    offsets, listed, instances = defaultdict(dict), [], {}
+    offsets, others, listed, about_partitions, instances = defaultdict(dict), defaultdict(list), [], [], {}
     for row in (row for _, rows in tables for row in rows):
         if row.member and row.member != best[row.member[0]]:
             id, host, client = row.member
             account.reject(row.position, f"member {shown(id)} must have one host and client id, most rows have another "
                                          f"(got {shown(host)}, {shown(client)})")
-        elif isinstance(row, MemberRow):
-            listed.append(row)
         else:
-            if row.instance_id is not None:
-                instances[row.member[0]] = row.instance_id
-            first = offsets[row.topic].setdefault(row.partition if row.topic is not None else row.member[0], row)
-            if first is row:
-                continue
-            if first[3:6] == row[3:6]:
-                account.repeated += 1
-            else:
-                account.reject(row.position, f"partition {_partition_name(row)} must have one state", first.position)
+            (listed if isinstance(row, MemberRow) else about_partitions).append(row)
     records = records_of(listed, account)
-    _reject_strangers(tables, offsets, records, account)
-    present = {row.member[0] for rows in offsets.values() for row in rows.values() if row.member} | records.keys()
-    account.used += sum(map(len, offsets.values()))
+    for row in _without_strangers(about_partitions, tables, records, account):
+        if row.instance_id is not None:
+            instances[row.member[0]] = row.instance_id
+        key = row.partition if row.topic is not None else row.member[0]
+        if (first := offsets[row.topic].setdefault(key, row)) is row:
+            continue
+        same = [first, *others.get((row.topic, key), ())]              # partition
+        if any(one[3:6] == row[3:6] for one in same):
+            account.repeated += 1
+        elif row.member and first.member and all(one.member[0] != row.member[0] for one in same):
+            others[row.topic, key].append(row)
+        else:
+            account.reject(row.position, f"partition {_partition_name(row)} must have one state", first.position)
+    for (topic, number), rows in others.items():
+        rows.append(offsets[topic][number])
+        rows.sort(key=lambda row: row.end)
+        offsets[topic][number] = rows.pop()
+    others = [row for rows in others.values() for row in rows]
+    shown_rows = [*others, *(row for rows in offsets.values() for row in rows.values())]
+    present = {row.member[0] for row in shown_rows if row.member} | records.keys()
+    account.used += len(shown_rows)
     offsets.pop(None, None)
     for output in moment.outputs:
         del output.rows[1:]
-    return Facts(moment, {id: one for id, one in best.items() if id in present}, offsets, records,
+    return Facts(moment, {id: one for id, one in best.items() if id in present}, offsets, others, records,
                  next(iter(records_of(states, account).values()), None), instances)
 
 
@@ -121,8 +134,8 @@ def _partition_name(row):
     return "-" if row.topic is None else f"{shown(row.topic)}-{row.partition}"
 
 
-def _reject_strangers(tables, offsets, records, account):
-    "Reject the rows of offsets whose owner cannot own the partition according to `--members`."
+def _without_strangers(rows, tables, records, account):
+    "The rows of offsets, without those whose owner cannot own the partition according to `--members`: rejects."
     lists = [output for output in tables if output.table.kind == "members"]
     listed = {row.id for _, rows in lists for row in rows}
     complete = bool(lists) and not any(table.damaged for table, _ in lists)
@@ -130,19 +143,16 @@ def _reject_strangers(tables, offsets, records, account):
     claims = {(id, topic, partition) for id, assignment in assignments.items()
               for topic, partitions in assignment for partition in partitions}
     claimed = {claim[1:] for claim in claims}
-    if not complete and not assignments:
-        return
-    for rows in offsets.values():
-        for key, row in [(key, row) for key, row in rows.items() if row.member]:
-            id, place = row.member[0], (row.topic, row.partition)
-            if complete and id not in listed:
-                reason = f"an owner must be one of the members that --members lists (got {shown(id)})"
-            elif row.topic is not None and (id in assignments or place in claimed) and (id, *place) not in claims:
-                reason = f"partition {_partition_name(row)} must be in the assignment of its owner (got {shown(id)})"
-            else:
-                continue
-            account.reject(row.position, reason)
-            del rows[key]
+    for row in rows:
+        id, place = row.member and row.member[0], (row.topic, row.partition)
+        if id and complete and id not in listed:
+            account.reject(row.position,
+                           f"an owner must be one of the members that --members lists (got {shown(id)})")
+        elif id and row.topic is not None and (id in assignments or place in claimed) and (id, *place) not in claims:
+            account.reject(row.position, f"partition {_partition_name(row)} must be in the assignment of its owner "
+                                         f"(got {shown(id)})")
+        else:
+            yield row
 
 # %% ../../nbs/07_snapshot/09_assemble.ipynb #33a1f0da
 MOST_MORE_IN_ALL = 10**6           # partitions that no row shows
@@ -171,6 +181,9 @@ def _most_partitions(facts):
             for (i, topic), limit in most.items()}
 
 
+_TOO_HIGH = "partition {} must be below {:,}, given how few partitions of its topic the input shows"
+
+
 def reject_beyond_limits(facts: Sequence[Facts], account: Account) -> None:
     "Reject the rows of offsets, and the records of members, that are beyond the limits of their group."
     most = _most_partitions(facts)
@@ -185,8 +198,7 @@ def reject_beyond_limits(facts: Sequence[Facts], account: Account) -> None:
             limit = most[i, topic]
             for row in [*rows.values()]:
                 if row.partition >= limit:
-                    reason = (f"partition {_partition_name(row)} must be below {limit:,}, given how few partitions of "
-                              "its topic the input shows")
+                    reason = _TOO_HIGH.format(_partition_name(row), limit)
                 elif row.committed >= 0 and row.end - row.committed > largest:
                     reason = "a group must have a lag of less than 2**63 records, and this row has too many"
                 else:
@@ -194,26 +206,15 @@ def reject_beyond_limits(facts: Sequence[Facts], account: Account) -> None:
                 account.reject(row.position, reason)
                 account.used -= 1
                 del rows[row.partition]
+        for row in (row for row in one.others if row.partition >= most[i, row.topic]):
+            account.reject(row.position, _TOO_HIGH.format(_partition_name(row), most[i, row.topic]))
+            account.used -= 1
+        one.others = [row for row in one.others if row.partition < most[i, row.topic]]
         for id in beyond:
             for position in one.records.pop(id).positions:
                 account.reject(position, f"partition numbers of member {shown(id)} must be lower, given how few "
                                          "partitions of their topics the input shows")
                 account.used -= 1
-
-# %% ../../nbs/07_snapshot/09_assemble.ipynb #43a1f0c7
-_MOST_PAIRS = 1000                 # of a member and a topic, for each member and each topic of a group
-
-
-def _shared_topics(partitions: Mapping[str, int], owners: Mapping[str, set[str]],
-                   members: int) -> tuple[str, ...] | None:
-    """The topics to which every member subscribes, or None if their subscriptions differ; `partitions`: the number of
-    partitions of each topic, `owners`: the members that own part of each topic that has owners."""
-    owning = len(set().union(*owners.values()))
-    large = [topic for topic in owners if partitions[topic] >= owning]
-    shared = not owners or large and all(len(owners[topic]) == owning for topic in large)
-    if not shared or len(partitions) * members > _MOST_PAIRS * (len(partitions) + members):
-        return None
-    return tuple(topic for topic in partitions if topic in owners or not owners)
 
 # %% ../../nbs/07_snapshot/09_assemble.ipynb #43a1e0a1
 _MADE_BY_BROKER = re.compile(r"(.+)-[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}", re.S)
@@ -239,14 +240,14 @@ def _infer_type(shown_type: str, state: str, strategy: str, ids: Sequence[str] =
 
 # %% ../../nbs/07_snapshot/09_assemble.ipynb #43a1f0cf
 def _completeness_notes(partitions: int, members: int, state: StateRow | None, records: Sequence[tuple[MemberRow, int]],
-                        noticed: str = "") -> list[Note]:
+                        noticed: str = "", idle: bool = False) -> list[Note]:
     """Notes on what may be missing in a group; `records`: rows that count the partitions of a member, and how many of
-    them some table names; `noticed`: the state that a notice names."""
+    them some table names; `noticed`: the state that a notice names; `idle`: whether some row shows an idle member."""
     notes = [] if partitions else [Note("topics-not-shown")]
     if state is not None and state.members != members:
         missing = state.members - members
         notes.append(Note("members-missing", missing) if missing > 0 else Note("members-not-counted", -missing))
-    elif state is None and not records and members:
+    elif state is None and not records and members and not idle:
         notes.append(Note("idle-members-not-shown"))
     elif state is None and not members and noticed != "Empty":
         notes.append(Note("members-not-shown"))
@@ -254,14 +255,23 @@ def _completeness_notes(partitions: int, members: int, state: StateRow | None, r
     return notes + ([Note("owners-missing", missing)] if missing > 0 else [])
 
 # %% ../../nbs/07_snapshot/09_assemble.ipynb #43a1f0d2
+def _subscription_notes(subscriptions: Subscriptions) -> list[Note]:
+    "The note on how subscriptions were inferred."
+    kind, why, uncertain = subscriptions.kind, subscriptions.why, [*map(shown, subscriptions.uncertain)]
+    if kind == "unknown":
+        why = (f"{why}; owners subscribe to their topics, and others may, too ({first_of(uncertain, 3)}); "
+               "`kafka-assign capture` or JSON shows them")
+    return [Note(f"subscriptions-{kind}", None, (why,) * (kind != "certain"))]
+
+
 def _group_of(facts, cluster, reset, noted):
     "The group that facts describe; `noted`: what was inferred while parsing."
-    owned, owners, partitions, committed, end = {id: [] for id in facts.members}, {}, {}, {}, {}
+    owned, partitions, committed, end = {id: [] for id in facts.members}, {}, {}, {}
     claims, assigned = facts.claims(), {id for id, record in facts.records.items() if record.row.owned is not None}
     in_rows = known = with_owner = without_commit = 0                          # numbers of partitions
     for topic in java_sorted(claims.keys() | {topic for topic, rows in facts.offsets.items() if rows}):
         rows, claims_of = facts.offsets.pop(topic, {}), sorted(claims.get(topic, ()))
-        numbers, owners_of = {partition for partition, _ in claims_of}, {id for _, id in claims_of}
+        numbers = {partition for partition, _ in claims_of}
         known, in_rows = known + len(rows.keys() | numbers), in_rows + len(rows)
         count = partitions[topic] = max([*rows, *numbers]) + 1
         committed[topic], end[topic] = committed_of, end_of = [-1] * count, [-1] * count
@@ -272,44 +282,42 @@ def _group_of(facts, cluster, reset, noted):
             without_commit += committed_of[partition] < 0 <= end_of[partition]
             if member and member[0] not in assigned:
                 owned[member[0]].append((topic, partition))
-                owners_of.add(member[0])
                 numbers.add(partition)
-        if owners_of:
-            owners[topic] = owners_of
         with_owner += len(numbers)
-    shared = _shared_topics(partitions, owners, len(owned))
     records = {id: record.row for id, record in facts.records.items()}
     counts = {id: records[id].count if id in records and records[id].target is None else len(places)
               for id, places in owned.items()} if records else {}
     counted = sum(counts.values()) > sum(map(len, owned.values()))             # else all owners are known
-    members, inferred = [], set()
-    for id, host, client_id in facts.members.values():
+    instances, inferred = {}, set()
+    for id, _, client_id in facts.members.values():
         instance = facts.instances.get(id, records[id].instance_id if id in records else None)
         if instance is None:
             instance = _infer_instance_id(id, client_id)
             inferred.add(bool(instance))
-        topics = tuple(dict.fromkeys(topic for topic, _ in owned[id])) if shared is None else shared
-        known_of = {"client_id": client_id, "host": host} | ({"instance_id": instance} if instance else {})
-        known_of |= {"counted": counts[id]} if counted else {}
-        members.append(Member(id, topics, owned=owned[id], **known_of))
+        instances |= {id: instance} if instance else {}
 
     moment, state = facts.moment, facts.state.row if facts.state else None
     shown_type = max([state.type if state else "", *(record.type for record in records.values())])
     about = state or StateRow("", "", "", 0, -1, "")
     type, type_notes = _infer_type(shown_type, about.state, about.strategy, list(owned))
-    size, subscriptions = sum(partitions.values()), (
-        "of each member, the topics of its own partitions" if shared is None else
-        "of every member, all topics of which any member owns a partition" if with_owner else "all topics of the group")
+    size, client_ids = sum(partitions.values()), [client_id for _, _, client_id in facts.members.values()]
+    incomplete = _completeness_notes(size, len(owned), state, [(records[id], len(owned[id])) for id in records],
+                                     moment.noticed, any(not own for own in owned.values()))
+    sure = {note.kind for note in incomplete} <= {"idle-members-not-shown"} and not counted and known == size
+    subscriptions = inferred_subscriptions(
+        owned, instances, about.strategy, type=type, client_ids=client_ids, topics=partitions,
+        complete=sure and (about.state or moment.noticed) in ("Stable", ""))
     notes = [
-        *([Note("subscriptions-assumed", None, (subscriptions,))] if members and size else []),
+        *(_subscription_notes(subscriptions) if owned and size else []),
         *([Note("instance-ids-guessed")] if True in inferred else []),
         *([Note("members-assumed-dynamic")] if False in inferred else []),
         *([Note("partitions-missing", size - known)] if known < size else
           [Note("partitions-counted")] if with_owner < size else []),
-        *_completeness_notes(size, len(members), state, [(records[id], len(owned[id])) for id in records],
-                             moment.noticed),
-        *reset_notes(reset, without_commit), *noted, *moment.notes, *type_notes,
-        *Leader(type, about.strategy, [member.client_id for member in members]).notes]
+        *incomplete, *reset_notes(reset, without_commit), *noted, *moment.notes, *type_notes,
+        *Leader(type, about.strategy, client_ids).notes]
+    members = [Member(id, subscriptions.topics[id], owned=owned[id], client_id=client_id, host=host,
+                      instance_id=instances.get(id), **({"counted": counts[id]} if counted else {}))
+               for id, host, client_id in facts.members.values()]
     offsets = {"committed": committed, "end": end, "reset": reset} if in_rows else {}
     return Group(partitions, members, **offsets, name=moment.group, type=type, state=about.state or moment.noticed,
                  strategy=about.strategy, generation=about.generation, cluster=cluster, time=moment.time, notes=notes)

@@ -68,7 +68,7 @@ def compare_command(
         leave: Options.leave = None, join: Options.join = None,
         like: Options.like = None, subscribe: Options.subscribe = None,
         partitions: Options.partitions = None, restart: Options.restart = None,
-        rolling: Options.rolling = False, fail_if: Options.fail_if = None,
+        rolling: Options.rolling = False, static: Options.static = False, fail_if: Options.fail_if = None,
         moves: Options.moves = False, prove: Options.prove = False,
         wide: Options.wide = False, form: Options.form = "table",
         cluster: Options.cluster = None, time: Options.time = "",
@@ -114,6 +114,8 @@ def _compare(ctx, given):
         raise typer.BadParameter(
             "it must be json or table with --moves, --prove, --restart or --rolling, "
             "because CSV is one table of figures (got csv)", param_hint="--format")
+    if given.static and not given.rolling:
+        raise typer.BadParameter("it must come with --rolling", param_hint="--static")
     changes = typed_changes(ctx)
     figures = FIGURES_OF_RESTARTS if restarts else FIGURES
     conditions = [parse_condition(text, figures) for text in given.fail_if or ()]
@@ -127,11 +129,13 @@ def _compare(ctx, given):
     made = [change for _, changes_made in after for change in changes_made]
     comparisons, failed = compared_groups(
         picked, [one for one, _ in after], chosen, made)
-    restarted = [restarts_of(one, ctx.params, chosen, failed)
+    restarted = [restarts_of(one, ctx.params, chosen, failed, given.static)
                  for one in comparisons] if restarts else []
+    as_they_are = [restarts_of(one, ctx.params, chosen, [])[0] if costs else []
+                   for one, (costs, _) in zip(comparisons, restarted)] if given.static else []
     labels = [one.label for one in chosen or ()]
     show_comparisons(comparisons, given.form, made, [costs for costs, _ in restarted],
-                     labels, given.moves, given.prove, given.wide)
+                     as_they_are, labels, given.moves, given.prove, given.wide)
     failed += false_proofs(comparisons) if given.prove else []
     unusable = remark_on_answer(groups, picked, given.at, given.form, failed)
     holds, judged = judge_conditions(comparisons, conditions, labels, restarted)

@@ -120,6 +120,8 @@ class Options:
     restart = _option(_Several, "--restart", "M", "What would it cost to restart this member, after all changes? Named "
                       "as in --leave; repeatable.")
     rolling = _option(bool, "--rolling", None, "What would it cost to restart all members, one after another?")
+    static = _option(bool, "--static", None, "With --rolling: what would it cost if all members were static and came "
+                     "back with their instance ids?")
     fail_if = _option(_Several, "--fail-if", "CONDITION", "Exit with 1 if this holds for a strategy named by -s or, "
                       "without -s, for the one that the group runs: 'moved>10', 'balanced==no' (> >= < <= == !=); "
                       "with --restart or --rolling, for the row of the restarts: 'paused>50'. Repeatable.")

@@ -12,8 +12,8 @@ from collections.abc import Collection, Iterable, Sequence
 from .changes import Change
 from .inputs import group_label, write_once
 from .rows import (
-    GROUP_KEYS, PARTITION_KEYS, assignment_notes, comparison_notes, facts_of, figure_rows, key_of, member_rows,
-    owner_changes, partition_rows, proofs_of, rows_asked_for, unassigned)
+    GROUP_KEYS, PARTITION_KEYS, assignment_notes, comparison_notes, facts_of, figure_rows, key_of, member_counts,
+    member_rows, owner_changes, partition_rows, proofs_of, rows_asked_for, unassigned)
 from .writing import head_of, known_table, write_blocks, write_csv, write_json
 from ..groups.assignment import SUMMARY_KEYS, Assignment
 from ..groups.group import Group
@@ -24,6 +24,7 @@ from ..life.rolling import Restarts
 from ..reports.comparison import Comparison
 from ..reports.proof import CHECKED
 from ..text.tables import Table
+from ..text.words import count_of
 
 # %% ../../nbs/13_cli/08_output.ipynb #010462b7
 _ONLY_IF_KNOWN = ("cluster", "time", "moment", "type", "assigned_by", "protocol", "generation")
@@ -50,7 +51,7 @@ def _changes_and_notes(group, lines, changed):
     return {"changes": [change.document() for change in changed], "notes": lines, "inferred_notes": kinds}
 
 # %% ../../nbs/13_cli/08_output.ipynb #d7971cae
-def _comparison_document(comparison, changed=(), restarts=(), moves=False, prove=False):
+def _comparison_document(comparison, changed=(), restarts=(), as_they_are=(), moves=False, prove=False):
     "A comparison as a JSON object: facts, `changes`, `rows`, perhaps with `moves` and `proof`, and `restarts`."
     rows, proofs = figure_rows(comparison), proofs_of(comparison) if prove else {}
     for row, (name, assignment) in zip(rows[1:], comparison.assignments.items()):
@@ -59,9 +60,11 @@ def _comparison_document(comparison, changed=(), restarts=(), moves=False, prove
         if prove:
             proof = proofs.get(name)
             row["proof"] = {"holds": False, "reason": proof} if isinstance(proof, str) else proof and proof.document()
-    return facts_of(comparison.before) | {"running": comparison.running, "rows": rows} | _changes_and_notes(
-        comparison.before, comparison_notes(comparison, changed), changed) | (
-            {"restarts": [one._asdict() for one in restarts]} if restarts else {})
+    costs = {"restarts": restarts, "restarts_as_they_are": as_they_are}
+    return facts_of(comparison.before) | {
+        "running": comparison.running, "rows": rows, "member_counts": member_counts(comparison)} | _changes_and_notes(
+            comparison.before, comparison_notes(comparison, changed), changed) | {
+                name: [one._asdict() for one in found] for name, found in costs.items() if found}
 
 # %% ../../nbs/13_cli/08_output.ipynb #f014158a
 def proof_blocks(comparison: Comparison) -> list[list[Table | str]]:
@@ -77,13 +80,22 @@ def proof_blocks(comparison: Comparison) -> list[list[Table | str]]:
     return [*blocks, [f"Without a proof: {without}"] * bool(without)]
 
 
-def _comparison_blocks(comparison, changed=(), restarts=(), named=(), moves=False, prove=False, wide=False):
+def _static_words(comparison, as_they_are):
+    "What restarts cost if the members stay as they are, and if they were static, in a line."
+    counts = sorted({one.rebalances for one in as_they_are})
+    span = " to ".join(f"{number:,}" for number in dict.fromkeys([counts[0], counts[-1]]))
+    most = count_of(int(Assignment.current(comparison.group).loads.max()), "partition")
+    return f"as they are: {span} rebalances; static with lasting instance ids: 0, and up to {most} down at a time"
+
+
+def _comparison_blocks(comparison, changed=(), restarts=(), as_they_are=(), named=(), moves=False, prove=False,
+                       wide=False):
     "A comparison for people; `changed`: the what-ifs that led to it; `named`: labels of the strategies asked for."
     before, answers, doubt = comparison.before, comparison.assignments, [comparison.doubt] * bool(comparison.doubt)
     notes = comparison_notes(comparison, changed)[len(doubt):]              # the doubt is above the rows
     if before.members and not before.strategy and not leader_of(before).by_broker:
         notes += ["no row is marked (runs now): the input does not show which strategy the group runs (--state does)"]
-    short = ""
+    short, counts = "", (member_counts(comparison) or {}).get("text")
     if changed:
         from kafka_assign.reports.words import change_in_words
         short = change_in_words(comparison, sum(change.owned for change in changed))
@@ -95,8 +107,9 @@ def _comparison_blocks(comparison, changed=(), restarts=(), named=(), moves=Fals
     withholds = any(one.withheld.any() for one in answers.values())
     of_moves = ["strategy", "topic", "partition", "from", "to", *["withheld"] * withholds]
     return [[_fact_table(facts_of(before), changed)], doubt, [comparison.figure_table(figure_rows(comparison), wide)],
-            [f"in short, {short}"] * bool(short), *_note_blocks(before, notes),
-            [Table(of_restarts, costs), RESTART_NOTE] if costs else [], [Table(of_moves, moved)] * bool(moved),
+            [*[f"in short, {short}"] * bool(short), *[counts] * bool(counts)], *_note_blocks(before, notes),
+            [Table(of_restarts, costs), *([_static_words(comparison, as_they_are)] if as_they_are else []),
+             RESTART_NOTE] if costs else [], [Table(of_moves, moved)] * bool(moved),
             *(proof_blocks(comparison) if prove else [])]
 
 # %% ../../nbs/13_cli/08_output.ipynb #7a0c030c
@@ -112,16 +125,19 @@ def _group_table(comparisons):
 
 
 def show_comparisons(comparisons: Sequence[Comparison], form: str, changed: Sequence[Change] = (),
-                     restarts: Sequence[Sequence[Restarts]] = (), named: Collection[str] = (),
+                     restarts: Sequence[Sequence[Restarts]] = (), as_they_are: Sequence[Sequence[Restarts]] = (),
+                     named: Collection[str] = (),
                      moves: bool = False, prove: bool = False, wide: bool = False) -> None:
     """Write comparisons as `table`, `json` or `csv`.
 
     `changed`: the what-ifs, by member id; `restarts`: what they cost, for each comparison; empty = none are asked for;
+    `as_they_are`: what they cost if they are not all static, for each comparison; empty = this is not asked for;
     `named`: labels of the strategies whose moves a table lists, empty = the one that the group runs.
     """
-    pairs = list(zip(comparisons, restarts or [()] * len(comparisons)))
+    none = [()] * len(comparisons)
+    found = list(zip(comparisons, restarts or none, as_they_are or none))
     if form == "json":
-        write_json([_comparison_document(one, changed, costs, moves, prove) for one, costs in pairs])
+        write_json([_comparison_document(one, changed, costs, others, moves, prove) for one, costs, others in found])
     elif form == "csv":
         least = ["moved_least"] * any(one.placements for one in comparisons)
         write_csv([*GROUP_KEYS, *SUMMARY_KEYS, *least],
@@ -130,9 +146,9 @@ def show_comparisons(comparisons: Sequence[Comparison], form: str, changed: Sequ
     else:
         listed = len(comparisons) > _GROUPS_WITHOUT_LIST
         write_blocks([_group_table(comparisons)] * listed)
-        for number, (one, costs) in enumerate(pairs):
+        for number, (one, costs, others) in enumerate(found):
             write_blocks([""] * (listed or number > 0), *_comparison_blocks(
-                one, changed, costs, named, moves, prove, wide))
+                one, changed, costs, others, named, moves, prove, wide))
 
 # %% ../../nbs/13_cli/08_output.ipynb #98991929
 def show_assignment(assignment: Assignment, form: str, changed: Sequence[Change] = ()) -> None:

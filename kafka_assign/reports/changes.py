@@ -19,7 +19,7 @@ from ..groups.group import Group
 from ..groups.notes import may_lack_partitions
 from ..groups.progress import Progress, progress, rates, same_members, when
 from ..ranking.judging import rank
-from ..snapshot.moments import time_order
+from ..snapshot.moments import moment_order
 from ..text.errors import checked_kind
 from ..text.tables import Table
 from ..text.words import count_of, shown
@@ -133,7 +133,7 @@ def _paired(old, new):
         checked_kind(groups, Mapping, "groups", "diff(old, new)", GroupError)
         named = [one if checked_group(one, "diff(old, new)").name else one.replace(name=str(key))
                  for key, one in groups.items()]
-        named.sort(key=lambda one: (time_order(one.time), one.moment))
+        named.sort(key=moment_order)
         sides.append({(one.cluster, one.name): one for one in named})             # the last moment counts
     then, now = sides
     keys = {key: key for key in then if key in now}

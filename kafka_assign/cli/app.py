@@ -68,10 +68,11 @@ def compare_command(
         leave: Options.leave = None, join: Options.join = None,
         like: Options.like = None, subscribe: Options.subscribe = None,
         partitions: Options.partitions = None, restart: Options.restart = None,
-        rolling: Options.rolling = False, static: Options.static = False, fail_if: Options.fail_if = None,
-        moves: Options.moves = False, prove: Options.prove = False,
-        wide: Options.wide = False, form: Options.form = "table",
-        cluster: Options.cluster = None, time: Options.time = "",
+        rolling: Options.rolling = False, static: Options.static = False,
+        fail_if: Options.fail_if = None, moves: Options.moves = False,
+        prove: Options.prove = False, wide: Options.wide = False,
+        form: Options.form = "table", cluster: Options.cluster = None,
+        time: Options.time = "",
         at: Options.at = "latest", reset: Options.reset = None,
         racks: Options.racks = None, demo: Options.demo = False):
     """What a group looks like now, and under each strategy.
@@ -131,8 +132,10 @@ def _compare(ctx, given):
         picked, [one for one, _ in after], chosen, made)
     restarted = [restarts_of(one, ctx.params, chosen, failed, given.static)
                  for one in comparisons] if restarts else []
-    as_they_are = [restarts_of(one, ctx.params, chosen, [])[0] if costs else []
-                   for one, (costs, _) in zip(comparisons, restarted)] if given.static else []
+    as_they_are = []
+    if given.static:
+        as_they_are = [restarts_of(one, ctx.params, chosen, [])[0] if costs else []
+                       for one, (costs, _) in zip(comparisons, restarted)]
     labels = [one.label for one in chosen or ()]
     show_comparisons(comparisons, given.form, made, [costs for costs, _ in restarted],
                      as_they_are, labels, given.moves, given.prove, given.wide)
@@ -186,6 +189,8 @@ def rank_command(
         ctx: typer.Context, files: Options.maybe_files = None,
         bootstrap_server: Options.bootstrap_server = None,
         command_config: Options.command_config = None, timeout: Options.timeout = 30,
+        group: Options.groups = None, need: Options.needs = None,
+        min_lag: Options.min_lag = 0, limit: Options.limit = None,
         strategy: Options.strategies = None, joins: Options.joins = None,
         everything: Options.everything = False, form: Options.form = "table",
         cluster: Options.cluster = None,
@@ -202,22 +207,24 @@ def rank_command(
     \b
       kafka-assign rank describe.txt members.txt state.txt
       kafka-assign rank captures/ --format csv
+      kafka-assign rank captures/ --need lag --min-lag 10000 --limit 10
     """
-    from kafka_assign.cli.ranking import show_ranking
+    from kafka_assign.cli.ranking import checked_needs, known_lag, show_ranking
     from kafka_assign.groups.joins import checked_joins
     from kafka_assign.ranking.judging import rank
     chosen, pairs, failed = resolved(strategy), typed_joins(joins), []
-    groups = groups_of(ctx.params)
+    needs, groups = checked_needs(need), groups_of(ctx.params)
     with usage_errors("--joins"):
         checked_joins(pairs, {topic for one in groups.values() for topic in one.topics})
 
     def fail(group, why):
         failed.append(f"{group_label(group)}: {why}")
     check_usable(groups)
-    ranking = rank(groups, chosen, pairs, everything, on_failure=fail)
-    show_ranking(ranking, form, len(groups))
-    remark_on_missing(groups.values(), ranking)
-    missing = remark_on_answer(groups, groups.values(), at, failed=failed)
+    picked = [one for one in picked_groups(groups, group) if known_lag(one) >= min_lag]
+    ranking = rank(picked, chosen, pairs, everything, on_failure=fail)
+    show_ranking(ranking, form, picked, needs, limit)
+    remark_on_missing(picked, ranking)
+    missing = remark_on_answer(groups, picked, at, failed=failed)
     raise typer.Exit(UNUSABLE if missing else DONE)
 
 # %% ../../nbs/13_cli/11_app.ipynb #c17e0002

@@ -73,8 +73,11 @@ class Options:
     strategy = _option(str, "--strategy -s", "S", "The strategy, as in compare.", autocompletion=_complete_strategy)
     groups = _option(_Several, "--group -g", "G", "Only this group; repeatable.")
     group = _option(str | None, "--group -g", "G", "The group, if the input holds several.")
-    cluster = _option(str | None, "--cluster", "C", "Name of the cluster. [default: the folder's name, or "
-                      "a live cluster's id]")
+    cluster = _option(str | None, "--cluster", "C", "Only the groups of this cluster, if the input names it; else the "
+                      "name of the cluster. [default: the folder's name, or a live cluster's id]")
+    needs = _option(_Several, "--need", "NEED", "Only this need, as the table names it, such as lag; repeatable.")
+    min_lag = _option(int, "--min-lag", "N", "Only groups that are known to lag at least N records behind.", min=0)
+    limit = _option(int | None, "--limit", "N", "Only the N most urgent groups.", min=1)
     cluster_of_capture = _option(str | None, "--cluster", "C", "Name of the cluster. [default: its id]")
     time = _option(str, "--time", "T", "When the input was captured, such as 2026-11-20T06:30:00Z. [default: the time "
                    "in the JSON, or in the name of the file or folder]", callback=_time_or(""))

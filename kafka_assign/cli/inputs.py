@@ -31,7 +31,7 @@ def sources_of(files: Sequence[str]) -> list:
 # %% ../../nbs/13_cli/04_inputs.ipynb #9179db66
 def groups_of(given: Mapping) -> Mapping:
     "The groups that a command reads from files, a live cluster or the demo; `given`: its options."
-    from kafka_assign.snapshot import Groups, read_groups
+    from kafka_assign.snapshot import Groups
     files, demo, server, config = map(given.get, ("files", "demo", "bootstrap_server", "command_config"))
     settings = {}
     if config and not (files or demo):
@@ -45,7 +45,7 @@ def groups_of(given: Mapping) -> Mapping:
             param_hint="FILE" if "files" in given else "--bootstrap-server")
     options = {name: given[name] for name in ("cluster", "time", "reset", "at") if name in given}
     groups = (_captured(given, server, settings, **options) if server else Groups({"demo": demo_group()}) if demo else
-              read_groups(sources_of(files), **options))
+              _read(files, **options))
     if (file := given.get("racks")) is not None:
         from kafka_assign.groups.build import GroupError
         from kafka_assign.groups.racks import with_racks
@@ -53,6 +53,23 @@ def groups_of(given: Mapping) -> Mapping:
             groups |= with_racks(groups, Path(file).read_text(encoding="utf-8"))
         except ValueError as error:
             raise GroupError(f"{file}: {error}") from None
+    return groups
+
+
+def _read(files, cluster, **options):
+    "The groups in files; `cluster`: of which cluster, if the input names it, else what it is called; None = of all."
+    from kafka_assign.snapshot import read_groups
+    groups = read_groups(sources_of(files), **options)
+    named = {group.cluster for group in groups.values()} - {cluster}
+    if cluster is None or not named:
+        return groups
+    if cluster not in {group.cluster for group in groups.values()}:
+        if len(named) > 1 and "-" not in files:                 # then outputs of one group can be in several folders
+            return read_groups(sources_of(files), cluster, **options)
+        for key, group in groups.items():
+            groups[key] = group.replace(cluster=cluster)
+    for key in [key for key, group in groups.items() if group.cluster != cluster]:
+        del groups[key]
     return groups
 
 
@@ -129,7 +146,9 @@ def write_once(pairs: Iterable[tuple[str, str]]) -> None:
 
 # %% ../../nbs/13_cli/04_inputs.ipynb #e0a5be32
 def remark_on_missing(groups: Iterable, ranking: Iterable[Mapping]) -> None:
-    "Name the groups whose members are not in the input, and those in `ranking` whose partitions are not."
+    """Name the groups whose members are not in the input, those in `ranking` whose partitions are not, and those whose
+    static members do not last."""
+    from kafka_assign.life.consequences import rollout_notes
     listed = {(row["cluster"] or "", row["group_id"]) for row in ranking}
     groups = list(groups)
     write_once((note.text, group.name) for group in groups if (group.cluster, group.name) in listed
@@ -137,6 +156,7 @@ def remark_on_missing(groups: Iterable, ranking: Iterable[Mapping]) -> None:
     write_once(("idle members are not in the input, so they are not judged: add the output of --members --verbose",
                 group.name) for group in groups for note in group.notes
                if note.kind in ("members-missing", "idle-members-not-shown"))
+    write_once((words, group.name) for group in groups for words in rollout_notes(group))
 
 # %% ../../nbs/13_cli/04_inputs.ipynb #0898b6fb
 def check_usable(groups) -> None:

@@ -14,7 +14,7 @@ from .inputs import group_label, write_once
 from .rows import (
     GROUP_KEYS, PARTITION_KEYS, assignment_notes, comparison_notes, facts_of, figure_rows, key_of, member_counts,
     member_rows, owner_changes, partition_rows, proofs_of, rows_asked_for, unassigned)
-from .writing import head_of, known_table, write_blocks, write_csv, write_json
+from .writing import common_words, head_of, known_table, write_blocks, write_csv, write_json
 from ..groups.assignment import SUMMARY_KEYS, Assignment
 from ..groups.group import Group
 from ..groups.leader import leader_of
@@ -119,9 +119,10 @@ _GROUP_LINE = ("group_id", "cluster", "time", "moment", "state", "runs", "member
 
 
 def _group_table(comparisons):
-    "A line for each group as it is."
+    "A line for each group as it is, below one for what all have in common."
     found = [one.current.summary() | facts_of(one.before) | {"runs": one.before.strategy} for one in comparisons]
-    return known_table(_GROUP_LINE, found)
+    common, same = common_words(("cluster", "time", "moment"), found)
+    return [*common, known_table([key for key in _GROUP_LINE if key not in same], found)]
 
 
 def show_comparisons(comparisons: Sequence[Comparison], form: str, changed: Sequence[Change] = (),
@@ -145,7 +146,7 @@ def show_comparisons(comparisons: Sequence[Comparison], form: str, changed: Sequ
         write_once((line, group_label(one.group)) for one in comparisons for line in comparison_notes(one, changed))
     else:
         listed = len(comparisons) > _GROUPS_WITHOUT_LIST
-        write_blocks([_group_table(comparisons)] * listed)
+        write_blocks(_group_table(comparisons) * listed)
         for number, (one, costs, others) in enumerate(found):
             write_blocks([""] * (listed or number > 0), *_comparison_blocks(
                 one, changed, costs, others, named, moves, prove, wide))

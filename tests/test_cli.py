@@ -257,18 +257,27 @@ g      b-1          /h    b          0            -
 GROUP  COORDINATOR (ID)  ASSIGNMENT-STRATEGY  STATE   #MEMBERS
 g      k:9092 (1)        range                Stable  2
 """
+
+
+def with_equal_subscriptions(text):
+    """The group that text shows, as JSON in which every member subscribes to its topic."""
+    group = read_groups(text)["g"]
+    return (group.subscribe(group.members, ["orders"]) if group.topics else group).to_json()
+
+
 DOUBT = "range cannot have produced this assignment: orders on a-1, b-1; check the subscriptions (a misspelled topic?)"
 
 
 @pytest.mark.parametrize("changes", ["", "--leave b-1", "--join 1 --like a-1"])
 def test_owners_that_the_strategy_cannot_have_produced_are_doubted_above_its_row(changes):
-    """As when b subscribes to another topic, which the text does not show."""
-    done = run(f"compare - -s sticky {changes}", MEMBERS)
+    """As when b subscribes to another topic, which nobody has told; text does not say that they are equal."""
+    text = with_equal_subscriptions(MEMBERS)
+    done = run(f"compare - -s sticky {changes}", text)
     lines = re.sub(r"\s+", " ", done.out)
     assert lines.count(DOUBT) == 1 and lines.index(DOUBT) < lines.index(" range (runs now)")
-    [group] = json.loads(run(f"compare - -s sticky --format json {changes}", MEMBERS).out)
+    [group] = json.loads(run(f"compare - -s sticky --format json {changes}", text).out)
     assert group["notes"][0].startswith(DOUBT)
-    assert run(f"compare - -s sticky --format csv {changes}", MEMBERS).err.startswith(f"g: {DOUBT}")
+    assert run(f"compare - -s sticky --format csv {changes}", text).err.startswith(f"g: {DOUBT}")
 
 
 @pytest.mark.parametrize("old, new", [
@@ -279,7 +288,13 @@ def test_owners_that_the_strategy_cannot_have_produced_are_doubted_above_its_row
 ])
 def test_owners_that_may_be_right_are_not_doubted(old, new):
     """Nor are those of which the text shows too little."""
-    assert old in MEMBERS and "cannot have produced" not in run("compare -", MEMBERS.replace(old, new)).out
+    text = with_equal_subscriptions(MEMBERS.replace(old, new))
+    assert old in MEMBERS and "cannot have produced" not in run("compare -", text).out
+
+
+def test_an_idle_member_under_range_subscribes_to_nothing_that_is_shown():
+    done = unwrapped(run("compare -", MEMBERS).out)
+    assert "so the idle members (b-1) subscribe to none of them" in done and "misspelled topic?" in done
 
 
 def test_partitions_that_are_not_in_the_input_raise_no_doubt():
@@ -288,6 +303,7 @@ def test_partitions_that_are_not_in_the_input_raise_no_doubt():
         ("g", "orders", number, 1, 1, 0, f"{name}-1", "/h", name), (9, 8, 11, 16, 16, 5, 13, 11, 0)))
         for number, name in ((0, "a"), (3, "b"), (4, "b")))
     cut = HEADER + "\n".join(rows) + "\n\n" + MEMBERS.partition("\n\n")[2]
+    cut = with_equal_subscriptions(cut)
     assert "partitions-missing" in run("compare - --format json", cut).out
     assert "cannot have produced" not in run("compare -", cut).out
 
@@ -548,7 +564,7 @@ def test_what_was_inferred_is_said():
     answer = json.loads(run("assign - -g search -s range --format json", TWO).out)
     assert group["inferred_notes"] == answer["inferred_notes"]
     assert [note["kind"] for note in group["inferred_notes"]][:2] == [
-        "subscriptions-assumed", "members-assumed-dynamic"]
+        "subscriptions-certain", "members-assumed-dynamic"]
     assert "; ".join(note["text"] for note in group["inferred_notes"]) == group["inferred"]
 
 

@@ -220,7 +220,9 @@ def test_idle_members_under_range():
     found = read({"a": "u0", "b": "t0 t1 u1", "c": ""}, "range")           # only u has no partition to spare
     assert (found.kind, found.topics["a"], found.uncertain) == ("unknown", ("u",), ("u",))
     found = read({"a": "t0", "b": "t1 t2", "c": ""}, "range")              # as by racks: not Java's order, but even
-    assert (found.kind, found.topics) == ("certain", {"a": ("t",), "b": ("t",), "c": ()})
+    assert (found.kind, found.topics) == ("unknown", {"a": ("t",), "b": ("t",), "c": ()})
+    assert found.uncertain == () and "(c) subscribe to none of them" in found.why
+    assert read({"a": "t0", "b": "t1 t2"}, "range").kind == "certain"
     found = read({"a": "t0", "b": "t1 t2 t3", "c": ""}, "range")           # no range at all
     assert (found.kind, found.uncertain) == ("unknown", ("t",))
 

@@ -29,6 +29,7 @@ from kafka_assign.groups.notes import Note
 from kafka_assign.protocol.ownership import CLAIM_RULES
 from kafka_assign.assignors.base import ForecastError
 from kafka_assign.assignors.registry import resolve
+from kafka_assign.snapshot import read_groups
 
 UUID = r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}"
 CHOSEN = ["range", "roundrobin", "fair"]
@@ -367,7 +368,8 @@ def test_moves_count_from_who_is_still_there():
     "--join 2 --like x": "--join: the member that new members are like must belong to the group (got 'x')",
     "--like billing-1": "--like: it must come with --join N",
     "--join 1 --like bill": "which may be billing-1, billing-2, billing-3)", "--leave 'x*'": "(got 'x*')",
-    "--subscribe 'news*:orders'": "a member that subscribes must belong to the group (got 'news*')",
+    "--subscribe 'ews*:orders'": "a member that subscribes must belong to the group (got 'ews*')",
+    "--subscribe '*:order'": "--subscribe: a topic must be known to the group (got 'order'); did you mean 'orders'?",
     "--partitions orders=3": "topic 'orders' must not lose partitions, because Kafka cannot remove them (got 3, ",
     "--partitions orders=8 --partitions orders=6": "(got 6, it has 8)",
     "--subscribe newslettre:orders": "did you mean 'newsletter'?",
@@ -630,6 +632,12 @@ def test_what_is_said_of_changes():
 REBALANCING = "Warning: Consumer group 'billing' is rebalancing.\n"
 
 
+STATE = """
+GROUP    COORDINATOR (ID)  ASSIGNMENT-STRATEGY  STATE   #MEMBERS
+billing  k:9092 (1)        range                Stable  3
+"""
+
+
 def rows_of_billing(*rows):
     """A table of these rows, each topic, partition, lag and member."""
     return printed(TWO.splitlines()[0].split(), *(
@@ -657,14 +665,55 @@ def test_a_partly_unknown_lag_is_a_lower_bound(condition, code):
 
 
 def test_a_topic_without_a_known_subscriber():
-    table = rows_of_billing(("orders", 0, 1, "a"), ("clicks", 0, 1, "b"), ("clicks", 1, 1, "c"))
+    table = rows_of_billing(("orders", 0, 1, "a"), ("clicks", 0, 1, "c"), ("clicks", 1, 1, "b")) + STATE
     done = run(["compare", "-", "-s", "fair", "--leave", "a", "--fail-if", "moved>9"], table)
     assert done.code == 3 and "some topics have no known subscriber after the changes" in done.err
     assert "no other member is known to subscribe to orders (subscriptions are inferred): give " \
            "--subscribe MEMBER:TOPIC,... with all topics of a member, orders included" in done.err
-    done = run(["compare", "-", "-s", "fair", "--leave", "a", "--subscribe", "b:orders,clicks",
-                "--fail-if", "moved>9"], table)
+    done = run(["compare", "-", "-s", "fair", "--leave", "a", "--subscribe", "b:orders,clicks"], table)
     assert done.code == 0 and "known to subscribe" not in done.err
+
+
+@pytest.mark.parametrize("condition, code", {
+    "moved>9": 3, "moved>=0": 3, "unassigned>0": 3, "balanced==no": 3, "lag_max>1": 3, "lag_total>9": 0,
+    "members>2": 1, "partitions>9": 0}.items())
+def test_conditions_that_depend_on_unknown_subscriptions(condition, code):
+    """They are not judged, and not said to hold either, unless the user says what the members subscribe to."""
+    table = rows_of_billing(("orders", 0, 1, "a"), ("clicks", 0, 1, "c"), ("clicks", 1, 1, "b")) + STATE
+    gate = ["compare", "-", "-s", "range", "--fail-if", condition]
+    done = run(gate, table)
+    assert done.code == code and one_line(done.err) is (code > 0), done.err
+    assert ("kafka-assign capture" in done.err and "--subscribe '*:" in done.err) is (code == 3)
+    assert ("holds" in done.err) is (code == 1)
+    done = run([*gate, "--subscribe", "*:orders,clicks"], table)
+    assert done.code in (0, 1) and "cannot be judged" not in done.err
+    assert "every member subscribes to orders, clicks" in done.out and "cannot have given" not in done.out
+
+
+@pytest.mark.parametrize("condition, code", {"moved>9": 3, "paused>9": 3, "down>9": 3, "rebalances>9": 0}.items())
+def test_restarts_that_depend_on_unknown_subscriptions(condition, code):
+    table = rows_of_billing(("orders", 0, 1, "a"), ("clicks", 0, 1, "c"), ("clicks", 1, 1, "b")) + STATE
+    assert run(["compare", "-", "-s", "range", "--rolling", "--fail-if", condition], table).code == code
+
+
+def test_all_members_subscribe_at_once():
+    """It is one change of a group whose subscriptions are known; else, the group as it is has them, too."""
+    group = Group({"t": 2, "u": 2}, {"app-1": ["t"], "app-2": ["u"], "b": ["t"]}, name="g", strategy="range",
+                  owned={"app-1": [("t", 0)], "app-2": [("u", 0), ("u", 1)], "b": [("t", 1)]})
+    [found] = json.loads(run(["compare", "-", "--subscribe", "*:t,u", "--format", "json"], group.to_json()).out)
+    assert found["changes"] == [{"change": "subscribe", "member": "*", "topics": ["t", "u"]}]
+    assert (found["rows"][1]["max_load"], found["rows"][0]["topic_gap"]) == (2, 0)
+    told = json.loads(run(["assign", "-", "-s", "range", "--subscribe", "*:t,u", "--format", "json"],
+                          group.to_json()).out)
+    assert told["assignment"] == {id: [list(one) for one in own]
+                                  for id, own in assign(group.subscribe(group.members, ["t", "u"]), "range").items()}
+    [found] = json.loads(run(["compare", "-", "--subscribe", "app-*:t,u", "--format", "json"], group.to_json()).out)
+    assert [change["member"] for change in found["changes"]] == ["app-1", "app-2"]
+    text = rows_of_billing(("orders", 0, 1, "a"), ("clicks", 0, 1, "c"), ("clicks", 1, 1, "b")) + STATE
+    [found] = json.loads(run(["compare", "-", "--subscribe", "*:orders,clicks", "--format", "json"], text).out)
+    assert [note["kind"] for note in found["inferred_notes"] if "subscriptions" in note["kind"]] == [
+        "subscriptions-certain"]
+    assert found["rows"][0]["topic_gap"] == 1 and read_groups(text)["billing"].topics == ("clicks", "orders")
 
 
 @pytest.mark.parametrize("options, words", [

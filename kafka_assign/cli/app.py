@@ -16,6 +16,7 @@ import typer
 
 from .arguments import (
     InOrder, Options, resolved, typed_changes, typed_joins, typed_settings)
+from .changes import as_told
 from .comparing import changed, compared_groups, restarts_of
 from kafka_assign.cli.errors import (
     DONE, HOLDS, MOST_REMARKS, NAME, UNUSABLE, Commands, open_streams, usage_errors,
@@ -123,6 +124,7 @@ def _compare(ctx, given):
     chosen = resolved(given.strategy)
     groups = groups_of(ctx.params)
     picked = picked_groups(groups, given.group, one=bool(changes or given.restart))
+    picked = [as_told(one, changes) for one in picked]
     if not chosen and not restarts:
         check_judgeable(picked, conditions)
 
@@ -176,6 +178,7 @@ def assign_command(
     if one.members_unknown:
         raise ValueError(f"{group_label(one)}: its members must be known, "
                          "but the input does not show them")
+    one = as_told(one, changes)
     after, made = changed(one, changes, like)
     answer = chosen.run(after)
     with written_to(output):

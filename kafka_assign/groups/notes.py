@@ -5,7 +5,7 @@
 # %% auto #0
 __all__ = ['NOTE_TEXTS', 'UNSURE', 'INFERRED', 'CUT_KINDS', 'LAG_KINDS', 'MEMBER_IDS_TO_COME', 'UNCERTAIN_ANSWERS', 'Note',
            'remark', 'note_text', 'note_documents', 'may_lack_partitions', 'absent_topics', 'absence_notes',
-           'reset_notes', 'offset_notes', 'instant']
+           'two_owners_notes', 'reset_notes', 'offset_notes', 'instant']
 
 # %% ../../nbs/05_groups/01_notes.ipynb #9d3ef09e
 from collections.abc import Iterable
@@ -20,7 +20,7 @@ from ..text.words import count_of, first_of, nearest, shown
 
 # %% ../../nbs/05_groups/01_notes.ipynb #0c7cb479
 NOTE_TEXTS = {
-    "subscriptions-certain": "subscriptions: by the owners, since every subscriber of a topic owns a part of it",
+    "subscriptions-certain": "subscriptions: {subjects}",
     "subscriptions-agree":
         "subscriptions: taken to be equal {subjects}; `kafka-assign capture` or JSON shows them",
     "subscriptions-assumed":
@@ -40,6 +40,7 @@ NOTE_TEXTS = {
     "topics-not-described": "topics: the cluster does not describe {subjects}",
     "topics-absent": "{subjects}",
     "owners-missing": "owned: {partitions} not named",
+    "two-owners": "owned: {subjects} by more than one member",
     "target-not-reached": "owned: as the broker has assigned; {partitions} not yet with the new owners",
     "outputs-apart": "moments: no time and no name tells whether the output of {subjects} belongs to this one",
     "partitions-missing": "{partitions} not in the input, inferred from the highest number seen",
@@ -139,7 +140,7 @@ def absent_topics(group: Any) -> list[int]:
     return [at for at in absent if group.topics[at] not in there]
 
 # %% ../../nbs/05_groups/01_notes.ipynb #a6ee0003
-_MOST_NAMED = 3                # topics, and subscribers of each
+_MOST_NAMED = 3                # topics, and subscribers of each; partitions
 
 
 def _absence(group, at):
@@ -160,6 +161,15 @@ def absence_notes(group: Any) -> list[Note]:
         return []
     words = [_absence(group, at) for at in absent[:_MOST_NAMED]] + [""] * len(absent[_MOST_NAMED:])
     return [Note("topics-absent", len(absent), (first_of(words, _MOST_NAMED, "; "),))]
+
+# %% ../../nbs/05_groups/01_notes.ipynb #a6ee0006
+def two_owners_notes(group: Any) -> list[Note]:
+    "A note on the partitions that several members own, if there are any."
+    columns = group.columns
+    found = np.flatnonzero((columns.previous < 0) & (columns.consumer < -1)).tolist()
+    names = [f"{shown(topic)}-{number}" for topic, number in map(group.at, found[:_MOST_NAMED])]
+    names += [""] * len(found[_MOST_NAMED:])
+    return [Note("two-owners", len(found), (first_of(names, _MOST_NAMED),))] if found else []
 
 # %% ../../nbs/05_groups/01_notes.ipynb #43a1e0a4
 def reset_notes(reset: str, partitions: int, with_begin: int = 0) -> list[Note]:

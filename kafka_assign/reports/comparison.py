@@ -20,7 +20,7 @@ from ..groups.build import GroupError
 from ..groups.fields import known_name
 from ..groups.group import Group
 from ..groups.leader import leader_of
-from ..groups.notes import Note, absence_notes
+from ..groups.notes import Note, absence_notes, two_owners_notes
 from .places import try_places
 from ..text.errors import checked_kind, needing
 from ..text.tables import Table
@@ -80,8 +80,9 @@ class Comparison:
             for note in one.notes:
                 if note.kind != "topics-absent":
                     labels_by_text[note.text].append(label)
-        self.notes = [*(note.text for note in absence_notes(group)), *notes, *(f"{', '.join(labels)}: {text}"
-                                for text, labels in labels_by_text.items())]
+        of_groups = two_owners_notes(self.before) + absence_notes(group)
+        self.notes = [*(note.text for note in of_groups), *notes, *(
+            f"{', '.join(labels)}: {text}" for text, labels in labels_by_text.items())]
 
     def __getitem__(self, label: str) -> Assignment:
         return self.assignments[label]

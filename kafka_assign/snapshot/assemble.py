@@ -259,9 +259,9 @@ def _subscription_notes(subscriptions: Subscriptions) -> list[Note]:
     "The note on how subscriptions were inferred."
     kind, why, uncertain = subscriptions.kind, subscriptions.why, [*map(shown, subscriptions.uncertain)]
     if kind == "unknown":
-        why = (f"{why}; owners subscribe to their topics, and others may, too ({first_of(uncertain, 3)}); "
-               "`kafka-assign capture` or JSON shows them")
-    return [Note(f"subscriptions-{kind}", None, (why,) * (kind != "certain"))]
+        others = f"; owners subscribe to their topics, and others may, too ({first_of(uncertain, 3)})" * bool(uncertain)
+        why = f"{why}{others}; `kafka-assign capture` or JSON shows them"
+    return [Note(f"subscriptions-{kind}", None, (why,))]
 
 
 def _group_of(facts, cluster, reset, noted):

@@ -14,6 +14,7 @@ from typing import NamedTuple
 
 from ..groups.leader import ASSIGNED_BY_BROKER, PYTHON_CLIENTS, clients_of
 from ..protocol.java import java_key, java_sorted
+from ..text.words import first_of, shown
 
 # %% ../../nbs/07_snapshot/08_subscriptions.ipynb #5b5c0007
 def _range(sizes: Mapping[str, int], subscribers: Mapping[str, Sequence[int]]) -> dict[str, list[int]]:
@@ -144,9 +145,9 @@ def inferred_subscriptions(
         return len(loads) == len(owned) or (
             tested and assignor == "range" and max(loads) > 1 and _even(loads, len(loads)))
 
-    uncertain = tuple(topic for topic in owners if not certain(topic))
-    if tested and not uncertain:
-        return Subscriptions("certain", of_owners, "every subscriber owns a part of each of its topics")
+    uncertain, idle = tuple(topic for topic in owners if not certain(topic)), [id for id in owned if not topics_of[id]]
+    if tested and not uncertain and not idle:
+        return Subscriptions("certain", of_owners, "by the owners, since every subscriber of a topic owns a part of it")
     if len(owners) * len(owned) > _MOST_PAIRS * (len(owners) + len(owned)):
         return Subscriptions("unknown", of_owners, "too many members and topics to compare", uncertain)
     if not tested:
@@ -159,8 +160,12 @@ def inferred_subscriptions(
     if not known:
         return Subscriptions("assumed", of_everyone, "no known rule gives these owners")
     parts = _connected_parts(owners, topics_of)
-    if all(topics_of.values()) and (why := _evidence(assignor, placed, owners, parts, orders)):
+    if not idle and (why := _evidence(assignor, placed, owners, parts, orders)):
         of_parts = {member: tuple(java_sorted(topics)) for members, topics in parts for member in members}
         return Subscriptions("agree", of_parts, f"within each of {len(parts)} parts that share no topics, since {why}")
+    if not uncertain:
+        return Subscriptions("unknown", of_owners, "range gives part of a topic to each of its subscribers, so the idle "
+                             f"members ({first_of([*map(shown, java_sorted(idle))], 3)}) subscribe to none of them, or "
+                             "to others (a misspelled topic?)")
     return Subscriptions("unknown", of_owners, f"{assignor} cannot have given these owners if all members subscribe to "
                          "the same topics", uncertain)

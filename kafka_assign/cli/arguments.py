@@ -58,6 +58,7 @@ _LONGEST = 86_400                               # seconds, a day: far less than 
 class Options:
     "The arguments and options of all commands, as types for Typer."
     maybe_files, files = _input("[FILE]...", kind=_Several), _input("FILE...")
+    old_and_new = _input("OLD [NEW]", " One argument: its last two moments, or it and a live cluster.")
     fleet_files = _input("INPUT...", " Also Parquet, and addresses such as s3a://bucket/groups.")
     bootstrap_server = _option(str | None, "--bootstrap-server", "HOST:PORT", "The live cluster that has the groups. "
                                "Separate several addresses by commas; the port is 9092 unless you give one. [default: "
@@ -96,6 +97,8 @@ class Options:
     prove = _option(bool, "--prove", None, "Prove, for strategies that can, that no assignment is better balanced, and "
                     "that no equally balanced one moves fewer partitions.")
     wide = _option(bool, "--wide", None, "Show all figures.")
+    each_partition = _option(bool, "--wide", None, "Also show each partition.")
+    plot = _option(str | None, "--plot", "FILE.svg", "Also draw who owns what into this file.")
     form = _option(_Form, "--format", None, "A table for people, or all data for programs.", show_default=True)
     form_of_file = _option(_Form | None, "--format", None, "[default: from the file's name, else table]")
     file = _option(str | None, "-o --output", "FILE", "The file to write. [default: standard output]")

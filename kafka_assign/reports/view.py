@@ -171,6 +171,11 @@ class Shown:
                 _table(self.topics, ("topic", "partitions", "owners", "possible_owners", "no_owner", "lag", "largest",
                                      "largest_lag"))]
 
+    @property
+    def partition_table(self) -> Table:
+        "The partitions as a table."
+        return _table(self.partitions, list(ShownPartition.__annotations__))
+
     def __repr__(self):
         tables = [table.text() for table in self.tables if table.rows]
         return "\n\n".join([f"<{self.caption}>", *["\n".join(map(shown, self.odd))] * bool(self.odd), *tables])

@@ -22,9 +22,10 @@ class Client(NamedTuple):
     name: str
     ids: str                         # its default client ids, a regular expression
     setting: str                     # what chooses the assignor `{}`; empty = nothing does
-    ships: tuple[str, ...]           # assignors, as a group reports them; first the default
+    ships: tuple[str, ...]           # assignors, as a group reports them
+    listed: tuple[str, ...]          # those that its members list by default, as they prefer
     like_java: tuple[str, ...] = ()  # those that give what Java's of the same name gives
-    even: str = ""                   # what keeps loads even; empty = none of them
+    even: str = ""                   # what gives even loads; empty = none of them
     mixes: bool = False              # whether it lists eager and cooperative ones together
     own: str = "(?!)"                # names that only its assignors have, as `ids`
     upgrade: str = ""                # the release since which `even` is even over all topics
@@ -32,34 +33,37 @@ class Client(NamedTuple):
     @property
     def default(self) -> str:
         "The assignor of a group of such members whose users choose none."
-        return self.ships[0]
+        return self.listed[0]
 
 # %% ../../nbs/05_groups/02_leader.ipynb #c11e0016
 _UUID = r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}"
 _OF_JAVA = "range", "roundrobin", "sticky", "cooperative-sticky"
 CLIENTS = {one.name: one for one in (
     Client("Java", r"(?:connector-)?consumer-(?:.+-)?\d+",
-           "partition.assignment.strategy={}", _OF_JAVA, _OF_JAVA, mixes=True),
-    Client("Kafka Streams", rf".+-{_UUID}-StreamThread-\d+-consumer", "", ("stream",)),
+           "partition.assignment.strategy={}", _OF_JAVA, ("range", "cooperative-sticky"),
+           _OF_JAVA, mixes=True),
+    Client("Kafka Streams", rf".+-{_UUID}-StreamThread-\d+-consumer", "", ("stream",),
+           ("stream",)),
     Client("librdkafka", "rdkafka", "partition.assignment.strategy={}",
            ("range", "roundrobin", "cooperative-sticky"), ("range", "roundrobin"),
-           even="roundrobin"),
+           ("range", "roundrobin"), even="roundrobin"),
     Client("Sarama", "sarama", "Consumer.Group.Rebalance.GroupStrategies={}",
-           ("range", "roundrobin", "sticky"), even="sticky", own="BalanceStrategy.*",
-           upgrade="1.28"),
+           ("range", "roundrobin", "sticky"), ("range",), even="sticky",
+           own="BalanceStrategy.*", upgrade="1.28"),
     Client("franz-go", "kgo", "kgo.Balancers({})",
-           ("cooperative-sticky", "sticky", "range", "roundrobin"),
+           ("cooperative-sticky", "sticky", "range", "roundrobin"), ("cooperative-sticky",),
            even="cooperative-sticky", mixes=True),
     Client("kafkajs", "kafkajs", "partitionAssigners: [{}]", ("RoundRobinAssigner",),
-           even="RoundRobinAssigner", own="RoundRobinAssigner", upgrade="1.13"),
+           ("RoundRobinAssigner",), even="RoundRobinAssigner", own="RoundRobinAssigner", upgrade="1.13"),
     Client("kafka-go", r".*\(github\.com/segmentio/kafka-go\)", "GroupBalancers: {}",
-           ("range", "roundrobin", "rack-affinity"), own="rack-affinity"),
+           ("range", "roundrobin", "rack-affinity"), ("range", "roundrobin"),
+           own="rack-affinity"),
     Client("ruby-kafka", "ruby-kafka", "assignment_strategy: {}", ("roundrobin",),
-           even="roundrobin", upgrade="0.7.5"),
+           ("roundrobin",), even="roundrobin", upgrade="0.7.5"),
     Client("kafka-python", r"kafka-python-\d.*", "partition_assignment_strategy=[{}]",
-           _OF_JAVA, even="roundrobin"),
+           _OF_JAVA, ("range", "roundrobin"), even="roundrobin"),
     Client("aiokafka", r"aiokafka-\d.*", "partition_assignment_strategy=[{}]",
-           ("roundrobin", "range", "sticky"), even="roundrobin"))}
+           ("range", "roundrobin", "sticky"), ("roundrobin",), even="roundrobin"))}
 _NAMES = "", *CLIENTS
 _DEFAULT_ID = re.compile("|".join(f"({one.ids})" for one in CLIENTS.values()), re.DOTALL)
 

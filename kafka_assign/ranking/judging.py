@@ -28,9 +28,12 @@ from ..groups.assignment import CURRENT
 from ..groups.build import GroupError
 from ..groups.group import Group
 from ..groups.joins import join_numbers, parsed_joins
+from ..groups.progress import pace, progress, stuck
 from .outcomes import (
     Outcome, attainable, current_outcome, outcome, shortfalls)
 from .rules import Need, needs
+from ..snapshot import Groups
+from ..snapshot.moments import moment_order
 from ..text.errors import checked_kind
 from ..text.words import shown
 
@@ -111,10 +114,10 @@ def _without_foreseen(answers, running, compared):
 
 def judge(batch: GroupBatch, strategies: Sequence[Strategy],
           joins: Sequence[Sequence[str]] = (), everything: bool = False,
-          ask: Callable[..., Answer] = answer) -> Judgment:
+          ask: Callable[..., Answer] = answer, earlier: Mapping[int, Group] = {}) -> Judgment:
     """Ask `strategies` about all groups of a batch, and find what the groups need.
 
-    `ask` is called as `answer` is.
+    `ask` is called as `answer` is. `earlier`: groups at the moment before, by place in the batch.
     """
     columns, join = batch.columns, join_numbers(map(str, batch.topics), joins)
     current, read_once = current_outcome(columns, join), cache(batch.read)
@@ -149,7 +152,10 @@ def judge(batch: GroupBatch, strategies: Sequence[Strategy],
         if label not in compared:
             measure(known[label], places, foretell if label == COOPERATIVE else ask)
     answers, fails = _without_foreseen(answers, running, compared)
-    found = needs(batch, current, results, known, running, fails, everything)
+    seen = {at: progress(before, batch.group(at)) for at, before in earlier.items()}
+    standing, paces = ({at: words for at, one in seen.items() if (words := finding(one))}
+                       for finding in (stuck, pace))
+    found = needs(batch, current, results, known, running, fails, everything, standing, paces)
     outcomes = {CURRENT: current}
     for label, places in users.items():
         if label not in compared:                   # only the groups that run it have a row
@@ -205,6 +211,20 @@ def _checked_groups(groups):
     return {number: group for number, group in enumerate(groups, 1)
             if group.type != "share"}
 
+
+def _moments_before(groups, numbered):
+    "The moment before each group, by its number, among those given and those that were read with them."
+    found, last = {}, {}
+    for number, group in sorted(numbered.items(), key=lambda one: moment_order(one[1])):
+        before = last.get((group.cluster, group.name))
+        if group.name and before and moment_order(before) != moment_order(group):
+            found[number] = before
+        last[group.cluster, group.name] = group
+    if isinstance(groups, Groups):
+        found |= {number: groups.before[key] for number, key in enumerate(groups, 1)
+                  if number in numbered and key in groups.before}
+    return found
+
 # %% ../../nbs/08_ranking/04_judging.ipynb #aa2877dc
 def rank(groups: Mapping[Any, Group] | Iterable[Group] | Group,
          strategies: Iterable[StrategyLike] | StrategyLike | None = None,
@@ -213,7 +233,9 @@ def rank(groups: Mapping[Any, Group] | Iterable[Group] | Group,
     """The groups that need attention, most urgent first: a row for each need.
 
     Each group is also judged by the strategy that it runs, if that is known. Share
-    groups are left out.
+    groups are left out. What stands still, and how fast lag shrinks, is found between each
+    group and the moment before it: among `groups`, the one of the same cluster and name before
+    its time, or what `read_groups` keeps as `Groups.before`.
 
     `groups`: one, several, or a mapping, in which a group without a name gets its
     key as its name. `strategies`: one or several, each as in `assign`; None = the usual ones
@@ -237,13 +259,15 @@ def rank(groups: Mapping[Any, Group] | Iterable[Group] | Group,
     numbered = _checked_groups(groups)
     if not chosen:
         raise StrategyError("a ranking must have a strategy (got none)")
+    before = _moments_before(groups, numbered)
     numbers, groups = list(numbered), list(numbered.values())
     joins = parsed_joins(joins, (name for group in groups for name in group.topics))
     chosen += strategies_for_joins(joins) if strategies is None else []
     sizes, found = np.array([group.columns.size for group in groups], np.int64), []
     for part in batch_slices(sizes):
         batch = groups[part]
-        judgment = judge(batch_of_groups(batch), chosen, joins, everything)
+        earlier = {at: before[number] for at, number in enumerate(numbers[part]) if number in before}
+        judgment = judge(batch_of_groups(batch), chosen, joins, everything, earlier=earlier)
         for at, reasons in sorted(judgment.failures.items()):
             reason = next(iter(reasons.values()))
             name = shown(batch[at].name) or f"(number {numbers[part][at]})"

@@ -35,6 +35,7 @@ class Evidence(NamedTuple):
     strategies: Mapping[str, Strategy]  # by label
     fails: Mapping[int, str]  # why the next rebalance of a group fails
     stuck: Mapping[int, Mapping[str, Any]]  # partitions of a group that stand still: `count`, `words`
+    paces: Mapping[int, str]  # how fast the member with the largest lag catches up, if that is known
     cut: np.ndarray  # how many partitions of each group the input may not show
     absent: Sequence[tuple[int, str, Sequence[int], bool]]  # as from `_absent_topics`
 
@@ -74,7 +75,8 @@ def _own(batch, strategies):
 def evidence_of(batch: GroupBatch, current: Outcome, results: Mapping[str, Outcome],
                 strategies: Mapping[str, Strategy], fails: Mapping[int, str] | None = None,
                 everything: bool = False,
-                stuck: Mapping[int, Mapping[str, Any]] | None = None) -> Evidence:
+                stuck: Mapping[int, Mapping[str, Any]] | None = None,
+                paces: Mapping[int, str] | None = None) -> Evidence:
     "What is known about the groups of a batch; the parameters are those of `needs`."
     cut, short = cut_short(batch), {}
     if results:
@@ -85,8 +87,8 @@ def evidence_of(batch: GroupBatch, current: Outcome, results: Mapping[str, Outco
         short = shortfalls(batch.columns, current, results, everything, _own(batch, strategies))
         unowned = short["no-owner"]
         short["no-owner"] = unowned._replace(now=unowned.now - cut, affected=unowned.affected - cut)
-    return Evidence(batch, current, results, short, strategies, fails or {}, stuck or {}, cut,
-                    list(_absent_topics(batch)))
+    return Evidence(batch, current, results, short, strategies, fails or {}, stuck or {},
+                    paces or {}, cut, list(_absent_topics(batch)))
 
 # %% ../../nbs/08_ranking/03_rules.ipynb #e71d0005
 _MOST_NAMED = 3                # topics, and members, that a reason names
@@ -150,6 +152,7 @@ def _lagging(evidence):
         yield one._replace(words=one.words | {
             "now": _known_lag(evidence.current, one.group, "lag_max"),
             "known": " for the known lag" * unknown,
+            "pace": evidence.paces.get(one.group, "without a rate, lag says nothing about delay"),
             "perhaps": " if every member subscribes to all topics" * bool(inferred)})
 
 
@@ -419,7 +422,7 @@ RULES = (
          "that could share it{perhaps}"),
     Rule("lag", _lagging,
          "one member lags {now} behind, best possible {least:,}{known}{perhaps}",
-         but="without a rate, lag says nothing about delay"),
+         but="{pace}"),
     Rule("split-join", partial(_short, "split-join", "partition number"),
          "{now} of declared joins split over members, best possible {least:,}"),
     Rule("abandoned", _abandoned, "no active members while {now} {wait}",
@@ -462,23 +465,24 @@ def in_words(rule: Rule, found: Finding, adviser: Adviser) -> Need:
     if remedy.doubt:
         reason = f"{reason}; {remedy.doubt}"
     if rule.but:
-        remedy = remedy._replace(words=f"{remedy.words}; {rule.but}")
+        remedy = remedy._replace(words=f"{remedy.words}; {rule.but.format(**found.words)}")
     return Need(found.group, NEEDS.index(rule.name), found.affected, reason, remedy)
 
 # %% ../../nbs/08_ranking/03_rules.ipynb #2d112334
 def needs(batch: GroupBatch, current: Outcome, results: Mapping[str, Outcome],
           strategies: Mapping[str, Strategy], running: Sequence[str | None] | None = None,
           fails: Mapping[int, str] | None = None, everything: bool = False,
-          stuck: Mapping[int, Mapping[str, Any]] | None = None) -> list[Need]:
+          stuck: Mapping[int, Mapping[str, Any]] | None = None,
+          paces: Mapping[int, str] | None = None) -> list[Need]:
     """The needs of all groups of a batch, by group, then the most urgent first.
 
     `current` is the outcome of the groups as they are, `results` of each strategy, by label.
     `strategies` has these strategies. `running` is the label of what each group runs now, and
     `fails` says why the next rebalance of a group fails. `everything` includes minor needs.
     `stuck` has, by the place of a group, how many of its partitions stand still (`count`) and
-    which, since when (`words`).
+    which, since when (`words`), and `paces` how fast its member with the largest lag catches up.
     """
-    evidence = evidence_of(batch, current, results, strategies, fails, everything, stuck)
+    evidence = evidence_of(batch, current, results, strategies, fails, everything, stuck, paces)
     adviser = Adviser(batch, evidence.results, strategies,
                       running or [None] * batch.columns.groups, evidence.fails)
     found = [in_words(rule, one, adviser) for rule in RULES for one in rule.find(evidence)

@@ -2309,6 +2309,8 @@ d = { 'settings': {'branch': 'main', 'doc_baseurl': '', 'doc_host': '', 'git_url
                                                                                              'kafka_assign/ranking/judging.py'),
                                               'kafka_assign.ranking.judging._without_foreseen': ( '08_ranking/judging.html#_without_foreseen',
                                                                                                   'kafka_assign/ranking/judging.py'),
+                                              'kafka_assign.ranking.judging.even_lag': ( '08_ranking/judging.html#even_lag',
+                                                                                         'kafka_assign/ranking/judging.py'),
                                               'kafka_assign.ranking.judging.judge': ( '08_ranking/judging.html#judge',
                                                                                       'kafka_assign/ranking/judging.py'),
                                               'kafka_assign.ranking.judging.rank': ( '08_ranking/judging.html#rank',

@@ -473,7 +473,7 @@ STEPS = {
         ["restart a dynamic member, or call enforceRebalance() on the leader"],
     r"a rebalance may be enough: call": ["call enforceRebalance() on the leader"],
     r"one rolling restart, because": [EACH + "the new assignor"],
-    r"stop all members": ["stop all members (kill those that hang)", "wait until the group is Empty",
+    r"start them with the new assignor": ["stop all members (kill those that hang)", "wait until the group is Empty",
                           "start them with the new assignor"],
     r"^(the broker|Kafka Streams|Kafka Connect) assigns|"
     r"^no strategy that the members can run helps|the group can do without": [],

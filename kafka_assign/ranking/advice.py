@@ -152,8 +152,10 @@ class Adviser(NamedTuple):
         if not (able or java):
             return self._not_forecast(group, need)
         best = min(cost, key=cost.get, default="") if java else ""
+        chance = [label for label in able if need == "lag" and self.strategies[label].clients
+                  and not self.strategies[label].needs_lag]
         chosen = min(able, default="", key=lambda label: (
-            cost[label].idle, label != running, *cost[label][1:],
+            cost[label].idle, label in chance, label != running, *cost[label][1:],
             running == "range" and label != COOPERATIVE))
         words, steps = ["no strategy that the members can run helps"], ()
         if chosen:
@@ -161,7 +163,7 @@ class Adviser(NamedTuple):
             if batch.unsure[group]:
                 way = _SEE_FIRST
             words, steps = [self._effect(group, chosen), way.words], way.steps
-            if need == "lag" and self.strategies[chosen].clients and not self.strategies[chosen].needs_lag:
+            if chosen in chance:
                 words[0] += " (by today's lag: it does not look at it)"
             topics = np.diff(batch.columns.topic_offsets[group:group + 2])
             if running == "range" != chosen and topics > 1:

@@ -80,7 +80,7 @@ def test_demo_says_what_python_says():
     assert [row["strategy"] for row in group["rows"]] == ["current", *usual_strategies()]
     assert {"group_id", "cluster", "time", "moment", "type", "state", "strategy", "protocol", "generation", "members",
             "topics", "partitions", "lag_known", "inferred", "inferred_notes", "changes", "running", "notes",
-            "rows", "assigned_by"} == group.keys()
+            "rows", "member_counts", "assigned_by"} == group.keys()
     assert (group["running"], group["notes"]) == ("range", expected.notes)
 
 
@@ -101,7 +101,8 @@ def test_columns_appear_only_if_a_row_has_them():
     assert "total" in run("compare - -s range --group billing --wide", TWO).out
 
 
-def test_figures_that_answer_the_question_unless_all_are_wanted():
+def test_figures_that_answer_the_question_unless_all_are_wanted(monkeypatch):
+    monkeypatch.setenv("COLUMNS", "80")
     short, wide = run("compare --demo -s fair").out, run("compare --demo -s fair --wide").out
     assert "spread" not in short and "spread" in wide and all(word in short for word in ("kept", "moved", "paused"))
     assert len(short.split("\n\n")) < len(wide.split("\n\n"))            # the others are continued below
@@ -385,25 +386,32 @@ def test_rank_says_what_python_says():
 
 
 def test_rank_lists_each_remedy_once(monkeypatch):
-    """A row has the name of its need and the number of its remedy; below the table, no remedy occurs twice."""
+    """A row has the name of its need and the number of its remedy; below the table, no remedy occurs twice.
+
+    Needs of a group that follow one another and have the same remedy share its number."""
     monkeypatch.setenv("COLUMNS", "400")
-    needs = rank(read_groups(SAMPLES / "generated-fleet.jsonl"))[:50]
-    table, remedies, _ = run(f"rank {SAMPLES}/generated-fleet.jsonl").out.split("\n\n")
+    needs = [need for need in rank(read_groups(SAMPLES / "generated-fleet.jsonl")) if need["need"] != "abandoned"][:50]
+    common, table, remedies, *_ = run(f"rank {SAMPLES}/generated-fleet.jsonl").out.split("\n\n")
+    assert common == "cluster generated"
     head, *rows, more = table.splitlines()
     texts = [" ".join(text.split()) for text in re.split(r"(?m)^\[\d+\]", remedies)[1:]]
-    numbers = [int(row[head.index("remedy"):].strip("[]")) for row in rows]
+    cells, numbers = [row[head.index("remedy"):].strip("[]") for row in rows], []
+    for before, need, cell in zip([None, *needs], needs, cells):
+        same = before and (before["rank"], before["remedy"]) == (need["rank"], need["remedy"])
+        assert bool(same) == (cell == "")
+        numbers.append(int(cell or numbers[-1]))
+    assert "" in cells
     assert [(row[:head.index("reason")].split()[-1], texts[number - 1]) for row, number in zip(rows, numbers)] == [
         (need["need"], need["remedy"]) for need in needs]
     assert len(set(texts)) == len(texts) == max(numbers) < len(needs) and more.startswith("and ")
 
 
 def test_rank_names_a_group_once():
-    table = run(f"rank {SAMPLES}/kafka-4.3.1 --all").out.partition("\n\n")[0].splitlines()
+    common, table, *_ = run(f"rank {SAMPLES}/kafka-4.3.1 --all").out.split("\n\n")
     needs = rank(read_groups(SAMPLES / "kafka-4.3.1"), everything=True)
-    names = [need["group_id"] for need in needs]
-    starts = [line.split()[:3] for line in table[1:] if line[:5].strip()]
-    assert [start[0] for start in starts] == [str(i + 1) for i in range(len(set(names)))]
-    assert [start[2] for start in starts] == list(dict.fromkeys(names))
+    names = {need["rank"]: need["group_id"] for need in needs if need["need"] != "abandoned"}
+    starts = [line.split()[:2] for line in table.splitlines()[1:] if line[:5].strip()]
+    assert common == "cluster kafka-4.3.1" and starts == [[str(place), name] for place, name in names.items()]
 
 
 def test_rank_with_nothing_to_say_and_what_it_refuses(tmp_path):
@@ -925,10 +933,14 @@ def test_in_an_empty_folder(tmp_path):
     assert (done.code, done.err) == (0, "") and "roundrobin" in done.out and not list(tmp_path.iterdir())
 
 
-def test_a_pipe_is_folded_at_its_columns_and_not_coloured():
-    plain, wide = (program("compare --demo --wide", **columns).out for columns in ({}, {"COLUMNS": "400"}))
-    assert "\x1b" not in plain + wide and plain == program("compare --demo --wide", COLUMNS="80").out
+def test_a_pipe_is_folded_only_at_its_columns_and_not_coloured():
+    whole, plain, wide = (program("compare --demo --wide", **columns).out
+                          for columns in ({}, {"COLUMNS": "80"}, {"COLUMNS": "400"}))
+    assert "\x1b" not in whole + plain + wide and whole.split("\n\n")[:2] == wide.split("\n\n")[:2]
     assert max(map(len, plain.splitlines())) <= 80 < max(map(len, wide.splitlines()))
+    assert len(whole.splitlines()) < len(wide.splitlines())              # paragraphs are folded at 100 columns
+    assert {line.split(":")[0] for line in whole.split("\n\n")[2].splitlines()} == {
+        "leader", "shown for comparison; for Python clients only (kafka_assign.clients)"}
     narrow = program("compare --demo --wide", COLUMNS="40").out
     figures = [sorted(re.findall(r"\d[\d,]*", text.partition("\n\n")[2])) for text in (narrow, plain, wide)]
     assert figures[0] == figures[1] == figures[2] and max(map(len, narrow.splitlines())) <= 40

@@ -328,13 +328,17 @@ def test_a_sentence_says_what_changes_do(both, runs):
         numbers = re.match(r"under (\S+): (.+?) partitions? would move to another member"
                            r"(?:, (.+?) partitions? without an owner would get one)?"
                            r", (.+?) partitions? of remaining members would pause(?: .besides the (.+?) of leaving.+?)?"
+                           r"(?:, (.+?) of [0-9,]+ members? would be idle)?"
                            r"(?:; the largest lag of a member would go from (\S+) to (\S+))?", words).groups()
         now, [row] = answer["rows"][0], rows
-        name, moved, placed, paused, left, *lags = [text and text.replace(",", "") for text in numbers]
+        name, moved, placed, paused, left, idle, *lags = [text and text.replace(",", "") for text in numbers]
         assert (name, int(moved), int(placed or 0), int(paused)) == tuple(
             row[key] for key in ("strategy", "moved", "placed", "paused"))
         assert int(left or 0) == owned_by_leavers(group, changes)
+        after = apply(group, changes)
+        assert int(idle or 0) == [*map(len, assign(after, name).values())].count(0)
         known = None not in (now["lag_max"], row["lag_max"]) and not now["lag_unknown"]
+        known = known and now["lag_max"] != row["lag_max"]
         assert lags == ([str(now["lag_max"]), str(row["lag_max"])] if known else [None, None])
 
 
@@ -590,11 +594,12 @@ def test_like_another_member():
     assert change["topics"] == ["u"]
 
 
-def test_partitions_of_a_member_that_leaves_stop_too():
+def test_partitions_of_a_member_that_leaves_stop_too(monkeypatch):
     """They are placed, not paused, so a note counts them; a column of zeros says that nothing else stops."""
     members = {"a": ["t"], "b": ["t"], "c": ["t"]}
     group = Group({"t": 6}, members, owned={name: [("t", 2 * at), ("t", 2 * at + 1)] for at, name in enumerate("abc")},
                   strategy="cooperative-sticky")
+    monkeypatch.setenv("COLUMNS", "80")
     table = run("compare - -s cooperative-sticky --leave c", group.to_json()).out
     said = " ".join(table.split())
     assert "paused does not count the 2 partitions of leaving members" in said
@@ -1010,7 +1015,7 @@ def test_restarts_on_the_command_line():
         "compare --demo -s sticky --restart news* --restart billing-1 --restart newsletter --format json").out)
     assert [list(row.items())[:4] for row in one["restarts"]] == [
         [("strategy", name), ("restarts", 2), ("static", 0), ("rebalances", 4)] for name in ("range", "sticky")]
-    assert "A static member that is back" in run("compare --demo --rolling").out
+    assert "with the same instance id" in run("compare --demo --rolling").out
     wrong = run("compare --demo --restart nobody")
     assert wrong.code == 2 and "--restart" in wrong.err and one_line(wrong.err)
     assert "restarts" not in json.loads(run("compare --demo --format json").out)[0]

@@ -4,26 +4,27 @@
 
 # %% auto #0
 __all__ = ['GROUP_KEYS', 'PARTITION_KEYS', 'key_of', 'facts_of', 'figure_rows', 'owner_changes', 'comparison_notes',
-           'rows_asked_for', 'proofs_of', 'false_proofs', 'unassigned', 'member_rows', 'partition_rows',
-           'assignment_notes']
+           'member_counts', 'rows_asked_for', 'proofs_of', 'false_proofs', 'unassigned', 'member_rows',
+           'partition_rows', 'assignment_notes']
 
 # %% ../../nbs/13_cli/07_rows.ipynb #22a4cd25
 from collections.abc import Collection, Iterable, Iterator, Sequence
-from itertools import groupby
+from itertools import count, groupby
 
 import numpy as np
 
 from ..assignors.base import name_of
-from ..assignors.running import strategies_in_use
+from ..assignors.running import FORECASTS, strategies_in_use
 from .changes import Change, change_notes, made_up_ids
 from ..groups.assignment import Assignment
 from ..groups.group import Group
 from ..groups.leader import Leader, leader_of
+from ..life.consequences import rollout_notes
 from ..life.rolling import Restarts
 from ..reports.comparison import Comparison
 from ..reports.places import count_places
 from ..reports.proof import Proof, proof_of
-from ..text.words import shown
+from ..text.words import count_of, shown
 
 # %% ../../nbs/13_cli/07_rows.ipynb #e66ceb59
 GROUP_KEYS = ("cluster", "group_id", "time", "moment")
@@ -76,7 +77,42 @@ def owner_changes(assignment: Assignment) -> Iterator[dict]:
 def comparison_notes(comparison: Comparison, changed: Sequence[Change] = ()) -> list[str]:
     "What a reader of the figures must know; `changed`: the what-ifs, by member id."
     return ([comparison.doubt] * bool(comparison.doubt) + comparison.notes
-            + change_notes(comparison.group, changed, comparison.assignments))
+            + change_notes(comparison.group, changed, comparison.assignments) + rollout_notes(comparison.group))
+
+# %% ../../nbs/13_cli/07_rows.ipynb #7a0c0402
+_ROUND_UP_ONCE = "roundrobin", "fair", "sticky", "cooperative-sticky", *FORECASTS
+
+
+def member_counts(comparison: Comparison) -> dict | None:
+    """Which counts of members leave the largest load as it is, and which one is next; None = the changes do change it,
+    or it is not known.
+
+    Its keys: `least`, `most`, `next`, `next_max_load` and `text`; None = there is no such count.
+    """
+    before, group, answer = comparison.before, comparison.group, comparison.assignments.get(comparison.running)
+    now, then, topics = len(before.members), len(group.members), {one.topics for one in before.details + group.details}
+    if not answer or now in (0, then) or len({frozenset(one) for one in topics}) != 1:
+        return None
+    sizes = [group.topic_counts.get(topic, 0) for topic in set(topics.pop())]
+    each = {"range": sizes} | dict.fromkeys(_ROUND_UP_ONCE, [sum(sizes)])
+
+    def largest(members):
+        return sum(-(-size // members) for size in each.get(comparison.running, []))
+    load = largest(now)
+    if not load or not load == largest(then) == answer.loads.max() == comparison.current.loads.max():
+        return None
+    least = next(members for members in count(1) if largest(members) == load)
+    most = None if load == largest(sum(sizes)) else next(one for one in count(now) if largest(one + 1) < load)
+    found = (most or 0) + 1 if then > now else least - 1
+    if found < 2 - (then < now):
+        text, found = f"no number of members above {least:,} changes the largest load", None
+    else:
+        same = [now + 1, most] if then > now else [least, now - 1]
+        between = " or " if same[1] - same[0] == 1 else " to "
+        numbers = between.join(f"{one:,}" for one in dict.fromkeys(same))
+        text = (f"{count_of(found, 'member')} would have at most {count_of(largest(found), 'partition')} each; "
+                f"{numbers} change{'s' * (same[0] == same[1])} nothing")
+    return {"least": least, "most": most, "next": found, "next_max_load": found and largest(found), "text": text}
 
 # %% ../../nbs/13_cli/07_rows.ipynb #a2bf6cb8
 def rows_asked_for(comparison: Comparison, named: Collection[str],

@@ -186,9 +186,9 @@ def compare(group: Group, strategies: Iterable[StrategyLike] | StrategyLike | No
         if now.label not in [one.label for one in chosen]:
             chosen.insert(0, added := now)
             unnamed += [now] * (now.name not in BUILT_IN)
-        assumed, running = Note("leader-assumed"), now.label
+        running = now.label
         notes += [_FORECAST_NOTE.format(now.name, now.protocol_name)] * (now.name in FORECASTS)
-        notes += [assumed.text] * bool(now.protocol_name and assumed not in group.notes)
+        notes += [one.text for one in leader_of(group).assumed if one not in group.notes]
         doubt = doubt_owners(group if before is None else before, now)
     except StrategyError as error:
         notes += [str(error)] if group.strategy or leader_of(group).by_broker else []

@@ -122,8 +122,10 @@ def change_in_words(comparison: Comparison, stopped: int = 0) -> str:
         words.append(f"{span('paused', 'partition')} of remaining members would pause"
                      + f" (besides the {stopped:,} of leaving members)" * bool(stopped))
     known = not now["lag_unknown"] and None not in (now["lag_max"], row["lag_max"])
+    idle = len(answer) - len(np.unique(answer.target[answer.target >= 0]))
+    words += [f"{idle:,} of {count_of(len(answer), 'member')} would be idle"] * bool(idle)
     lag = (f"; the largest lag of a member would go from {now['lag_max']:,} to {span('lag_max', between='between ')}"
-           if known else "")
+           if known and {one["lag_max"] for one in tried} != {now["lag_max"]} else "")
     return f"under {row['strategy']}: {', '.join(words)}{lag}"
 
 # %% ../../nbs/10_reports/03_words.ipynb #90726b61

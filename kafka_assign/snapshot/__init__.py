@@ -10,7 +10,7 @@ import gc
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from itertools import chain, groupby
+from itertools import chain, groupby, pairwise
 from os import PathLike
 from typing import IO
 
@@ -53,6 +53,7 @@ class Groups(dict[str, Group]):
     rejects: list[Reject]  # rows that are not used
     ignored: list[Ignored]  # lines that hold no data
     moments: dict[str, int]  # by name: how many moments of the group the source holds
+    before: dict[str, Group]  # by name: the group at the moment before, if the source holds it
     read: int  # rows of data (a JSON document is one): `used` + `rejected`
     used: int  # rows that are used
     rejected: int  # how many `rejects`
@@ -60,10 +61,11 @@ class Groups(dict[str, Group]):
 
     def __init__(self, groups: Mapping[str, Group], rejects: Iterable[Reject] = (),
                  ignored: Iterable[Ignored] = (), *, used: int = 0, repeated: int = 0,
-                 rows: int = 0, moments: Mapping[str, int] | None = None):
+                 rows: int = 0, moments: Mapping[str, int] | None = None,
+                 before: Mapping[str, Group] = {}):
         super().__init__(groups)
         self.moments = dict.fromkeys(groups, 1) if moments is None else dict(moments)
-        self.rejects, self.ignored = list(rejects), list(ignored)
+        self.before, self.rejects, self.ignored = dict(before), list(rejects), list(ignored)
         self.used, self.repeated, self.read = used, repeated, rows - repeated
         self.rejected = len(self.rejects)
 
@@ -224,6 +226,7 @@ def read_groups(source: str | PathLike | IO | Iterable, cluster: str | None = No
             reader.account.ignore(kind, reason)
     moments, account = by_moment(reader.groups()), reader.account
     found = chosen(moments, at)
+    earlier = {id(one): last for group in moments for last, one in pairwise(group)}
     if not found:
         raise no_group_error(source, sources, account)
     reader.reject_errors()
@@ -235,4 +238,6 @@ def read_groups(source: str | PathLike | IO | Iterable, cluster: str | None = No
     return Groups({key: one.group for key, one in zip(keys, found)},
                   account.rejects, ignored, used=account.used,
                   repeated=account.repeated, rows=account.rows,
-                  moments={key: one.moments for key, one in zip(keys, found)})
+                  moments={key: one.moments for key, one in zip(keys, found)},
+                  before={key: earlier[id(one)].group for key, one in zip(keys, found)
+                          if id(one) in earlier})

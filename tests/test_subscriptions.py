@@ -9,7 +9,7 @@ from conftest import LONG
 from groups import NAMES
 from outputs import table
 
-from kafka_assign import Group, LiveGroup, Member, assign, read_groups
+from kafka_assign import Group, LiveGroup, Member, assign, rank, read_groups
 from kafka_assign.protocol.java import java_sorted
 from kafka_assign.snapshot.subscriptions import _RULES, _member_orders, inferred_subscriptions
 
@@ -141,15 +141,15 @@ STATE = ["GROUP", "COORDINATOR (ID)", "ASSIGNMENT-STRATEGY", "STATE", "#MEMBERS"
 OUTPUTS = ["describe"], ["members"], ["members", "state"], ["describe", "members"], ["describe", "members", "state"]
 
 
-def printed(group, rule, outputs):
-    """What the tool prints of a group, and whether that has its assignor."""
+def printed(group, rule, outputs, lag={}):
+    """What the tool prints of a group; `lag`: of its partitions, 4 of the others."""
     owned, instance_ids = shown(group)
     def assignment(partitions):
         numbers = {topic: sorted(number for name, number in partitions if name == topic) for topic, _ in partitions}
         return ", ".join(f"{topic}({','.join(map(str, of))})" for topic, of in numbers.items()) or "-"
     tables = {
-        "describe": table(OFFSETS, *(["g", *partition, 5, 9, 4, id, "/h", "app"] for id, own in owned.items()
-                                     for partition in own)),
+        "describe": table(OFFSETS, *(["g", *partition, 5, 5 + lag.get(partition, 4), lag.get(partition, 4), id, "/h", "app"]
+                                     for id, own in owned.items() for partition in own)),
         "members": table(MEMBERS, *(["g", id, instance_ids.get(id, ""), "/h", "app", len(own), assignment(own)]
                                     for id, own in owned.items())),
         "state": table(STATE, ["g", "k:9092 (1)", rule or "-", "Stable", len(owned)])}
@@ -190,7 +190,30 @@ def test_text_of_members_of_two_kinds(rule):
         assert not with_assignor or not equal or not contradicted(rule, owned, shown(found)[1])
         if kind == "certain" and with_assignor:
             assert all({*truth(group)[id]} & topics_in(owned) == {*own} for id, own in truth(found).items())
-    assert kinds["agree"] and kinds["assumed"] and len(kinds) > 2
+    assert kinds["agree"] and kinds["assumed"] and (kinds["unknown"] or "sticky" in rule)
+
+
+@pytest.mark.parametrize("several", [False, True], ids=["one kind", "two kinds"])
+@pytest.mark.parametrize("rule", [*JAVA, ""])
+def test_rank_states_nothing_on_text_that_it_would_not_state_on_the_group(rule, several):
+    """What hangs on subscriptions is said with an "if", or is true."""
+    chance, needs = random.Random(f"rank {rule} {several}"), Counter()
+    for _ in range(GROUPS // 5):
+        topics = random_topics(chance)
+        kinds = two_kinds(chance, topics) if several and len(topics) > 1 else [[*topics]]
+        group = lived(chance, JAVA.get(rule) or chance.choice([*JAVA.values()]), kinds, topics)
+        owned, _ = shown(group)
+        lag = {partition: chance.choice([0, 10, 20_000]) for partitions in owned.values() for partition in partitions}
+        text = printed(group, rule, chance.choice(OUTPUTS[2:]), lag)
+        [found] = read_groups(text).values()
+        of_text = [row for row in rank([found], everything=True) if row["need"] in ("idle", "overload", "lag", "incurable")]
+        true = group.replace(lag=None if found.lag is None else lag, strategy=found.strategy, state=found.state)
+        of_group = {row["need"] for row in rank([true], everything=True)}
+        for row in of_text:
+            needs[row["need"]] += 1
+            assert "if " in row["reason"] or row["need"] in of_group, (row, text)
+            assert "do without" not in row["remedy"]
+    assert needs or not several
 
 
 SMALL = [dict(zip("tu", sizes)) for sizes in itertools.product((1, 2, 3, 5), (1, 4))]

@@ -46,7 +46,8 @@ def test_01_wrapped_lines_are_put_together():
 
 
 @pytest.mark.parametrize("old, new", [
-    ("\nconsumer-orders-normalizer-1-92ff", " consumer-orders-normalizer-1-92ff"), ("3.226   consumer", "3.226\nconsumer")])
+    ("\nconsumer-orders-normalizer-1-92ff", " consumer-orders-normalizer-1-92ff"),
+    ("3.226   consumer", "3.226\nconsumer")])
 def test_01_rows_broken_in_another_place_are_refused_with_advice(old, new):
     text = Path(*inputs("01")).read_text()
     assert old in text
@@ -118,8 +119,8 @@ def test_07_all_rows_are_read_and_nothing_confirms_the_subscriptions():
     assert "my-group: subscriptions are unknown: " in err
     done = run(["compare", *inputs("07"), "-s", "range", "--fail-if", "max_load>9"])
     assert done.code == 3 and "kafka-assign capture" in done.err and "--subscribe '*:" in done.err
-    topics = ",".join(group.topics)
-    assert run(["compare", *inputs("07"), "-s", "range", "--fail-if", "max_load>9", "--subscribe", f"*:{topics}"]).code == 0
+    told = ["--subscribe", f"*:{','.join(group.topics)}"]
+    assert run(["compare", *inputs("07"), "-s", "range", "--fail-if", "max_load>9", *told]).code == 0
 
 
 def test_07_what_members_could_do_is_said_with_an_if():
@@ -149,7 +150,8 @@ def test_08_idle_members_that_rows_of_dashes_show_are_not_missing():
     assert "idle-members-not-shown" not in kinds(group)
     _, err = ranked("08")
     assert "idle members are not in the input" not in err
-    done = run(["rank", "-"], "\n".join(line for line in Path(*inputs("08")).read_text().splitlines() if line[:1] != "-"))
+    lines = Path(*inputs("08")).read_text().splitlines()
+    done = run(["rank", "-"], "\n".join(line for line in lines if line[:1] != "-"))
     assert done.code == 0 and "idle" not in done.err                                 # nor if no member is shown at all
 
 

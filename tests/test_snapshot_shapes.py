@@ -163,7 +163,7 @@ def test_every_kind_of_foreign_text_is_tested():
 
 
 def test_another_command_of_rpk_shows_the_owners():
-    with pytest.raises(SnapshotError, match="what rpk cluster offsets prints.; save what rpk group describe GROUP prints"):
+    with pytest.raises(SnapshotError, match="rpk cluster offsets prints.; save what rpk group describe GROUP prints"):
         read_groups("  GROUP  TOPIC  PARTITION  LAG  LAG %  COMMITTED OFFSET  LATEST OFFSET  CONSUMER ID\n")
 
 
@@ -228,7 +228,7 @@ def test_a_damaged_row_after_a_table_is_a_reject(damaged):
     (lambda line: "| " + " | ".join(line.split()) + " |", "it looks like a table of Jira or Markdown"),
     (lambda line: ",".join(line.split()), "it looks like comma-separated text"),
     (lambda line: line[:80], "the lines are wrapped or cut"),
-    (lambda line: line[:60] + "\n" * line.count("7") + line[60:110] + "\n" + line[110:], "save the output with `> fil")])
+    (lambda line: line[:60] + "\n" * line.count("7") + line[60:110] + "\n" + line[110:], "save the output with")])
 def test_the_message_says_what_happened_to_a_table(change, words):
     with pytest.raises(SnapshotError) as caught:
         read_groups("".join(change(line) + "\n" for line in DESCRIBE.strip().splitlines()))
@@ -242,7 +242,8 @@ def test_an_empty_line_behind_a_prefix_is_blank():
 
 # --- terminals ------------------------------------------------------------------------------------------------------
 
-@pytest.mark.parametrize("color", ["\x1b[32m{}\x1b[0m", "\x1b[01;31m\x1b[K{}\x1b[m\x1b[K", "\x1b[38;2;1;2;3m{}\x1b[?25h",
+@pytest.mark.parametrize("color", ["\x1b[32m{}\x1b[0m", "\x1b[01;31m\x1b[K{}\x1b[m\x1b[K", 
+                                   "\x1b[38;2;1;2;3m{}\x1b[?25h",
                                    "\x1b]0;title\x07{}"])
 @pytest.mark.parametrize("word", ["GROUP", "orders-billing", "CLIENT-ID", "range"])
 def test_colors_are_removed(color, word):
@@ -265,7 +266,7 @@ def test_wrapped_at_different_places_is_one_reject_for_each_line():
     lines = DESCRIBE.strip().splitlines()
     text = "\n".join([lines[0][:90], lines[0][90:], *(part for at, line in enumerate(lines[1:])
                                                       for part in (line[:90 - at * 4], line[90 - at * 4:]))])
-    with pytest.raises(SnapshotError, match="wrapped or cut, and not all in the same place: save the output with `> fil"):
+    with pytest.raises(SnapshotError, match="and not all in the same place: save the output with `> file.txt`"):
         read_groups(text + "\n")
     groups = read_groups(text + "\n\n" + DESCRIBE.replace("orders-billing", "another-group1"))
     assert [*groups] == ["another-group1"] and (groups.used, groups.rejected) == (18, 36)
@@ -279,7 +280,8 @@ def wrapped_tables(draw):
     members, offsets = printed("g", (topics, ids, owner, without_commits, instance))
     def by_width(table, least):
         width = draw(st.integers(least, len(table.strip().splitlines()[0]) - 1))
-        return "\n".join(line[at:at + width] for line in table.splitlines() for at in range(0, len(line) or 1, width)) + "\n"
+        return "".join(line[at:at + width] + "\n" for line in table.splitlines()
+                       for at in range(0, len(line) or 1, width))
     def by_cells(table):
         count = draw(st.integers(2, 8))
         return "\n" + "".join(f"{' '.join(words[:count])}\n{' '.join(words[count:])}\n"
@@ -307,16 +309,14 @@ def test_damaged_wrapped_lines(tables, seed, count):
 
 def test_a_wrapped_table_among_others():
     """Other tables before and after it, a prompt, and an end without a newline."""
-    lines = DESCRIBE.strip().splitlines()
+    lines, alone = DESCRIBE.strip().splitlines(), read_groups(DESCRIBE)["orders-billing"]
     broken = "\n".join(part for line in lines for part in (line[:100], line[100:]))
     for before, after in ("", ""), (MEMBERS, ""), ("", STATE), (MEMBERS, "$ date\n" + STATE), (STATE + "\n", MEMBERS):
         groups = read_groups(before + broken + "\n" + after)
-        assert groups.rejects == [] and groups["orders-billing"].lag.sum() == read_groups(DESCRIBE)["orders-billing"].lag.sum()
+        assert groups.rejects == [] and groups["orders-billing"].lag.tolist() == alone.lag.tolist()
     assert read_groups(broken)["orders-billing"].columns.size == 18
-    damaged = broken.replace(lines[5][:100], lines[5][:100].replace("  0  ", "  x  ", 1))
-    if damaged != broken:
-        with pytest.raises(SnapshotError, match="make the terminal wider"):
-            read_groups(damaged)
+    with pytest.raises(SnapshotError, match="make the terminal wider"):
+        read_groups(broken.replace(lines[5][:100], lines[5][:60] + "\n" + lines[5][60:100]))
 
 
 # --- cells ----------------------------------------------------------------------------------------------------------
@@ -330,7 +330,8 @@ def test_assignments_without_blanks(cell, owned):
     for one in text, re.sub(" +", " ", text):
         groups = read_groups(one)
         assert groups.rejects == [] and [[*member.owned] for member in groups["g"].details] == [owned, []]
-    for damaged in cell[:-1], cell + ",", cell + ";", "," + cell, cell.replace(",", ",,"), cell.replace("t", "", 1) + "(":
+    for damaged in (cell[:-1], cell + ",", cell + ";", "," + cell, cell.replace(",", ",,"),
+                    cell.replace("t", "", 1) + "("):
         if damaged != cell:
             groups = read_groups(text.replace(cell, damaged))
             assert [reject.reason.partition(" (got ")[0] for reject in groups.rejects] in (

@@ -1,7 +1,7 @@
 """Subscriptions that text does not show: what the owners of partitions tell about them."""
 import itertools
 import random
-from collections import Counter
+from collections import Counter, defaultdict
 from uuid import UUID
 
 import pytest
@@ -143,12 +143,12 @@ OUTPUTS = ["describe"], ["members"], ["members", "state"], ["describe", "members
 
 def printed(group, rule, outputs, lag={}):
     """What the tool prints of a group; `lag`: of its partitions, 4 of the others."""
-    owned, instance_ids = shown(group)
+    (owned, instance_ids), lag = shown(group), defaultdict(lambda: 4, lag)
     def assignment(partitions):
         numbers = {topic: sorted(number for name, number in partitions if name == topic) for topic, _ in partitions}
         return ", ".join(f"{topic}({','.join(map(str, of))})" for topic, of in numbers.items()) or "-"
     tables = {
-        "describe": table(OFFSETS, *(["g", *partition, 5, 5 + lag.get(partition, 4), lag.get(partition, 4), id, "/h", "app"]
+        "describe": table(OFFSETS, *(["g", *partition, 5, 5 + lag[partition], lag[partition], id, "/h", "app"]
                                      for id, own in owned.items() for partition in own)),
         "members": table(MEMBERS, *(["g", id, instance_ids.get(id, ""), "/h", "app", len(own), assignment(own)]
                                     for id, own in owned.items())),
@@ -206,7 +206,8 @@ def test_rank_states_nothing_on_text_that_it_would_not_state_on_the_group(rule, 
         lag = {partition: chance.choice([0, 10, 20_000]) for partitions in owned.values() for partition in partitions}
         text = printed(group, rule, chance.choice(OUTPUTS[2:]), lag)
         [found] = read_groups(text).values()
-        of_text = [row for row in rank([found], everything=True) if row["need"] in ("idle", "overload", "lag", "incurable")]
+        of_text = [row for row in rank([found], everything=True)
+                   if row["need"] in ("idle", "overload", "lag", "incurable")]
         true = group.replace(lag=None if found.lag is None else lag, strategy=found.strategy, state=found.state)
         of_group = {row["need"] for row in rank([true], everything=True)}
         for row in of_text:

@@ -86,7 +86,7 @@ def wrapped_layouts(parts: Sequence[str]) -> dict[str, TableLayout]:
     return {between: layout for between, layout in found.items()
             if layout and layout.kind in PARSED_KINDS and len({*layout.columns}) == len(layout.columns)}
 
-
+# %% ../../nbs/07_snapshot/06_parse.ipynb #a6000013
 def _parses(line: str, layout: TableLayout) -> bool:
     "Whether a line is a row of a table, and nothing else."
     try:
@@ -95,7 +95,10 @@ def _parses(line: str, layout: TableLayout) -> bool:
         return False
 
 
-def unwrapped(header: Sequence[str], lines: Sequence[tuple[int, str]]) -> tuple[TableLayout, list[tuple[int, str]]] | None:
+_Lines = Sequence[tuple[int, str]]             # each with its position
+
+
+def unwrapped(header: Sequence[str], lines: _Lines) -> tuple[TableLayout, _Lines] | None:
     "The layout and the rows of a table whose lines are wrapped, with their positions; None if they do not fit."
     layouts, size = wrapped_layouts(header), len(header)
     if " " in layouts:
@@ -123,8 +126,8 @@ def unwrapped(header: Sequence[str], lines: Sequence[tuple[int, str]]) -> tuple[
 NAMED_BY_FILE = Note("name-guessed", None, ("of the file",))
 _NAMED_BY_REMARK = Note("name-guessed", None, ("of the command or notice above the table",))
 _WITHOUT_WHOLE_HEADER = (
-    "a row must follow a whole header, the lines are wrapped or cut, and not all in the same place: save the output with "
-    "`> file.txt`, or make the terminal wider (got {})")
+    "a row must follow a whole header, the lines are wrapped or cut, and not all in the same place: save the output "
+    "with `> file.txt`, or make the terminal wider (got {})")
 _FOR_TERMINALS = re.compile(r"\x1b(?:\[[0-9;?]*[ -/]*[@-~]|\][^\x07\x1b\n]*(?:\x07|\x1b\\))")     # colors, titles
 
 

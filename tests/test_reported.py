@@ -59,7 +59,7 @@ def test_05_a_topic_with_the_lag_on_few_members_is_skew(names, inferred):
 def test_05_a_topic_that_no_member_could_share_more_is_not_skew():
     group = Group.from_json((REPORTED / "05" / "truth-lag.json").read_text())
     assert "skew" not in needs(rank(group.replace(owned=dict(assign(group, "roundrobin")))))
-    other = {topic: [9_000] * 18 for topic in group.topics}                  # lag everywhere: two topics have half of it
+    other = {topic: [9_000] * 18 for topic in group.topics}                  # both topics have half of the lag
     assert not {"skew", "lag"} & needs(rank(group.replace(lag=other), everything=True)).keys() - {"skew"}
 
 
@@ -69,7 +69,8 @@ def test_05_a_topic_that_no_member_could_share_more_is_not_skew():
 def test_07_what_members_could_do_is_said_with_an_if():
     rows, err = ranked("07", code=None)
     assert {row["need"] for row in rows} & {"idle", "overload"} and "no-owner" not in needs(rows)
-    assert all("if " in row["reason"] for row in rows if row["need"] in ("idle", "overload", "incurable", "skew", "lag"))
+    unsure = [row for row in rows if row["need"] in ("idle", "overload", "incurable", "skew", "lag")]
+    assert all("if " in row["reason"] for row in unsure)
     for words in ("can do without", "superfluous", "rolling restart"):
         assert words not in str(rows) + err
 
@@ -197,7 +198,8 @@ def test_24_kafkajs_is_told_to_upgrade_and_nothing_of_javas():
 
 
 @pytest.mark.parametrize("client, reported, words", [
-    ("sarama", "roundrobin", "upgrade Sarama to 1.28 or later"), ("ruby-kafka", "roundrobin", "upgrade ruby-kafka to 0.7.5"),
+    ("sarama", "roundrobin", "upgrade Sarama to 1.28 or later"),
+    ("ruby-kafka", "roundrobin", "upgrade ruby-kafka to 0.7.5"),
     ("sarama", "range", "Consumer.Group.Rebalance.GroupStrategies=sticky"), ("kgo", "range", "kgo.Balancers"),
     ("x@y (github.com/segmentio/kafka-go)", "roundrobin", "GroupBalancers: one of your own"),
     ("service", "BalanceStrategyRange", "GroupStrategies=sticky"), ("service", "rack-affinity", "GroupBalancers")])

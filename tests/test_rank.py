@@ -465,7 +465,7 @@ STEPS = {
         [EACH + "both assignors listed, the new one first", EACH + "the new assignor alone"],
     r"set partition.assignment.strategy=roundrobin: two rolling restarts, the first with both assignors listed \(a s":
         [EACH + "both assignors listed, the new one first (leave this out if the members have librdkafka's default "
-         "list (range, roundrobin))", EACH + "partition.assignment.strategy=roundrobin alone"],
+         "list range,roundrobin)", EACH + "partition.assignment.strategy=roundrobin alone"],
     r"^(?!.*set ).*two rolling restarts, the first with both assignors listed \(a single restart ":
         [EACH + "both assignors listed, the new one first (leave this out if the members have Java's default list "
          "since 3.0)", EACH + "the new assignor alone"],

@@ -71,7 +71,7 @@ def way_of_client(leader: Leader, running: str | None, strategy: str, dynamic: i
     both, words = f"{_EACH}with both assignors listed, the new one first", "two rolling restarts, "
     words += "the first with both assignors listed"
     if (leader.strategy, name) == client.listed:
-        default = "since 3.0" if java else f"({', '.join(client.listed)})"
+        default = "since 3.0" if java else ",".join(client.listed)
         if_default = f"if the members have {client.name}'s default list {default}"
         both += f" (leave this out {if_default})"
         words += f" (a single restart {if_default})"

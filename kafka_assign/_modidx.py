@@ -2403,8 +2403,6 @@ d = { 'settings': {'branch': 'main', 'doc_baseurl': '', 'doc_host': '', 'git_url
                                                                                             'kafka_assign/ranking/rules.py'),
                                             'kafka_assign.ranking.rules._too_many_members': ( '08_ranking/rules.html#_too_many_members',
                                                                                               'kafka_assign/ranking/rules.py'),
-                                            'kafka_assign.ranking.rules._unowned': ( '08_ranking/rules.html#_unowned',
-                                                                                     'kafka_assign/ranking/rules.py'),
                                             'kafka_assign.ranking.rules._unowned_topics': ( '08_ranking/rules.html#_unowned_topics',
                                                                                             'kafka_assign/ranking/rules.py'),
                                             'kafka_assign.ranking.rules.evidence_of': ( '08_ranking/rules.html#evidence_of',

@@ -172,11 +172,6 @@ def _skewed(evidence):
             "owners": could - missing, "could": f"the {count_of(could, 'member')}", "perhaps": perhaps})
 
 # %% ../../nbs/08_ranking/03_rules.ipynb #0b0e0002
-def _unowned(evidence):
-    "Groups with subscribed partitions that no member owns."
-    yield from _short("no-owner", "subscribed partition", evidence)
-
-
 def _unowned_topics(evidence):
     "Groups with members that own nothing of a topic that nobody subscribes to, where records wait."
     columns, batch, figures = evidence.batch.columns, evidence.batch, evidence.current.figures
@@ -406,7 +401,8 @@ RULES = (
          Remedy(words=f"no assignment helps: {_FIND_THE_OTHER} ({_BOTH_CONSUME})",
                 steps=(_FIND_THE_OTHER, "capture the group again")), settled=False),
     Rule("failing", _failing, "{why}"),
-    Rule("no-owner", _unowned, "{now} without an owner"),
+    Rule("no-owner", partial(_short, "no-owner", "subscribed partition"),
+         "{now} without an owner"),
     Rule("no-owner", _unowned_topics, "{topics}: {now} and no member owns any of it",
          _no_subscriber),
     Rule("no-owner", _strange_owners,

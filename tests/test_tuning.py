@@ -75,6 +75,7 @@ FIXED = {
     "reports.timeline": {"_BAR", "_HEAD", "_LINE"},
     "reports.words": {"MOST_NAMED", "_MOST_MEMBERS"},
     "snapshot.assemble": {"MOST_MORE_IN_ALL", "_MOST_MORE", "_SHARE"},
+    "snapshot.parse": {"_MOST_LINES", "_MOST_PARTS"},
     "snapshot.rows": {"LEAST_TOO_HIGH"},
     "snapshot.subscriptions": {"_MOST_PAIRS"},
     "text.tables": {"_GAP", "_LEAST"},

@@ -62,7 +62,8 @@ def _comparison_document(comparison, changed=(), restarts=(), as_they_are=(), mo
             row["proof"] = {"holds": False, "reason": proof} if isinstance(proof, str) else proof and proof.document()
     costs = {"restarts": restarts, "restarts_as_they_are": as_they_are}
     return facts_of(comparison.before) | {
-        "running": comparison.running, "rows": rows, "member_counts": member_counts(comparison)} | _changes_and_notes(
+        "running": comparison.running, "assumed": comparison.assumed and comparison.assumed[0],
+        "rows": rows, "member_counts": member_counts(comparison)} | _changes_and_notes(
             comparison.before, comparison_notes(comparison, changed), changed) | {
                 name: [one._asdict() for one in found] for name, found in costs.items() if found}
 

@@ -14,7 +14,7 @@ from .inputs import group_label
 from .rows import key_of
 from .writing import common_words, known_table, write_blocks, write_json, write_lines, write_rows
 from ..groups.group import Group
-from ..ranking.judging import NeedRow
+from ..ranking.judging import NeedRow, even_lag
 from ..ranking.rules import NEEDS
 from ..text.tables import Table
 from ..text.words import count_of, did_you_mean, first_of, quoted, shown
@@ -84,13 +84,17 @@ def show_ranking(ranking: Sequence[Mapping], form: str, groups: Sequence[Group],
     if left := places[len(places) if limit is None else limit:]:
         rows = [row for row in rows if row["rank"] < left[0]]
         write_remark(f"--limit leaves out {count_of(len(left), 'group')}")
+    even = even_lag(groups, ranking) if not needs or "lag" in needs else []
     if form != "table":
+        for line in even:
+            write_remark(line)
         return write_rows(list(NeedRow.__annotations__), rows, form)
     needy = len({row["rank"] for row in ranking})
     listed = f"{count_of(len(groups), 'group')}, {needy:,} need{'s' * (needy == 1)} attention"
     blocks = _ranking_blocks(rows, "with --format csv or json") if rows or not (abandoned or ranking) else []
     none = ["no group has this need"] * bool(needs and ranking and not rows)
-    write_blocks(*blocks, none, [_abandoned_words(abandoned, groups)] if abandoned else [], [listed] * bool(ranking))
+    write_blocks(*blocks, none, [_abandoned_words(abandoned, groups)] if abandoned else [], even,
+                 [listed] * bool(ranking))
 
 # %% ../../nbs/13_cli/09_ranking.ipynb #7c996935
 def show_run(run, form: str, out: str = "") -> None:

@@ -44,9 +44,15 @@ class Way(NamedTuple):
     words: str                    # the same in short, and what it costs
 
 # %% ../../nbs/08_ranking/02_advice.ipynb #63625f47
-_STEPS = ("stop all members (kill those that hang)", "wait until the group is Empty",
-          "start them with the new assignor")
-_STOP = Way(_STEPS, "{}, {}, and {}; nothing is consumed meanwhile".format(*_STEPS))
+def _stop(why: str, assignor: str = "the new assignor") -> Way:
+    "How a group switches if no rolling restart can do it."
+    steps = ("stop all members (kill those that hang)", "wait until the group is Empty",
+             f"start them with {assignor}")
+    return Way(steps, "{}, {}, and {}; nothing is consumed meanwhile ({})".format(*steps, why))
+
+
+_SEE_FIRST = Way(("see what its members subscribe to (kafka-assign capture or JSON shows it)",),
+                 "first see what its members subscribe to (kafka-assign capture or JSON shows it)")
 _EACH = "restart the members one at a time, waiting for Stable in between, "
 
 
@@ -61,7 +67,7 @@ def way_of_client(leader: Leader, running: str | None, strategy: str, dynamic: i
     changes = (leader.strategy == "cooperative-sticky") != (name == "cooperative-sticky")
     if leader.strategy and changes and not client.mixes:
         why = f"{client.name} lists no eager and cooperative assignors together"
-        return _STOP._replace(words=f"{_STOP.words} ({why})")
+        return _stop(why, client.setting.format(name))
     both, words = f"{_EACH}with both assignors listed, the new one first", "two rolling restarts, "
     words += "the first with both assignors listed"
     if (leader.strategy, name) == client.listed:
@@ -94,8 +100,7 @@ def way_of_python(leader: Leader, strategy: Strategy, dynamic: int) -> Way:
                    "over, a member with the old one may lead")
     [runs] = strategies_in_use([Leader("", leader.strategy)])
     if "aiokafka" in leader.python or not runs or runs.protocol != strategy.protocol:
-        words = f"{_STOP.words} (its clients may be unable to list both assignors)"
-        return _STOP._replace(words=words)
+        return _stop("its clients may be unable to list both assignors")
     return way_of_client(Leader("", leader.strategy), leader.strategy, strategy.label, dynamic)
 
 # %% ../../nbs/08_ranking/02_advice.ipynb #01904d43
@@ -153,6 +158,8 @@ class Adviser(NamedTuple):
         words, steps = ["no strategy that the members can run helps"], ()
         if chosen:
             way = self._way(group, chosen)
+            if batch.unsure[group]:
+                way = _SEE_FIRST
             words, steps = [self._effect(group, chosen), way.words], way.steps
             if need == "lag" and self.strategies[chosen].clients and not self.strategies[chosen].needs_lag:
                 words[0] += " (by today's lag: it does not look at it)"
@@ -255,8 +262,7 @@ class Adviser(NamedTuple):
         "How a group switches to a strategy, and at what cost."
         leader, dynamic = self.batch.leaders[group], self.batch.dynamic[group]
         if group in self.fails:
-            why = "a rolling restart would trigger the rebalance that fails"
-            return _STOP._replace(words=f"{_STOP.words} ({why})")
+            return _stop("a rolling restart would trigger the rebalance that fails")
         if leader.python:
             return way_of_python(leader, self.strategies[label], dynamic)
         return way_of_client(leader, self.running[group], label, dynamic)

@@ -94,6 +94,9 @@ def evidence_of(batch: GroupBatch, current: Outcome, results: Mapping[str, Outco
 _MOST_NAMED = 3                # topics, and members, that a reason names
 
 
+_IF_THE_SAME = ", if they subscribe to the same topics"
+
+
 def _known_lag(current, group, figure):
     "A lag in words: at least so many records if some lag is unknown."
     records = count_of(int(current.figures[figure][group]), "record")
@@ -118,7 +121,7 @@ def _short(need, unit, evidence):
             unsure = bool(evidence.batch.unsure[group])
             words = {"now": count_of(int(short.now[group]), unit),
                      "least": int(short.possible[group]), "who": "", "known": "",
-                     "perhaps": ", if all subscribe to the same topics" * unsure}
+                     "perhaps": " if all members subscribe to the same topics" * unsure}
             yield Finding(group, int(short.affected[group]), words, short.cured)
 
 
@@ -126,7 +129,8 @@ def _idle(evidence):
     "Groups with members that could take partitions from others."
     for one in _short("idle", "idle member", evidence):
         who = _idle_names(evidence, one.group, one.affected)
-        yield one._replace(words=one.words | {"who": who})
+        perhaps = _IF_THE_SAME * bool(evidence.batch.unsure[one.group])
+        yield one._replace(words=one.words | {"who": who, "perhaps": perhaps})
 
 
 def _perhaps_idle(evidence):
@@ -137,7 +141,7 @@ def _perhaps_idle(evidence):
         count = int(figures["idle"][group])
         who = _idle_names(evidence, group, count)
         yield Finding(group, count, {"now": count_of(count, "idle member"), "who": who,
-                                     "perhaps": ", if they subscribe to the same topics"})
+                                     "perhaps": _IF_THE_SAME})
 
 
 def _lagging(evidence):
@@ -149,7 +153,7 @@ def _lagging(evidence):
             "now": _known_lag(evidence.current, one.group, "lag_max"),
             "known": " for the known lag" * unknown,
             "pace": evidence.paces.get(one.group, "without a rate, lag says nothing about delay"),
-            "perhaps": ", if every member subscribes to all topics" * bool(inferred)})
+            "perhaps": " if every member subscribes to all topics" * bool(inferred)})
 
 
 def _skewed(evidence):
@@ -161,11 +165,11 @@ def _skewed(evidence):
         name, places = shown(str(batch.topics[topic])), np.arange(*columns.start[topic:topic + 2])
         could = int(min(columns.partitions[topic], columns.subscriber_counts[topic]))
         missing = int(evidence.current.figures["missing_spread"][one.group])
-        perhaps = f", if every member subscribes to {name}" * bool(batch.inferred[one.group])
+        perhaps = f" if every member subscribes to {name}" * bool(batch.inferred[one.group])
         yield one._replace(words=one.words | {
             "topic": name, "lag": f"{int(np.maximum(columns.lag[places], 0).sum()):,}",
             "total": _known_lag(evidence.current, one.group, "lag_total"),
-            "owners": could - missing, "could": count_of(could, "member"), "perhaps": perhaps})
+            "owners": could - missing, "could": f"the {count_of(could, 'member')}", "perhaps": perhaps})
 
 # %% ../../nbs/08_ranking/03_rules.ipynb #0b0e0002
 def _unowned(evidence):
@@ -187,7 +191,9 @@ def _unowned_topics(evidence):
     for group in np.flatnonzero(found).tolist():
         topics = columns.topic_offsets[group] + np.flatnonzero(
             lag[slice(*columns.topic_offsets[group:group + 2])])
-        if (offsets := batch.group(group).offsets) is not None:
+        alone = batch.group(group)
+        shown_fully = not any(note.kind.startswith("subscriptions-") for note in alone.notes)
+        if (offsets := alone.offsets) is not None:
             first = columns.group_offsets[group]
             topics = [at for at in topics.tolist() if (
                 offsets.committed[columns.start[at] - first:columns.start[at + 1] - first] >= 0).any()]
@@ -196,17 +202,17 @@ def _unowned_topics(evidence):
             names = [shown(str(batch.topics[at])) for at in topics]
             records = int(lag[topics].sum())
             yield Finding(group, int(of_topics.sum()), {
-                "topics": first_of(names, _MOST_NAMED), "inferred": batch.inferred[group],
+                "topics": first_of(names, _MOST_NAMED), "certain": shown_fully,
                 "now": f"{count_of(records, 'record')} {'waits' if records == 1 else 'wait'}"})
 
 
-def _no_subscriber(inferred, **_):
+def _no_subscriber(certain, **_):
     "The remedy for topics with offsets and without a subscriber."
-    gone = ("no member subscribes to it any more (nothing to do: its offsets are old, and "
+    gone = ("its members no longer subscribe to it (its offsets are old, and nothing is to do; "
             "--delete-offsets removes them)")
-    if not inferred:
-        step = "see whether a member should subscribe to it"
-        return Remedy(words=f"{step}, or {gone}", steps=(step,))
+    if certain:
+        step = "subscribe a member to it if its records should be consumed"
+        return Remedy(words=f"{gone}: {step}", steps=(step,))
     steps = ("restart the member that leads", "or wait for metadata.max.age.ms (5 min by default)")
     return Remedy(words=f"either {gone}, or the leader does not know the topic yet: "
                         f"{', '.join(steps)}", steps=steps)
@@ -389,15 +395,15 @@ _OFFSETS = ("deleting the group drops its offsets; they also expire once it has 
 _WHY_STUCK = ("see why the consumer does not commit (a record that fails on every retry, "
               "a blocked call?)")
 _FIND_THE_OTHER = "find out which of them consumes it wrongly"
-_BOTH_CONSUME = ("a consumer uses assign() with this group id beside subscribe(), a member was fenced "
-                 "or left without revoking, or these are two captures in one file: capture again")
+_BOTH_CONSUME = ("does a consumer use assign() with this group id beside subscribe(), was a member "
+                 "fenced, or did it leave without revoking? or are these two captures in one file?")
 _IF_IT_STAYS = ("if it stays so, a member does not rejoin (it processes for longer than "
                 "max.poll.interval.ms, or a callback blocks), or its members have no assignor in "
                 "common")
 _COULD_TAKE = "{now}{who} could take partitions from members that have two or more{perhaps}"
 RULES = (
     Rule("two-owners", _owned_twice, "{partition} is owned by {count} members: {names}{more}",
-         Remedy(words=f"no assignment helps: {_FIND_THE_OTHER}; {_BOTH_CONSUME}",
+         Remedy(words=f"no assignment helps: {_FIND_THE_OTHER} ({_BOTH_CONSUME})",
                 steps=(_FIND_THE_OTHER, "capture the group again")), settled=False),
     Rule("failing", _failing, "{why}"),
     Rule("no-owner", _unowned, "{now} without an owner"),

@@ -389,7 +389,7 @@ def fleet_compare_command(
         master: Options.master = None, conf: Options.conf = None,
         py_files: Options.py_files = None, time_limit: Options.time_limit = None,
         max_rejects: Options.max_rejects = 0, form: Options.form = "table",
-        cluster: Options.cluster = None, time: Options.time = "",
+        cluster: Options.cluster_of_fleet = None, time: Options.time = "",
         reset: Options.reset = None):
     """Which groups need attention, and what strategies would do for them.
 

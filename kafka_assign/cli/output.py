@@ -114,7 +114,6 @@ def _comparison_blocks(comparison, changed=(), restarts=(), as_they_are=(), name
             *(proof_blocks(comparison) if prove else [])]
 
 # %% ../../nbs/13_cli/08_output.ipynb #7a0c030c
-_GROUPS_WITHOUT_LIST = 3
 _GROUP_LINE = ("group_id", "cluster", "time", "moment", "state", "runs", "members", "partitions",
                "unassigned", "min_load", "max_load", "balance_score", "lag_max")
 
@@ -124,6 +123,9 @@ def group_table(groups: Iterable[Group]) -> list[Table | str]:
     found = [Assignment.current(one).summary() | facts_of(one) | {"runs": one.strategy} for one in groups]
     common, same = common_words(("cluster", "time", "moment"), found)
     return [*common, known_table([key for key in _GROUP_LINE if key not in same], found)]
+
+# %% ../../nbs/13_cli/08_output.ipynb #7a0c0311
+_GROUPS_WITHOUT_LIST = 3
 
 
 def show_comparisons(comparisons: Sequence[Comparison], form: str, changed: Sequence[Change] = (),

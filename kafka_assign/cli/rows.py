@@ -9,7 +9,7 @@ __all__ = ['GROUP_KEYS', 'PARTITION_KEYS', 'key_of', 'facts_of', 'figure_rows', 
 
 # %% ../../nbs/13_cli/07_rows.ipynb #22a4cd25
 from collections.abc import Collection, Iterable, Iterator, Sequence
-from itertools import count, groupby
+from itertools import count
 
 import numpy as np
 
@@ -24,6 +24,7 @@ from ..life.rolling import Restarts
 from ..reports.comparison import Comparison
 from ..reports.places import count_places
 from ..reports.proof import Proof, proof_of
+from ..reports.view import owned_words
 from ..text.words import count_of, shown
 
 # %% ../../nbs/13_cli/07_rows.ipynb #e66ceb59
@@ -157,10 +158,8 @@ def member_rows(assignment: Assignment) -> list[dict]:
     """A row for each member, then rows without a member: partitions that are withheld for a
     `target`, and those without an owner."""
     def row(own, lag=None, member=None, instance_id=None, target=None):
-        runs = groupby(own, lambda partition: partition[0])
-        words = ";".join(f"{topic}:{','.join(str(number) for _, number in run)}" for topic, run in runs)
         return {"member": member, "instance_id": instance_id, "target": target, "partitions": len(own),
-                "lag": lag, "assignment": words}
+                "lag": lag, "assignment": owned_words(own)}
     group, left = assignment.group, unassigned(assignment)
     now = Assignment(group, assignment.owner)
     later = Assignment(group, np.where(assignment.withheld, assignment.target, -1))

@@ -79,7 +79,7 @@ def test_demo_says_what_python_says():
     assert group["rows"] == [expected.current.summary(), *expected.rows]
     assert [row["strategy"] for row in group["rows"]] == ["current", *usual_strategies()]
     assert {"group_id", "cluster", "time", "moment", "type", "state", "strategy", "protocol", "generation", "members",
-            "topics", "partitions", "lag_known", "inferred", "inferred_notes", "changes", "running", "notes",
+            "topics", "partitions", "lag_known", "inferred", "inferred_notes", "changes", "running", "assumed", "notes",
             "rows", "member_counts", "assigned_by"} == group.keys()
     assert (group["running"], group["notes"]) == ("range", expected.notes)
 
@@ -940,7 +940,7 @@ def test_ignored_files_of_a_folder_are_one_line():
     "compare --demo --format csv --moves": "it must be json or table with --moves, --prove, --restart or --rolling",
     "compare --demo --format csv --prove": "one table of figures", "compare --demo --format csv --rolling": "(got csv)",
     "compare --demo --format csv --restart newsletter": "it must be json or table",
-    "assign x": "--strategy", "assign -s range": "FILE...",
+    "assign x": "--strategy", "assign -s range": "give one of these: files, - for standard input, --bootstrap-server",
     "compare --demo --cluster a --cluster b": "--cluster: must be given once (got it 2 times)",
     "compare --demo --format csv --wide --format json": "--format: must be given once", "rank": "give one of",
     "assign x -s range -g a -g b": "--group: must be given once", "assign x -s range -s fair": "--strategy: must be",

@@ -51,7 +51,7 @@ class Progress(NamedTuple):
 # %% ../../nbs/05_groups/12_progress.ipynb #d1a00012
 def _seconds(old, new):
     "From one time to another; None if one of them is not known, or is a date."
-    first, last = (instant(time) if ":" in time else None for time in (old, new))
+    first, last = (instant(time) if "T" in time or ":" in time else None for time in (old, new))
     return (last - first).total_seconds() if first and last else None
 
 

@@ -308,6 +308,52 @@ def test_24_other_libraries_get_their_own_way(client, reported, words):
         assert row["strategy"] is None and words in row["remedy"] and "Java" not in row["remedy"]
 
 
+# 25: partitions stand still between two captures
+
+
+@pytest.mark.parametrize("options", [("--all", "--at", "all"), (), ("--all",)])
+def test_25_what_stands_still_is_named_with_its_owners_and_both_moments(options):
+    files = "describe-2026-03-01T0214.txt", "describe-2026-03-01T0219.txt"
+    [row], err = ranked("25", *files, options=options)
+    assert (row["need"], row["affected"], row["strategy"]) == ("stuck", 4, None)
+    assert row["time"].startswith("2026-03-01T02:19") and row["remedy"].startswith("no assignment helps")
+    ids = "payment-events-2-66836886-a260-4d0b-bb45-145c1a81682c", "payment-events-3-fc132d0d-113d-417d-b0cb-c97d0fef7928"
+    assert all(words in row["reason"] for words in (
+        *(f"payments-{number}" for number in range(2, 6)), *ids, "02:14", "02:19", "900,000 records arrived on each"))
+    assert "payments-0" not in row["reason"] and "payment-events, payment-events" not in err
+    text = run(["rank", *inputs("25", *files), *options])
+    assert "payment-events, payment-events" not in text.err and "stuck" in text.out
+
+
+def test_25_what_went_on_is_said_and_a_pause_of_the_producer_is_no_need():
+    text = (REPORTED / "25" / "describe-2026-03-01T0214.txt").read_text().replace("payment", "order")
+    old = read_groups(text, time="2026-03-01T02:14Z")["order-events"]
+
+    def later(**changes):
+        offsets = {name: [*getattr(old.offsets, name)] for name in ("committed", "end")}
+        for name, number in changes.items():
+            for at in (2, 3):
+                offsets[name][at] += number
+        offsets["committed"][0] = offsets["end"][0] = 1050
+        return old.replace(time="2026-03-01T02:24Z", **{name: {"orders": column} for name, column in offsets.items()})
+    [row] = [row for row in rank([old, later(end=7)]) if row["need"] == "stuck"]
+    assert row["affected"] == 2 and "orders-0 moved on" in row["reason"] and "whole group" not in row["reason"]
+    for other in (later(), later(end=7, committed=1)):
+        assert "stuck" not in needs(rank([old, other]))
+
+
+@pytest.mark.parametrize("case, first, sentence", [
+    ("25", "payment-events-3-fc132d0d", "nothing committed between"), ("05", "ingest-18f135d2", "")])
+def test_05_and_25_show_who_lags_first(case, first, sentence, monkeypatch):
+    files = [name for name in inputs(case) if name.endswith(".txt") and "state" not in name]
+    out = run(["show", *files]).out
+    lines = out[out.index("member  "):].splitlines()
+    assert first in lines[1] and (sentence in out.partition("member  ")[0]) and ("odd:" in out) == bool(sentence)
+    monkeypatch.setenv("COLUMNS", "80")
+    screen = run(["show", *files]).out.splitlines()[:24]
+    assert max(map(len, screen)) <= 80 and {"25": "9,800,009", "05": "20,000"}[case] in "\n".join(screen)
+
+
 # 37: new partitions that nobody has yet
 
 

@@ -28,7 +28,7 @@ def inputs(case, *names):
 def ranked(case, *names, options=("--all",), code=0):
     """The rows of `rank` for files of a case, and what it printed on standard error."""
     done = run(["rank", *inputs(case, *names), *options, "--format", "json"])
-    assert code in (done.code, None), done.err
+    assert done.code == code, done.err
     return json.loads(done.out), done.err
 
 
@@ -69,6 +69,27 @@ def test_02_partitions_without_lag_are_spread(options):
     group = Group({"streaming": 12}, {f"consumer-{i}": ["streaming"] for i in range(1, 5)},
                   committed={"streaming": [end - one for one in lag]}, end={"streaming": [end] * 12})
     assert list(map(len, assign(group, "lag", **options).values())) == [3] * 4
+
+
+# 04: a third cooperative consumer joins; only what it needs moves
+
+
+@pytest.mark.parametrize("partitions, members, moved", [(10, 2, 3), (12, 3, 3), (9, 2, 3)])
+def test_04_who_joins_gets_its_share_and_no_more(partitions, members, moved):
+    """As reported with two members of 5 partitions each; the others are variations with other ids."""
+    options = ["--join", "1", "-s", "cooperative-sticky", "-s", "kafka-cooperative-sticky", "--moves"]
+    group = Group({"stam": partitions}, [Member(f"etl-{at}-{UUID(int=at)}", ["stam"], client_id=f"etl-{at}")
+                                         for at in range(members)], name="g")
+    group = group.replace(owned=assign(group, "sticky"), strategy="cooperative-sticky")
+    files, text, form = (inputs("04"), None, "rdkafka-") if members == 2 and partitions == 10 else (
+        ["-"], group.to_json(), f"etl-{members}-")
+    [answer] = json.loads(run(["compare", *files, *options, "--format", "json"], text).out)
+    rows = [row for row in answer["rows"] if row["strategy"] in options]
+    assert [(row["kept"], row["moved"], row["withheld"]) for row in rows] == [(partitions - moved, moved, moved)] * 2
+    assert answer["changes"][0]["member"].startswith(form)
+    *_, moves = program(["compare", *files, *options], text or "").out.split("\n\n")
+    lines = moves.splitlines()[1:]
+    assert len(lines) == 2 * moved and all(answer["changes"][0]["member"] in line for line in lines)
 
 
 # 05: cooperative-sticky leaves a topic on some of the members
@@ -129,7 +150,7 @@ def test_07_all_rows_are_read_and_nothing_confirms_the_subscriptions():
 
 
 def test_07_what_members_could_do_is_said_with_an_if():
-    rows, err = ranked("07", code=None)
+    rows, err = ranked("07")
     assert {row["need"] for row in rows} & {"idle", "overload"} and "no-owner" not in needs(rows)
     unsure = [row for row in rows if row["need"] in ("idle", "overload", "incurable", "skew", "lag")]
     assert all("if " in row["reason"] for row in unsure)
@@ -179,6 +200,29 @@ def test_10_tables_of_other_tools_say_what_to_print_instead(file, words):
     assert all(one in done.err for one in words)
 
 
+# 11: a scaler starts one consumer more than there are partitions
+
+
+@pytest.mark.parametrize("partitions, members", [(5, 5), (3, 3), (8, 9)])
+def test_11_a_consumer_without_a_partition_is_said_to_be_idle(partitions, members):
+    """As reported with 5 partitions and 5 consumers; also where some are idle already."""
+    files, text, idle = inputs("11"), None, members + 1 - partitions
+    if partitions != 5:
+        group = Group({"invoices": partitions}, {f"billing-{at}": ["invoices"] for at in range(members)}, name="scaled",
+                      strategy="range")
+        files, text = ["-"], group.replace(owned=assign(group, "range")).to_json()
+    shown = unwrapped(run(["compare", *files, "--join", "1"], text).out).partition("in short, under range: ")[2]
+    paused = min(partitions, members)
+    idle_words = f"{idle} of {members + 1} members would be idle"
+    assert f"{paused} partitions of remaining members would pause, {idle_words}" in shown
+    assert "lag of a member would go" not in shown
+    assert f"no number of members above {partitions} changes the largest load" in shown
+    [answer] = json.loads(run(["compare", *files, "--join", "1", "--format", "json"], text).out)
+    assert answer["member_counts"] == {
+        "least": partitions, "most": None, "next_max_load": None,
+        "text": f"no number of members above {partitions} changes the largest load"}
+
+
 # 13: librdkafka's range leaves members idle where its roundrobin would not
 
 
@@ -190,6 +234,18 @@ def test_13_librdkafka_is_forecast_and_gets_its_own_setting():
         assert "partition.assignment.strategy=roundrobin" in row["remedy"]
         assert "not forecast" not in row["remedy"] and "org.apache" not in str(row)
     assert "range (runs now)" in run(["compare", *inputs("13")]).out
+
+
+# 13: librdkafka's range puts every topic on one member
+
+
+def test_13_needs_and_moves_are_whole_lines_in_a_pipe():
+    out = program(["rank", "--all", *inputs("13")]).out
+    assert "rdkafka-ae658f33-fe3b-490b-93f4-48b3a5aa3c81, rdkafka-b774eb52-48db-40af-b215-8370d269a9a5" in out
+    *_, moves = program(["compare", *inputs("13"), "-s", "roundrobin", "--moves"]).out.split("\n\n")
+    head, *lines = moves.splitlines()
+    assert len(lines) == 5 and all(line.count("rdkafka-") == 2 for line in lines)
+    assert max(map(len, lines)) > 100
 
 
 # 14: a partition with two owners
@@ -274,62 +330,6 @@ def test_15_an_owner_that_does_not_subscribe_is_named():
     [row] = rank(group)
     assert row["need"] == "no-owner" and row["affected"] == 1
     assert row["reason"] == "u-1 is with a, which does not subscribe to it"
-
-
-# 04: a third cooperative consumer joins; only what it needs moves
-
-
-@pytest.mark.parametrize("partitions, members, moved", [(10, 2, 3), (12, 3, 3), (9, 2, 3)])
-def test_04_who_joins_gets_its_share_and_no_more(partitions, members, moved):
-    """As reported with two members of 5 partitions each; the others are variations with other ids."""
-    options = ["--join", "1", "-s", "cooperative-sticky", "-s", "kafka-cooperative-sticky", "--moves"]
-    group = Group({"stam": partitions}, [Member(f"etl-{at}-{UUID(int=at)}", ["stam"], client_id=f"etl-{at}")
-                                         for at in range(members)], name="g")
-    group = group.replace(owned=assign(group, "sticky"), strategy="cooperative-sticky")
-    files, text, form = (inputs("04"), None, "rdkafka-") if members == 2 and partitions == 10 else (
-        ["-"], group.to_json(), f"etl-{members}-")
-    [answer] = json.loads(run(["compare", *files, *options, "--format", "json"], text).out)
-    rows = [row for row in answer["rows"] if row["strategy"] in options]
-    assert [(row["kept"], row["moved"], row["withheld"]) for row in rows] == [(partitions - moved, moved, moved)] * 2
-    assert answer["changes"][0]["member"].startswith(form)
-    *_, moves = program(["compare", *files, *options], text or "").out.split("\n\n")
-    lines = moves.splitlines()[1:]
-    assert len(lines) == 2 * moved and all(answer["changes"][0]["member"] in line for line in lines)
-
-
-# 11: a scaler starts one consumer more than there are partitions
-
-
-@pytest.mark.parametrize("partitions, members", [(5, 5), (3, 3), (8, 9)])
-def test_11_a_consumer_without_a_partition_is_said_to_be_idle(partitions, members):
-    """As reported with 5 partitions and 5 consumers; also where some are idle already."""
-    files, text, idle = inputs("11"), None, members + 1 - partitions
-    if partitions != 5:
-        group = Group({"invoices": partitions}, {f"billing-{at}": ["invoices"] for at in range(members)}, name="scaled",
-                      strategy="range")
-        files, text = ["-"], group.replace(owned=assign(group, "range")).to_json()
-    shown = unwrapped(run(["compare", *files, "--join", "1"], text).out).partition("in short, under range: ")[2]
-    paused = min(partitions, members)
-    idle_words = f"{idle} of {members + 1} members would be idle"
-    assert f"{paused} partitions of remaining members would pause, {idle_words}" in shown
-    assert "lag of a member would go" not in shown
-    assert f"no number of members above {partitions} changes the largest load" in shown
-    [answer] = json.loads(run(["compare", *files, "--join", "1", "--format", "json"], text).out)
-    assert answer["member_counts"] == {
-        "least": partitions, "most": None, "next_max_load": None,
-        "text": f"no number of members above {partitions} changes the largest load"}
-
-
-# 13: librdkafka's range puts every topic on one member
-
-
-def test_13_needs_and_moves_are_whole_lines_in_a_pipe():
-    out = program(["rank", "--all", *inputs("13")]).out
-    assert "rdkafka-ae658f33-fe3b-490b-93f4-48b3a5aa3c81, rdkafka-b774eb52-48db-40af-b215-8370d269a9a5" in out
-    *_, moves = program(["compare", *inputs("13"), "-s", "roundrobin", "--moves"]).out.split("\n\n")
-    head, *lines = moves.splitlines()
-    assert len(lines) == 5 and all(line.count("rdkafka-") == 2 for line in lines)
-    assert max(map(len, lines)) > 100
 
 
 # 18: instance ids that are the names of a Deployment's pods
@@ -464,6 +464,27 @@ def test_05_and_25_show_who_lags_first(case, first, sentence, monkeypatch):
     assert max(map(len, screen)) <= 80 and {"25": "9,800,009", "05": "20,000"}[case] in "\n".join(screen)
 
 
+# 29: consumers that share an assignor
+
+
+@pytest.mark.parametrize("shared, kept, warnings", [(False, 20, 0), (True, None, 1)])
+def test_29_a_shared_assignor_is_warned_of_once(shared, kept, warnings, caplog):
+    one = ClientMember("sticky")
+    members = {f"c{at}": one if shared else ClientMember("sticky") for at in range(6)}
+    owned = {}
+    for generation in (1, 2, 3):
+        if generation == 3:
+            del members["c0"]
+        joined = [joined_member(name, None, decode_subscription(member.subscription(["events"])))
+                  for name, member in members.items()]
+        before, answers = owned, members["c1"].lead(joined, {"events": 24}, generation)
+        for name, data in answers.items():
+            members[name].receive(data, generation)
+        owned = {name: set(map(tuple, decode_assignment(data).assigned)) for name, data in answers.items()}
+    assert kept in (None, sum(len(owned[name] & before[name]) for name in owned))
+    assert len([text for text in caplog.messages if "several consumers share an assignor" in text]) == warnings
+
+
 # 37: new partitions that nobody has yet
 
 
@@ -487,24 +508,3 @@ def test_37_no_client_needs_another_assignor_for_new_partitions(client, reported
     assert row["steps"][0].startswith("restart one member that subscribes to the topic (m-1)")
     assert ("session.timeout.ms" in row["steps"][0]) == static and len(row["steps"]) == 2 - (client == "ruby-kafka")
     assert (", 3 placed" in row["remedy"]) == (client in ("consumer-g-1", "rdkafka"))
-
-
-# 29: consumers that share an assignor
-
-
-@pytest.mark.parametrize("shared, kept, warnings", [(False, 20, 0), (True, None, 1)])
-def test_29_a_shared_assignor_is_warned_of_once(shared, kept, warnings, caplog):
-    one = ClientMember("sticky")
-    members = {f"c{at}": one if shared else ClientMember("sticky") for at in range(6)}
-    owned = {}
-    for generation in (1, 2, 3):
-        if generation == 3:
-            del members["c0"]
-        joined = [joined_member(name, None, decode_subscription(member.subscription(["events"])))
-                  for name, member in members.items()]
-        before, answers = owned, members["c1"].lead(joined, {"events": 24}, generation)
-        for name, data in answers.items():
-            members[name].receive(data, generation)
-        owned = {name: set(map(tuple, decode_assignment(data).assigned)) for name, data in answers.items()}
-    assert kept in (None, sum(len(owned[name] & before[name]) for name in owned))
-    assert len([text for text in caplog.messages if "several consumers share an assignor" in text]) == warnings

@@ -79,7 +79,7 @@ def test_demo_says_what_python_says():
     assert group["rows"] == [expected.current.summary(), *expected.rows]
     assert [row["strategy"] for row in group["rows"]] == ["current", *usual_strategies()]
     assert {"group_id", "cluster", "time", "moment", "type", "state", "strategy", "protocol", "generation", "members",
-            "topics", "partitions", "lag_known", "inferred", "inferred_notes", "changes", "running", "notes",
+            "topics", "partitions", "lag_known", "inferred", "inferred_notes", "changes", "running", "assumed", "notes",
             "rows", "member_counts", "assigned_by"} == group.keys()
     assert (group["running"], group["notes"]) == ("range", expected.notes)
 
@@ -412,6 +412,92 @@ def test_rank_names_a_group_once():
     names = {need["rank"]: need["group_id"] for need in needs if need["need"] != "abandoned"}
     starts = [line.split()[:2] for line in table.splitlines()[1:] if line[:5].strip()]
     assert common == "cluster kafka-4.3.1" and starts == [[str(place), name] for place, name in names.items()]
+
+
+EMPTY = [Group({"t": 2}, {}, name=f"old-{at:03}", state="Empty", lag={"t": [at, 1]}) for at in range(502)]
+
+
+def test_groups_without_members_are_one_line_unless_they_are_asked_for():
+    text = "".join(f"{group.to_json()}\n" for group in [*read_groups(SAMPLES / "kafka-4.3.1").values(), *EMPTY])
+    done = run("rank -", text)
+    assert "old-" not in done.out.partition("records wait for")[0] and "512 groups, 505 need attention\n" in done.out
+    assert ("records wait for 503 groups without members (kafka-4.3.1/nightly-batch, old-001, old-002 and 500 more): "
+            "--need abandoned lists them\n") in done.out
+    assert "at least " in done.out              # some lag of nightly-batch is not known
+    listed = run("rank - --need abandoned", text).out
+    assert "no active members while" in listed and "--need abandoned" not in listed
+    for form in ("json", "csv"):                # nothing is missing for programs
+        assert run(f"rank - --format {form}", text).out.count("no active members while") == 503
+    [words] = [line for line in run("rank -", EMPTY[1].to_json()).out.split("\n\n") if "wait" in line]
+    assert words == "2 records wait for 1 group without members (old-001): --need abandoned lists them"
+    assert "no group needs attention" not in run("rank -", EMPTY[1].to_json()).out
+
+
+@pytest.mark.parametrize("options, wanted", {
+    "--need lag --need overload": lambda row, _: row["need"] in ("lag", "overload"),
+    "--need stream": None,
+    "--limit 4": lambda row, places: row["rank"] in places[:4],
+    "--need lag --limit 2": lambda row, places: row["need"] == "lag" and row["rank"] in places[:2],
+    "--limit 1000000 --all": lambda *_: True}.items())
+def test_rank_shows_the_rows_that_are_asked_for(options, wanted):
+    """As they are without the filter, with the same ranks."""
+    line = f"rank {SAMPLES}/generated-fleet.jsonl --format csv {'--all ' * ('--all' in options)}"
+    done = run(f"{line} {options.replace('--all', '')}")
+    if wanted is None:
+        assert done.code == 2 and "--need: a need must be one of failing, no-owner, idle" in done.err
+        assert "(got 'stream')" in done.err and one_line(done.err)
+        return
+    rows = rows_of(run(line).out)
+    needs = re.findall("--need (\\S+)", options)
+    places = list(dict.fromkeys(row["rank"] for row in rows if not needs or row["need"] in needs))
+    assert rows_of(done.out) == [row for row in rows if wanted(row, places)] != []
+    left = len(places) - int((re.findall("--limit (\\d+)", options) or [10 ** 6])[0])
+    assert ("--limit leaves out" in done.err) == (left > 0)
+    assert left <= 0 or f"--limit leaves out {left} groups\n" in done.err
+
+
+def test_rank_chooses_groups_by_name_and_by_lag():
+    file = SAMPLES / "generated-fleet.jsonl"
+    groups, columns = read_groups(file), ("group_id", "need", "reason")
+    rows = rank(groups)
+
+    def shown(options):
+        return {tuple(row[key] for key in columns) for row in rows_of(run(f"rank {file} --format csv {options}").out)}
+    for least in (0, 1000, 200_000):
+        lagging = {name for name, one in groups.items() if one.lag is not None and sum(
+            lag for lag in one.lag.tolist() if lag > 0) >= least or not least}
+        assert shown(f"--min-lag {least}") == {
+            tuple(row[key] for key in columns) for row in rows if row["group_id"] in lagging} != set()
+    name = rows[0]["group_id"]
+    assert shown(f"-g {name}") == {tuple(row[key] for key in columns) for row in rows if row["group_id"] == name}
+    assert run(f"rank {file} -g {name}").out.endswith("1 group, 1 needs attention\n")
+    wrong = run(f"rank {file} -g {name}x")
+    assert wrong.code == 2 and f"did you mean '{name}'?" in wrong.err
+    assert "no group has this need" in run(f"rank {file} -g {name} --need incurable").out
+
+
+def test_a_cluster_is_chosen_if_the_input_names_it_and_named_if_not(tmp_path):
+    both = "".join(f"{Group({'t': 2}, {}, lag={'t': [5, 5]}, name='g', cluster=one).to_json()}\n" for one in ("a", "b"))
+    for name in ("east", "west"):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "describe.txt").write_text(TWO)
+    (tmp_path / "both.jsonl").write_text(both)
+
+    def clusters(line, text=None):
+        found = json.loads(run(f"compare {line} -s range --format json", text).out)
+        return {(one["cluster"], one["group_id"]) for one in found}
+    assert clusters("- --cluster b", both) == clusters(f"{tmp_path}/both.jsonl --cluster b") == {("b", "g")}
+    assert clusters(f"{tmp_path}/east {tmp_path}/west --cluster west") == {("west", "billing"), ("west", "search")}
+    assert clusters(f"{tmp_path}/east --cluster prod") == {("prod", "billing"), ("prod", "search")}
+    assert clusters("- --cluster prod", TWO) == {("prod", "billing"), ("prod", "search")}
+    (tmp_path / "west" / "describe.txt").write_text("""\
+GROUP   CONSUMER-ID  HOST       CLIENT-ID  #PARTITIONS  ASSIGNMENT
+search  index-77aa   /10.0.0.3  index      1            clicks(0)
+search  index-88bb   /10.0.0.4  index      0            -
+""")                                                                # of the same group, in another folder
+    [one] = json.loads(run(f"compare {tmp_path}/east {tmp_path}/west --cluster prod -g search --format json").out)
+    assert (one["cluster"], one["members"]) == ("prod", 2)
+    assert [row["cluster"] for row in rows_of(run("rank - --cluster a --format csv", both).out)] == ["a"]
 
 
 def test_rank_with_nothing_to_say_and_what_it_refuses(tmp_path):
@@ -854,7 +940,7 @@ def test_ignored_files_of_a_folder_are_one_line():
     "compare --demo --format csv --moves": "it must be json or table with --moves, --prove, --restart or --rolling",
     "compare --demo --format csv --prove": "one table of figures", "compare --demo --format csv --rolling": "(got csv)",
     "compare --demo --format csv --restart newsletter": "it must be json or table",
-    "assign x": "--strategy", "assign -s range": "FILE...",
+    "assign x": "--strategy", "assign -s range": "give one of these: files, - for standard input, --bootstrap-server",
     "compare --demo --cluster a --cluster b": "--cluster: must be given once (got it 2 times)",
     "compare --demo --format csv --wide --format json": "--format: must be given once", "rank": "give one of",
     "assign x -s range -g a -g b": "--group: must be given once", "assign x -s range -s fair": "--strategy: must be",

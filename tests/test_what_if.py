@@ -3,25 +3,26 @@ import json
 import operator
 import re
 from dataclasses import replace
-from itertools import permutations, product
+from itertools import chain, permutations, product
 from random import Random
 from types import SimpleNamespace
 from uuid import NAMESPACE_URL, uuid5
 
+import numpy as np
 import pytest
 import typer
 from groups import NAMES, groups, sending_groups
-from hypothesis import assume, given, strategies as st
+from hypothesis import assume, given, settings, strategies as st
 from outputs import table as printed
 from test_cli import TWO, one_line, program, run, unwrapped
 
 from kafka_assign import Member, assign
 from kafka_assign.groups.build import GroupError
-from kafka_assign.groups.assignment import SUMMARY_KEYS
+from kafka_assign.groups.assignment import SUMMARY_KEYS, Assignment
 from kafka_assign.reports.comparison import compare
 from kafka_assign.samples import demo_group
 from kafka_assign.cli.changes import FORMS, Change, find_members, parse_change
-from kafka_assign.life.rolling import restart_in_turn
+from kafka_assign.life.rolling import looks_replaced, restart_in_turn
 from kafka_assign.cli.conditions import FIGURES
 from kafka_assign.groups.group import Group
 from kafka_assign.life.live import LiveGroup
@@ -1004,6 +1005,87 @@ def test_paused_means_the_same_for_a_restart_as_in_a_comparison(data, strategy):
     new = f"consumer-1-{uuid5(NAMESPACE_URL, 'consumer-1')}"
     back = compare(live.group.join(new, members["m0"]), strategy)[strategy].summary()
     assert (found.paused, found.down) == (left["paused"] + back["paused"], down)
+
+
+LETTERS = "bcdfghjklmnpqrstvwxz2456789"                 # as rand.SafeEncodeString of Kubernetes has them
+
+
+def pod_of_deployment(chance, name):
+    """A pod's name: the hash of the template, encoded or (before Kubernetes 1.8) in decimal, then five letters."""
+    number = str(chance.getrandbits(32)).zfill(6)
+    code = "".join(LETTERS[ord(digit) % len(LETTERS)] for digit in number)
+    return f"{name}-{chance.choice([number, code, f'{int(number):09x}'])}-{''.join(chance.choices(LETTERS, k=5))}"
+
+
+def test_names_of_pods_are_told_apart():
+    chance, stems = Random(0), ["app", "kafka-app-v2", "orders-2026-blue", "db-7", "etl-consumer-abcdef", "x9"]
+    pods = [pod_of_deployment(chance, chance.choice(stems)) for _ in range(200)]
+    assert [name for name in pods if not (looks_replaced(name) and looks_replaced(f"{name}-1"))] == []
+    lasting = [f"{chance.choice(stems)}-{chance.randrange(200)}" for _ in range(200)]
+    lasting += [*stems, "i-0abcdef1234567890", "10.0.0.1-9092", "app-7d9f6c8b4", str(uuid5(NAMESPACE_URL, "x")), ""]
+    assert [name for name in lasting if looks_replaced(name)] == []
+
+
+@pytest.mark.parametrize("strategy", ["range", "roundrobin", "sticky", "cooperative-sticky"])
+@pytest.mark.parametrize("count", [1, 3, 5])
+def test_a_rollout_of_pods_costs_what_a_live_group_shows(strategy, count):
+    """Each old pod is evicted, and its successor joins under a name that nobody knew."""
+    chance = Random(count)
+    members = [Member(f"m{at}", ["t"], instance_id=pod_of_deployment(chance, "app")) for at in range(count)]
+    live, rounds = LiveGroup(strategy, {"t": 16}, members), 0
+    found = restart_in_turn(live.group, live.members, resolve(strategy))
+    for at, member in enumerate(members):
+        new = Member(f"n{at}", ["t"], instance_id=pod_of_deployment(chance, "app"))
+        rounds += live.crash(member.id).rounds + live.join([new]).rounds
+    assert (found.restarts, found.static, found.rebalances) == (count, 0, rounds)
+    assert restart_in_turn(live.group, live.members, resolve(strategy), static=True)[1:4] == (count, count, 0)
+
+
+@given(st.lists(st.integers(1, 9), min_size=1, max_size=4), st.integers(1, 12), st.integers(1, 12),
+       st.sampled_from(["range", "roundrobin", "sticky", "cooperative-sticky", "fair"]))
+@settings(max_examples=15)
+def test_counts_of_members_that_matter(sizes, now, then, strategy):
+    """Every count from 1 to 40 is tried: those between `least` and `most` have the same largest load, and no others."""
+    def with_members(count):
+        topics = {f"t{at}": size for at, size in enumerate(sizes)}
+        client = "kafka-python-3.0.0" if strategy == "fair" else ""
+        return Group(topics, [Member(f"m{at:02}", topics, client_id=client) for at in range(count)], strategy=strategy)
+    before = with_members(now)
+    before = before.replace(owned=dict(Assignment(before, assign(before, strategy).target)))
+    changes = [["--leave", f"m{at:02}"] for at in range(then, now)] + [
+        ["--join", f"m{at:02}:{','.join(before.topics)}"] for at in range(now, then)]
+    answer = shown_by(["-", "-s", strategy, *chain.from_iterable(changes)], before.to_json())
+    largest = {n: int(np.bincount(assign(with_members(n), strategy).target).max()) for n in range(1, 41)}
+    found = answer["member_counts"]
+    assert (found is not None) == (now != then and largest[now] == largest[then])
+    if found:
+        same = {n for n, load in largest.items() if load == largest[now]}
+        assert (found["least"], found["most"] or 40) == (min(same), max(same))
+        if found["most"]:
+            following = found["most"] + 1
+            assert found["next_max_load"] == largest[following] < largest[now]
+            assert found["text"].startswith(f"{following} members would have at most {largest[following]} partition")
+            named = {int(text) for text in re.findall("[0-9]+", found["text"].partition(";")[2])}
+            assert named and named <= same - {now}
+        else:
+            assert found["next_max_load"] is None
+            assert found["text"] == f"no number of members above {min(same)} changes the largest load"
+
+
+@pytest.mark.parametrize("changes, text", {
+    "--join 1": "21 members would have at most 6 partitions each; 19 or 20 change nothing",
+    "--leave m17": None, "--join a:t --join b:t --join c:t": None, "--join a:t --join b:t --leave m17": (
+        "21 members would have at most 6 partitions each; 19 or 20 change nothing"),
+    "--join a:t,u": None, "--join 1 --subscribe m00:": None, "--join 1 --partitions t=200": None}.items())
+def test_counts_of_members_in_words(changes, text):
+    """Said if the largest load stays as it is, all members subscribe to the same topics, and it is known what runs."""
+    group = Group({"t": 126, "u": 0}, {f"m{at:02}": ["t"] for at in range(18)}, strategy="roundrobin", name="g")
+    group = group.replace(owned=assign(group, "roundrobin"))
+    done = run(f"compare - -s roundrobin {changes}", group.to_json())
+    assert done.code == 0 and (f"\n{text}\n" in done.out if text else "change nothing" not in done.out)
+    assert "change nothing" not in run(f"compare - -s roundrobin {changes}", group.replace(strategy="").to_json()).out
+    uneven = group.replace(owned={"m00": []} | dict(assign(group.leave("m00").replace(owned={}), "roundrobin")))
+    assert "change nothing" not in run(f"compare - -s roundrobin {changes}", uneven.to_json()).out
 
 
 def test_restarts_on_the_command_line():

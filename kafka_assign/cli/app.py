@@ -269,8 +269,8 @@ def diff_command(
     old, new = read if len(read) == 2 else (read[0].before, read[0])
     if len(read) == 1:
         if not old:
-            raise ValueError(f"{files[0]}: it must hold two moments of a group, unless NEW or a "
-                             "live cluster is given")
+            raise ValueError(f"{files[0]}: it must hold two moments of a group if there is neither "
+                             "NEW nor a live cluster (got one of each group)")
         write_once(("only one moment in the input, so it is not compared", one.name)
                    for key, one in new.items() if key not in old)
         new = {key: one for key, one in new.items() if key in old}
@@ -389,7 +389,7 @@ def fleet_compare_command(
         master: Options.master = None, conf: Options.conf = None,
         py_files: Options.py_files = None, time_limit: Options.time_limit = None,
         max_rejects: Options.max_rejects = 0, form: Options.form = "table",
-        cluster: Options.cluster = None, time: Options.time = "",
+        cluster: Options.cluster_of_fleet = None, time: Options.time = "",
         reset: Options.reset = None):
     """Which groups need attention, and what strategies would do for them.
 

@@ -62,7 +62,8 @@ def _comparison_document(comparison, changed=(), restarts=(), as_they_are=(), mo
             row["proof"] = {"holds": False, "reason": proof} if isinstance(proof, str) else proof and proof.document()
     costs = {"restarts": restarts, "restarts_as_they_are": as_they_are}
     return facts_of(comparison.before) | {
-        "running": comparison.running, "rows": rows, "member_counts": member_counts(comparison)} | _changes_and_notes(
+        "running": comparison.running, "assumed": comparison.assumed and comparison.assumed[0],
+        "rows": rows, "member_counts": member_counts(comparison)} | _changes_and_notes(
             comparison.before, comparison_notes(comparison, changed), changed) | {
                 name: [one._asdict() for one in found] for name, found in costs.items() if found}
 
@@ -113,7 +114,6 @@ def _comparison_blocks(comparison, changed=(), restarts=(), as_they_are=(), name
             *(proof_blocks(comparison) if prove else [])]
 
 # %% ../../nbs/13_cli/08_output.ipynb #7a0c030c
-_GROUPS_WITHOUT_LIST = 3
 _GROUP_LINE = ("group_id", "cluster", "time", "moment", "state", "runs", "members", "partitions",
                "unassigned", "min_load", "max_load", "balance_score", "lag_max")
 
@@ -123,6 +123,9 @@ def group_table(groups: Iterable[Group]) -> list[Table | str]:
     found = [Assignment.current(one).summary() | facts_of(one) | {"runs": one.strategy} for one in groups]
     common, same = common_words(("cluster", "time", "moment"), found)
     return [*common, known_table([key for key in _GROUP_LINE if key not in same], found)]
+
+# %% ../../nbs/13_cli/08_output.ipynb #7a0c0311
+_GROUPS_WITHOUT_LIST = 3
 
 
 def show_comparisons(comparisons: Sequence[Comparison], form: str, changed: Sequence[Change] = (),

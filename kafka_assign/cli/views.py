@@ -42,4 +42,4 @@ def show_difference(found: Difference, form: str) -> None:
     "Write what changed as `table`, `json` or `csv`."
     if form != "table":
         return write_rows(list(ChangeRow.__annotations__), found.rows, form)
-    write_blocks([found.caption], [found.table()] if found.rows else ["no difference"])
+    write_blocks([found.caption], [found.table] if found.rows else ["no difference"])

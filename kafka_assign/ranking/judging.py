@@ -29,7 +29,7 @@ from ..groups.assignment import CURRENT
 from ..groups.build import GroupError
 from ..groups.group import Group
 from ..groups.joins import join_numbers, parsed_joins
-from ..groups.progress import pace, progress, stuck
+from ..groups.progress import pace, progress_between, stuck
 from .outcomes import (
     LEAST_LAG, Outcome, attainable, current_outcome, outcome, shortfalls)
 from .rules import Need, needs
@@ -153,7 +153,7 @@ def judge(batch: GroupBatch, strategies: Sequence[Strategy],
         if label not in compared:
             measure(known[label], places, foretell if label == COOPERATIVE else ask)
     answers, fails = _without_foreseen(answers, running, compared)
-    seen = {at: progress(before, batch.group(at)) for at, before in earlier.items()}
+    seen = {at: progress_between(before, batch.group(at)) for at, before in earlier.items()}
     standing, paces = ({at: words for at, one in seen.items() if (words := finding(one))}
                        for finding in (stuck, pace))
     found = needs(batch, current, results, known, running, fails, everything, standing, paces)

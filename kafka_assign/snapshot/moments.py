@@ -164,7 +164,7 @@ def time_order(time: str) -> tuple:
     found = instant(time)
     return bool(time) + (found is not None), found.timestamp() if found else 0.0, time
 
-
+# %% ../../nbs/07_snapshot/07_moments.ipynb #53a1e0a6
 def moment_order(group: Group) -> tuple:
     "The moments of a group in this order: by time, then by number."
     return time_order(group.time), group.moment

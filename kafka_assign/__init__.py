@@ -19,10 +19,12 @@ _HOMES = {
     "strategy": "assignors.registry",
     "StrategyError": "assignors.base",
     "compare": "reports.comparison",
+    "diff": "reports.changes",
     "Comparison": "reports.comparison",
     "co_partitioned": "groups.joins",
     "explain": "reports.moves",
     "rank": "ranking.judging",
+    "show": "reports.view",
     "plot": "reports.pictures",
     "describe": "reports.words",
     "proof_of": "reports.proof",
@@ -47,17 +49,19 @@ if TYPE_CHECKING:  # the same table for editors, which do not run `__getattr__`
     from .life.live import Event, LiveGroup, step
     from .life.rebalance import Rebalance, lead
     from .ranking.judging import rank
+    from .reports.changes import diff
     from .reports.comparison import Comparison, compare
     from .reports.moves import explain
     from .reports.pictures import plot
     from .reports.proof import proof_of
+    from .reports.view import show
     from .reports.words import describe
     from .snapshot import read_groups
 
 __all__ = ["Assignment", "AssignmentError", "Comparison", "Event", "Group", "GroupError", "LiveGroup", "Member",
-           "Rebalance", "StrategyError", "TopicPartition", "assign", "assign_many", "check_strategy",
-           "co_partitioned", "compare", "describe", "explain", "lead", "plot", "proof_of", "rank", "read_groups",
-           "step", "strategies", "strategy"]
+           "Rebalance", "StrategyError", "TopicPartition", "assign", "assign_many", "check_strategy", "co_partitioned",
+           "compare", "describe", "diff", "explain", "lead", "plot", "proof_of", "rank", "read_groups", "show", "step",
+           "strategies", "strategy"]
 
 
 def __getattr__(name):

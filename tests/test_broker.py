@@ -1,16 +1,23 @@
-"""The broker of the tests serves topics, groups, passwords and tools, and nothing of it outlives its starter."""
+"""The broker of the tests serves topics, groups, passwords and tools, and nothing of it outlives its starter.
+
+On it, groups of consumers get into trouble between two captures, and the command line says which.
+"""
+import json
 import os
 import signal
 import subprocess
 import sys
 from contextlib import closing
+from datetime import datetime, timedelta
 from functools import partial
 from pathlib import Path
 
 import pytest
 from live_members import SECONDS, live_group, until
+from test_cli import run, unwrapped
 
 from kafka_assign.clients import assignor
+from kafka_assign.clients.cluster import CaptureError, capture
 
 pytestmark = pytest.mark.needs("broker")
 
@@ -79,6 +86,80 @@ def test_passwords(broker, admin):
         offsets_as(*GUEST)
     with pytest.raises(KafkaTimeoutError):      # kafka-python tries again and again, whatever the broker answers
         offsets_as(ADMIN[0], "wrong", seconds=1)
+
+
+def five_minutes_before(group):
+    """A captured group as if it were captured earlier."""
+    return group.replace(time=(datetime.fromisoformat(group.time) - timedelta(minutes=5)).isoformat())
+
+
+def test_trouble_between_two_captures(broker, admin, tmp_path):
+    """A handler that fails on every record, a misspelled topic, and partitions that are added."""
+    from kafka import KafkaProducer, TopicPartition
+    topic, file = "b-changes", tmp_path / "old.jsonl"
+
+    def produce():
+        with closing(KafkaProducer(bootstrap_servers=broker.bootstrap)) as producer:
+            for sent in [producer.send(topic, b"", partition=number % 4) for number in range(40)]:
+                sent.get(SECONDS)
+
+    def captured(members, **committed):
+        """The group once it has so many members, is stable, and partitions have these committed offsets."""
+        found = capture(broker.bootstrap, [topic])[topic]
+        offsets = {f"p{number}": int(found.offsets.committed[found.position(topic, number)]) for number in range(4)}
+        return found if (len(found.members), found.state) == (members, "Stable") and committed.items() <= offsets.items(
+            ) and (found.previous >= 0).all() else None
+    with live_group(broker, topic, {topic: 4}, [partial(assignor, "range")]) as group:
+        group.join("a")
+        produce()
+        until(lambda: captured(1, p0=10, p1=10, p2=10, p3=10), CaptureError)
+        group.join("b", enable_auto_commit=False)                # it commits nothing, as if its handler failed
+        group.join("c", topics=["b-chnges"])
+        until(lambda: captured(3), CaptureError)
+        produce()
+        old = until(lambda: captured(3, p0=20, p1=20), CaptureError)
+        names = {member.client_id: member.id for member in old.details}
+        file.write_text(five_minutes_before(old).to_json() + "\n")
+        admin.create_partitions({topic: 6})
+        produce()
+        new = until(lambda: captured(3, p0=30, p1=30, p2=30, p3=10), CaptureError)
+        done = run(["diff", str(file), "--bootstrap-server", broker.bootstrap, "-g", topic, "--format", "json"])
+        shown = run(["show", "--bootstrap-server", broker.bootstrap, "-g", topic])
+    rows = {(row["what"], row["subject"]): row for row in json.loads(done.out)}
+    assert {subject for what, subject in rows if what == "stuck"} == {f"{topic}-3"}
+    assert (rows["partitions", topic]["old"], rows["partitions", topic]["new"]) == (4, 6)
+    assert (rows["owner", f"{topic}-2"]["old"], rows["owner", f"{topic}-2"]["new"]) == (names["b"], names["a"])
+    assert "falls behind" in rows["lag", names["b"]]["words"]
+    assert "b-chnges does not exist; did they mean b-changes?" in unwrapped(shown.out) and names["b"] in shown.out
+    file.write_text(file.read_text() + new.to_json())
+    [row] = [row for row in json.loads(run(["rank", str(file), "--format", "json"]).out) if row["need"] == "stuck"]
+    assert row["affected"] == 1 and f"{topic}-3 on {names['b']}" in row["reason"] and "moved on" in row["reason"]
+
+
+def test_pods_that_are_replaced(broker, tmp_path):
+    """Each rollout of a Deployment brings new instance ids: static members, but other ones."""
+    name, pods = "b-pods", [f"app-7d9f6c8b4-{end}" for end in ("4kd7x", "9wz2q", "x2v8b", "tq5lm")]
+
+    def captured(*there):
+        found = capture(broker.bootstrap, [name])[name]
+        ids = {member.instance_id for member in found.details}
+        return found if ids == {*there} and found.state == "Stable" else None
+    with live_group(broker, name, {name: 2}, [partial(assignor, "range")]) as group:
+        for pod in pods[:2]:
+            group.join(pod, group_instance_id=pod)
+        old = five_minutes_before(until(lambda: captured(*pods[:2]), CaptureError))
+        group.kill(*pods[:2])
+        for pod in pods[2:]:
+            group.join(pod, group_instance_id=pod)
+        until(lambda: captured(*pods[2:]), CaptureError)             # once the sessions of the old ones have ended
+        (tmp_path / "old.jsonl").write_text(old.to_json())
+        done = run(["diff", str(tmp_path / "old.jsonl"), "--bootstrap-server", broker.bootstrap, "-g", name,
+                    "--format", "json"])
+        shown = run(["show", "--bootstrap-server", broker.bootstrap, "-g", name])
+    for what, names in (("member-joined", pods[2:]), ("member-left", pods[:2])):
+        ids = sorted(row["subject"] for row in json.loads(done.out) if row["what"] == what)
+        assert [id.rpartition("-")[0][:len(pod)] for id, pod in zip(ids, sorted(names))] == sorted(names)
+    assert "instance ids look like the names of a Deployment's pods" in unwrapped(shown.out)
 
 
 @pytest.mark.needs("jdk")

@@ -154,16 +154,15 @@ def printed(name, group):
     return table(MEMBERS, *map(of_member, ids)), table(OFFSETS, *rows)
 
 
-def by_name(name, group, inferred):
-    """The same group by name. Subscriptions are no part of the tables; the reader says which rule it took for them."""
+def by_name(name, group):
+    """The same group by name. Subscriptions are no part of the tables: they are taken to be equal."""
     topics, ids, owner, offsets, instance = group
     owned = {member: [partition for partition in owner if owner[partition] == member] for member in ids}
     taken = {topic for (topic, _), member in owner.items() if member != "-"} or set(topics)
-    everybody = "subscriptions: of each member, the topics of its own partitions" not in inferred
     committed, end = ({partition: known[i] for partition, known in offsets.items()} for i in range(2))
     return Group(topics, [
-        Member(member, taken if everybody else {topic for topic, _ in owned[member]}, owned=owned[member],
-               instance_id=instance[member], host="/h", client_id="c") for member in ids],
+        Member(member, taken, owned=owned[member], instance_id=instance[member], host="/h", client_id="c")
+        for member in ids],
         committed=committed, begin={}, end=end, name=name)
 
 
@@ -173,7 +172,7 @@ def test_printed_tables_are_the_groups_by_name(fleet):
     together = read_groups("".join(members for members, _ in tables) + "".join(rows for _, rows in tables))
     for at, group in enumerate(fleet):
         alone, = read_groups("".join(tables[at])).values()
-        named = by_name(f"g{at}", group, alone.inferred)
+        named = by_name(f"g{at}", group)
         for one in (alone, together[f"g{at}"]):
             assert_identical(one.columns, named.columns)
             for mine, theirs in zip(as_listed(one), as_listed(named), strict=True):

@@ -79,8 +79,8 @@ def test_demo_says_what_python_says():
     assert group["rows"] == [expected.current.summary(), *expected.rows]
     assert [row["strategy"] for row in group["rows"]] == ["current", *usual_strategies()]
     assert {"group_id", "cluster", "time", "moment", "type", "state", "strategy", "protocol", "generation", "members",
-            "topics", "partitions", "lag_known", "inferred", "inferred_notes", "changes", "running", "notes",
-            "rows", "assigned_by"} == group.keys()
+            "topics", "partitions", "lag_known", "inferred", "inferred_notes", "changes", "running", "assumed", "notes",
+            "rows", "member_counts", "assigned_by"} == group.keys()
     assert (group["running"], group["notes"]) == ("range", expected.notes)
 
 
@@ -101,7 +101,8 @@ def test_columns_appear_only_if_a_row_has_them():
     assert "total" in run("compare - -s range --group billing --wide", TWO).out
 
 
-def test_figures_that_answer_the_question_unless_all_are_wanted():
+def test_figures_that_answer_the_question_unless_all_are_wanted(monkeypatch):
+    monkeypatch.setenv("COLUMNS", "80")
     short, wide = run("compare --demo -s fair").out, run("compare --demo -s fair --wide").out
     assert "spread" not in short and "spread" in wide and all(word in short for word in ("kept", "moved", "paused"))
     assert len(short.split("\n\n")) < len(wide.split("\n\n"))            # the others are continued below
@@ -256,18 +257,27 @@ g      b-1          /h    b          0            -
 GROUP  COORDINATOR (ID)  ASSIGNMENT-STRATEGY  STATE   #MEMBERS
 g      k:9092 (1)        range                Stable  2
 """
+
+
+def with_equal_subscriptions(text):
+    """The group that text shows, as JSON in which every member subscribes to its topic."""
+    group = read_groups(text)["g"]
+    return (group.subscribe(group.members, ["orders"]) if group.topics else group).to_json()
+
+
 DOUBT = "range cannot have produced this assignment: orders on a-1, b-1; check the subscriptions (a misspelled topic?)"
 
 
 @pytest.mark.parametrize("changes", ["", "--leave b-1", "--join 1 --like a-1"])
 def test_owners_that_the_strategy_cannot_have_produced_are_doubted_above_its_row(changes):
-    """As when b subscribes to another topic, which the text does not show."""
-    done = run(f"compare - -s sticky {changes}", MEMBERS)
+    """As when b subscribes to another topic, which nobody has told; text does not say that they are equal."""
+    text = with_equal_subscriptions(MEMBERS)
+    done = run(f"compare - -s sticky {changes}", text)
     lines = re.sub(r"\s+", " ", done.out)
     assert lines.count(DOUBT) == 1 and lines.index(DOUBT) < lines.index(" range (runs now)")
-    [group] = json.loads(run(f"compare - -s sticky --format json {changes}", MEMBERS).out)
+    [group] = json.loads(run(f"compare - -s sticky --format json {changes}", text).out)
     assert group["notes"][0].startswith(DOUBT)
-    assert run(f"compare - -s sticky --format csv {changes}", MEMBERS).err.startswith(f"g: {DOUBT}")
+    assert run(f"compare - -s sticky --format csv {changes}", text).err.startswith(f"g: {DOUBT}")
 
 
 @pytest.mark.parametrize("old, new", [
@@ -278,7 +288,13 @@ def test_owners_that_the_strategy_cannot_have_produced_are_doubted_above_its_row
 ])
 def test_owners_that_may_be_right_are_not_doubted(old, new):
     """Nor are those of which the text shows too little."""
-    assert old in MEMBERS and "cannot have produced" not in run("compare -", MEMBERS.replace(old, new)).out
+    text = with_equal_subscriptions(MEMBERS.replace(old, new))
+    assert old in MEMBERS and "cannot have produced" not in run("compare -", text).out
+
+
+def test_an_idle_member_under_range_subscribes_to_nothing_that_is_shown():
+    done = unwrapped(run("compare -", MEMBERS).out)
+    assert "so the idle members (b-1) subscribe to none of them" in done and "misspelled topic?" in done
 
 
 def test_partitions_that_are_not_in_the_input_raise_no_doubt():
@@ -287,6 +303,7 @@ def test_partitions_that_are_not_in_the_input_raise_no_doubt():
         ("g", "orders", number, 1, 1, 0, f"{name}-1", "/h", name), (9, 8, 11, 16, 16, 5, 13, 11, 0)))
         for number, name in ((0, "a"), (3, "b"), (4, "b")))
     cut = HEADER + "\n".join(rows) + "\n\n" + MEMBERS.partition("\n\n")[2]
+    cut = with_equal_subscriptions(cut)
     assert "partitions-missing" in run("compare - --format json", cut).out
     assert "cannot have produced" not in run("compare -", cut).out
 
@@ -369,25 +386,118 @@ def test_rank_says_what_python_says():
 
 
 def test_rank_lists_each_remedy_once(monkeypatch):
-    """A row has the name of its need and the number of its remedy; below the table, no remedy occurs twice."""
+    """A row has the name of its need and the number of its remedy; below the table, no remedy occurs twice.
+
+    Needs of a group that follow one another and have the same remedy share its number."""
     monkeypatch.setenv("COLUMNS", "400")
-    needs = rank(read_groups(SAMPLES / "generated-fleet.jsonl"))[:50]
-    table, remedies, _ = run(f"rank {SAMPLES}/generated-fleet.jsonl").out.split("\n\n")
+    needs = [need for need in rank(read_groups(SAMPLES / "generated-fleet.jsonl")) if need["need"] != "abandoned"][:50]
+    common, table, remedies, *_ = run(f"rank {SAMPLES}/generated-fleet.jsonl").out.split("\n\n")
+    assert common == "cluster generated"
     head, *rows, more = table.splitlines()
     texts = [" ".join(text.split()) for text in re.split(r"(?m)^\[\d+\]", remedies)[1:]]
-    numbers = [int(row[head.index("remedy"):].strip("[]")) for row in rows]
+    cells, numbers = [row[head.index("remedy"):].strip("[]") for row in rows], []
+    for before, need, cell in zip([None, *needs], needs, cells):
+        same = before and (before["rank"], before["remedy"]) == (need["rank"], need["remedy"])
+        assert bool(same) == (cell == "")
+        numbers.append(int(cell or numbers[-1]))
+    assert "" in cells
     assert [(row[:head.index("reason")].split()[-1], texts[number - 1]) for row, number in zip(rows, numbers)] == [
         (need["need"], need["remedy"]) for need in needs]
     assert len(set(texts)) == len(texts) == max(numbers) < len(needs) and more.startswith("and ")
 
 
 def test_rank_names_a_group_once():
-    table = run(f"rank {SAMPLES}/kafka-4.3.1 --all").out.partition("\n\n")[0].splitlines()
+    common, table, *_ = run(f"rank {SAMPLES}/kafka-4.3.1 --all").out.split("\n\n")
     needs = rank(read_groups(SAMPLES / "kafka-4.3.1"), everything=True)
-    names = [need["group_id"] for need in needs]
-    starts = [line.split()[:3] for line in table[1:] if line[:5].strip()]
-    assert [start[0] for start in starts] == [str(i + 1) for i in range(len(set(names)))]
-    assert [start[2] for start in starts] == list(dict.fromkeys(names))
+    names = {need["rank"]: need["group_id"] for need in needs if need["need"] != "abandoned"}
+    starts = [line.split()[:2] for line in table.splitlines()[1:] if line[:5].strip()]
+    assert common == "cluster kafka-4.3.1" and starts == [[str(place), name] for place, name in names.items()]
+
+
+EMPTY = [Group({"t": 2}, {}, name=f"old-{at:03}", state="Empty", lag={"t": [at, 1]}) for at in range(502)]
+
+
+def test_groups_without_members_are_one_line_unless_they_are_asked_for():
+    text = "".join(f"{group.to_json()}\n" for group in [*read_groups(SAMPLES / "kafka-4.3.1").values(), *EMPTY])
+    done = run("rank -", text)
+    assert "old-" not in done.out.partition("records wait for")[0] and "512 groups, 505 need attention\n" in done.out
+    assert ("records wait for 503 groups without members (kafka-4.3.1/nightly-batch, old-001, old-002 and 500 more): "
+            "--need abandoned lists them\n") in done.out
+    assert "at least " in done.out              # some lag of nightly-batch is not known
+    listed = run("rank - --need abandoned", text).out
+    assert "no active members while" in listed and "--need abandoned" not in listed
+    for form in ("json", "csv"):                # nothing is missing for programs
+        assert run(f"rank - --format {form}", text).out.count("no active members while") == 503
+    [words] = [line for line in run("rank -", EMPTY[1].to_json()).out.split("\n\n") if "wait" in line]
+    assert words == "2 records wait for 1 group without members (old-001): --need abandoned lists them"
+    assert "no group needs attention" not in run("rank -", EMPTY[1].to_json()).out
+
+
+@pytest.mark.parametrize("options, wanted", {
+    "--need lag --need overload": lambda row, _: row["need"] in ("lag", "overload"),
+    "--need stream": None,
+    "--limit 4": lambda row, places: row["rank"] in places[:4],
+    "--need lag --limit 2": lambda row, places: row["need"] == "lag" and row["rank"] in places[:2],
+    "--limit 1000000 --all": lambda *_: True}.items())
+def test_rank_shows_the_rows_that_are_asked_for(options, wanted):
+    """As they are without the filter, with the same ranks."""
+    line = f"rank {SAMPLES}/generated-fleet.jsonl --format csv {'--all ' * ('--all' in options)}"
+    done = run(f"{line} {options.replace('--all', '')}")
+    if wanted is None:
+        assert done.code == 2 and "--need: a need must be one of failing, no-owner, idle" in done.err
+        assert "(got 'stream')" in done.err and one_line(done.err)
+        return
+    rows = rows_of(run(line).out)
+    needs = re.findall("--need (\\S+)", options)
+    places = list(dict.fromkeys(row["rank"] for row in rows if not needs or row["need"] in needs))
+    assert rows_of(done.out) == [row for row in rows if wanted(row, places)] != []
+    left = len(places) - int((re.findall("--limit (\\d+)", options) or [10 ** 6])[0])
+    assert ("--limit leaves out" in done.err) == (left > 0)
+    assert left <= 0 or f"--limit leaves out {left} groups\n" in done.err
+
+
+def test_rank_chooses_groups_by_name_and_by_lag():
+    file = SAMPLES / "generated-fleet.jsonl"
+    groups, columns = read_groups(file), ("group_id", "need", "reason")
+    rows = rank(groups)
+
+    def shown(options):
+        return {tuple(row[key] for key in columns) for row in rows_of(run(f"rank {file} --format csv {options}").out)}
+    for least in (0, 1000, 200_000):
+        lagging = {name for name, one in groups.items() if one.lag is not None and sum(
+            lag for lag in one.lag.tolist() if lag > 0) >= least or not least}
+        assert shown(f"--min-lag {least}") == {
+            tuple(row[key] for key in columns) for row in rows if row["group_id"] in lagging} != set()
+    name = rows[0]["group_id"]
+    assert shown(f"-g {name}") == {tuple(row[key] for key in columns) for row in rows if row["group_id"] == name}
+    assert run(f"rank {file} -g {name}").out.endswith("1 group, 1 needs attention\n")
+    wrong = run(f"rank {file} -g {name}x")
+    assert wrong.code == 2 and f"did you mean '{name}'?" in wrong.err
+    assert "no group has this need" in run(f"rank {file} -g {name} --need incurable").out
+
+
+def test_a_cluster_is_chosen_if_the_input_names_it_and_named_if_not(tmp_path):
+    both = "".join(f"{Group({'t': 2}, {}, lag={'t': [5, 5]}, name='g', cluster=one).to_json()}\n" for one in ("a", "b"))
+    for name in ("east", "west"):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "describe.txt").write_text(TWO)
+    (tmp_path / "both.jsonl").write_text(both)
+
+    def clusters(line, text=None):
+        found = json.loads(run(f"compare {line} -s range --format json", text).out)
+        return {(one["cluster"], one["group_id"]) for one in found}
+    assert clusters("- --cluster b", both) == clusters(f"{tmp_path}/both.jsonl --cluster b") == {("b", "g")}
+    assert clusters(f"{tmp_path}/east {tmp_path}/west --cluster west") == {("west", "billing"), ("west", "search")}
+    assert clusters(f"{tmp_path}/east --cluster prod") == {("prod", "billing"), ("prod", "search")}
+    assert clusters("- --cluster prod", TWO) == {("prod", "billing"), ("prod", "search")}
+    (tmp_path / "west" / "describe.txt").write_text("""\
+GROUP   CONSUMER-ID  HOST       CLIENT-ID  #PARTITIONS  ASSIGNMENT
+search  index-77aa   /10.0.0.3  index      1            clicks(0)
+search  index-88bb   /10.0.0.4  index      0            -
+""")                                                                # of the same group, in another folder
+    [one] = json.loads(run(f"compare {tmp_path}/east {tmp_path}/west --cluster prod -g search --format json").out)
+    assert (one["cluster"], one["members"]) == ("prod", 2)
+    assert [row["cluster"] for row in rows_of(run("rank - --cluster a --format csv", both).out)] == ["a"]
 
 
 def test_rank_with_nothing_to_say_and_what_it_refuses(tmp_path):
@@ -540,7 +650,7 @@ def test_what_was_inferred_is_said():
     answer = json.loads(run("assign - -g search -s range --format json", TWO).out)
     assert group["inferred_notes"] == answer["inferred_notes"]
     assert [note["kind"] for note in group["inferred_notes"]][:2] == [
-        "subscriptions-assumed", "members-assumed-dynamic"]
+        "subscriptions-certain", "members-assumed-dynamic"]
     assert "; ".join(note["text"] for note in group["inferred_notes"]) == group["inferred"]
 
 
@@ -830,7 +940,7 @@ def test_ignored_files_of_a_folder_are_one_line():
     "compare --demo --format csv --moves": "it must be json or table with --moves, --prove, --restart or --rolling",
     "compare --demo --format csv --prove": "one table of figures", "compare --demo --format csv --rolling": "(got csv)",
     "compare --demo --format csv --restart newsletter": "it must be json or table",
-    "assign x": "--strategy", "assign -s range": "FILE...",
+    "assign x": "--strategy", "assign -s range": "give one of these: files, - for standard input, --bootstrap-server",
     "compare --demo --cluster a --cluster b": "--cluster: must be given once (got it 2 times)",
     "compare --demo --format csv --wide --format json": "--format: must be given once", "rank": "give one of",
     "assign x -s range -g a -g b": "--group: must be given once", "assign x -s range -s fair": "--strategy: must be",
@@ -909,10 +1019,14 @@ def test_in_an_empty_folder(tmp_path):
     assert (done.code, done.err) == (0, "") and "roundrobin" in done.out and not list(tmp_path.iterdir())
 
 
-def test_a_pipe_is_folded_at_its_columns_and_not_coloured():
-    plain, wide = (program("compare --demo --wide", **columns).out for columns in ({}, {"COLUMNS": "400"}))
-    assert "\x1b" not in plain + wide and plain == program("compare --demo --wide", COLUMNS="80").out
+def test_a_pipe_is_folded_only_at_its_columns_and_not_coloured():
+    whole, plain, wide = (program("compare --demo --wide", **columns).out
+                          for columns in ({}, {"COLUMNS": "80"}, {"COLUMNS": "400"}))
+    assert "\x1b" not in whole + plain + wide and whole.split("\n\n")[:2] == wide.split("\n\n")[:2]
     assert max(map(len, plain.splitlines())) <= 80 < max(map(len, wide.splitlines()))
+    assert len(whole.splitlines()) < len(wide.splitlines())              # paragraphs are folded at 100 columns
+    assert {line.split(":")[0] for line in whole.split("\n\n")[2].splitlines()} == {
+        "leader", "shown for comparison; for Python clients only (kafka_assign.clients)"}
     narrow = program("compare --demo --wide", COLUMNS="40").out
     figures = [sorted(re.findall(r"\d[\d,]*", text.partition("\n\n")[2])) for text in (narrow, plain, wide)]
     assert figures[0] == figures[1] == figures[2] and max(map(len, narrow.splitlines())) <= 40

@@ -618,8 +618,8 @@ def test_consumers_of_aiokafka_that_share_an_assignor_are_told(partitions, caplo
         shared = aio_assignor("sticky")
         await aio_round({name: AioConsumer(shared, {"t": partitions}) for name in "ABC"}, 1)
     run_aio(story)
-    assert set(caplog.messages) == {"several consumers share an assignor, so their claims overwrite one another: "
-                                    "create one for each consumer"}
+    assert caplog.messages == ["several consumers share an assignor, so their claims overwrite one another: "
+                                "create one for each consumer"]
 
 
 def test_the_epoch_travels_in_aiokafka():

@@ -234,11 +234,15 @@ def test_an_output_that_two_moments_share_joins_nothing(tmp_path):
 
 
 def test_one_output_that_contradicts_itself():
-    """Two rows for one partition with different members are a reject, and a member without another row is gone."""
-    rows = [["shop", "t", 0, 5, 9, 4, member, "/h", "web"] for member in ("web-1", "web-2")]
-    groups = read_groups(table(OFFSETS, *rows))
-    assert groups["shop"].members == ("web-1",) and groups.moments == {"shop": 1}
-    assert [reject.reason for reject in groups.rejects] == ["partition t-0 must have one state (line 3 says otherwise)"]
+    """A second row for a partition with other offsets of the same member, or without a member, is a reject."""
+    for owner, other in ("web-1", "web-1"), ("web-1", "-"), ("-", "web-1"):
+        rows = [["shop", "t", 0, 5, end, end - 5, member, *(["-", "-"] if member == "-" else ["/h", "web"])]
+                for end, member in ((9, owner), (8, other))]
+        groups = read_groups(table(OFFSETS, *rows))
+        assert groups["shop"].members == () if owner == "-" else ("web-1",) and groups.moments == {"shop": 1}
+        assert groups["shop"].lag.tolist() == [4]
+        assert [reject.reason for reject in groups.rejects] == [
+            "partition t-0 must have one state (line 3 says otherwise)"]
 
 
 def test_offsets_and_members_that_contradict_each_other(tmp_path):

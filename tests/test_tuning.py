@@ -66,7 +66,7 @@ FIXED = {
     "protocol.ownership": {"MOST_CLAIMED", "NO_GENERATION", "_SEVERAL", "UNDATED"},
     "protocol.wire": {"LONGEST_TEXT", "NEWEST"},
     "ranking.outcomes": {"LEAST_LAG"},
-    "ranking.rules": {"_MOST_NAMED"},
+    "ranking.rules": {"_LEAST_HOT", "_MOST_NAMED"},
     "reports.draw": {"EDGE", "MOST_ROWS", "TEXT", "WIDTH", "_WITHHELD", "_DENSITY", "_GAP", "_GUTTER", "_LETTER",
                      "_LINE", "_MOST_BINS", "_NARROWEST"},
     "reports.moves": {"_SHOWN_CLAIMANTS", "_SHOWN_MOVES"},
@@ -74,8 +74,10 @@ FIXED = {
     "reports.proof": {"_SHOWN_LINES", "_LETTERS", "_NAMED", "_TEXT_WIDTH"},
     "reports.timeline": {"_BAR", "_HEAD", "_LINE"},
     "reports.words": {"MOST_NAMED", "_MOST_MEMBERS"},
-    "snapshot.assemble": {"MOST_MORE_IN_ALL", "_MOST_MORE", "_MOST_PAIRS", "_SHARE"},
+    "snapshot.assemble": {"MOST_MORE_IN_ALL", "_MOST_MORE", "_SHARE"},
+    "snapshot.parse": {"_MOST_LINES", "_MOST_PARTS"},
     "snapshot.rows": {"LEAST_TOO_HIGH"},
+    "snapshot.subscriptions": {"_MOST_PAIRS"},
     "text.tables": {"_GAP", "_LEAST"},
 }
 

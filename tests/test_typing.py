@@ -58,7 +58,7 @@ def owned(group: Group) -> list[TopicPartition]:
 ''',
     "groups of files": '''
 from kafka_assign import Assignment, Group, GroupError, Member, StrategyError
-from kafka_assign import assign_many, co_partitioned, rank, read_groups
+from kafka_assign import assign_many, co_partitioned, diff, rank, read_groups, show
 
 
 def members(source: str) -> list[Member]:
@@ -77,6 +77,12 @@ def urgent(source: str) -> dict[str, list[str]]:
         if row["kind"] < 3:
             found.setdefault(row["group_id"], []).append(row["reason"] + (row["strategy"] or ""))
     return found
+
+
+def lately(source: str) -> list[str | None]:
+    groups = read_groups(source)
+    lag: list[int | None] = [row["lag"] for group in groups.values() for row in show(group).rows]
+    return [row["words"] for row in diff(groups.before, groups).rows if row["new"] in lag] + show(groups["g"]).odd
 
 
 def again(group: Group) -> Group:

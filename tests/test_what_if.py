@@ -3,25 +3,26 @@ import json
 import operator
 import re
 from dataclasses import replace
-from itertools import permutations, product
+from itertools import chain, permutations, product
 from random import Random
 from types import SimpleNamespace
 from uuid import NAMESPACE_URL, uuid5
 
+import numpy as np
 import pytest
 import typer
 from groups import NAMES, groups, sending_groups
-from hypothesis import assume, given, strategies as st
+from hypothesis import assume, given, settings, strategies as st
 from outputs import table as printed
 from test_cli import TWO, one_line, program, run, unwrapped
 
 from kafka_assign import Member, assign
 from kafka_assign.groups.build import GroupError
-from kafka_assign.groups.assignment import SUMMARY_KEYS
+from kafka_assign.groups.assignment import SUMMARY_KEYS, Assignment
 from kafka_assign.reports.comparison import compare
 from kafka_assign.samples import demo_group
 from kafka_assign.cli.changes import FORMS, Change, find_members, parse_change
-from kafka_assign.life.rolling import restart_in_turn
+from kafka_assign.life.rolling import looks_replaced, restart_in_turn
 from kafka_assign.cli.conditions import FIGURES
 from kafka_assign.groups.group import Group
 from kafka_assign.life.live import LiveGroup
@@ -29,6 +30,7 @@ from kafka_assign.groups.notes import Note
 from kafka_assign.protocol.ownership import CLAIM_RULES
 from kafka_assign.assignors.base import ForecastError
 from kafka_assign.assignors.registry import resolve
+from kafka_assign.snapshot import read_groups
 
 UUID = r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}"
 CHOSEN = ["range", "roundrobin", "fair"]
@@ -327,13 +329,17 @@ def test_a_sentence_says_what_changes_do(both, runs):
         numbers = re.match(r"under (\S+): (.+?) partitions? would move to another member"
                            r"(?:, (.+?) partitions? without an owner would get one)?"
                            r", (.+?) partitions? of remaining members would pause(?: .besides the (.+?) of leaving.+?)?"
+                           r"(?:, (.+?) of [0-9,]+ members? would be idle)?"
                            r"(?:; the largest lag of a member would go from (\S+) to (\S+))?", words).groups()
         now, [row] = answer["rows"][0], rows
-        name, moved, placed, paused, left, *lags = [text and text.replace(",", "") for text in numbers]
+        name, moved, placed, paused, left, idle, *lags = [text and text.replace(",", "") for text in numbers]
         assert (name, int(moved), int(placed or 0), int(paused)) == tuple(
             row[key] for key in ("strategy", "moved", "placed", "paused"))
         assert int(left or 0) == owned_by_leavers(group, changes)
+        after = apply(group, changes)
+        assert int(idle or 0) == [*map(len, assign(after, name).values())].count(0)
         known = None not in (now["lag_max"], row["lag_max"]) and not now["lag_unknown"]
+        known = known and now["lag_max"] != row["lag_max"]
         assert lags == ([str(now["lag_max"]), str(row["lag_max"])] if known else [None, None])
 
 
@@ -363,7 +369,8 @@ def test_moves_count_from_who_is_still_there():
     "--join 2 --like x": "--join: the member that new members are like must belong to the group (got 'x')",
     "--like billing-1": "--like: it must come with --join N",
     "--join 1 --like bill": "which may be billing-1, billing-2, billing-3)", "--leave 'x*'": "(got 'x*')",
-    "--subscribe 'news*:orders'": "a member that subscribes must belong to the group (got 'news*')",
+    "--subscribe 'ews*:orders'": "a member that subscribes must belong to the group (got 'ews*')",
+    "--subscribe '*:order'": "--subscribe: a topic must be known to the group (got 'order'); did you mean 'orders'?",
     "--partitions orders=3": "topic 'orders' must not lose partitions, because Kafka cannot remove them (got 3, ",
     "--partitions orders=8 --partitions orders=6": "(got 6, it has 8)",
     "--subscribe newslettre:orders": "did you mean 'newsletter'?",
@@ -588,11 +595,12 @@ def test_like_another_member():
     assert change["topics"] == ["u"]
 
 
-def test_partitions_of_a_member_that_leaves_stop_too():
+def test_partitions_of_a_member_that_leaves_stop_too(monkeypatch):
     """They are placed, not paused, so a note counts them; a column of zeros says that nothing else stops."""
     members = {"a": ["t"], "b": ["t"], "c": ["t"]}
     group = Group({"t": 6}, members, owned={name: [("t", 2 * at), ("t", 2 * at + 1)] for at, name in enumerate("abc")},
                   strategy="cooperative-sticky")
+    monkeypatch.setenv("COLUMNS", "80")
     table = run("compare - -s cooperative-sticky --leave c", group.to_json()).out
     said = " ".join(table.split())
     assert "paused does not count the 2 partitions of leaving members" in said
@@ -625,6 +633,12 @@ def test_what_is_said_of_changes():
 REBALANCING = "Warning: Consumer group 'billing' is rebalancing.\n"
 
 
+STATE = """
+GROUP    COORDINATOR (ID)  ASSIGNMENT-STRATEGY  STATE   #MEMBERS
+billing  k:9092 (1)        range                Stable  3
+"""
+
+
 def rows_of_billing(*rows):
     """A table of these rows, each topic, partition, lag and member."""
     return printed(TWO.splitlines()[0].split(), *(
@@ -652,14 +666,55 @@ def test_a_partly_unknown_lag_is_a_lower_bound(condition, code):
 
 
 def test_a_topic_without_a_known_subscriber():
-    table = rows_of_billing(("orders", 0, 1, "a"), ("clicks", 0, 1, "b"), ("clicks", 1, 1, "c"))
+    table = rows_of_billing(("orders", 0, 1, "a"), ("clicks", 0, 1, "c"), ("clicks", 1, 1, "b")) + STATE
     done = run(["compare", "-", "-s", "fair", "--leave", "a", "--fail-if", "moved>9"], table)
     assert done.code == 3 and "some topics have no known subscriber after the changes" in done.err
     assert "no other member is known to subscribe to orders (subscriptions are inferred): give " \
            "--subscribe MEMBER:TOPIC,... with all topics of a member, orders included" in done.err
-    done = run(["compare", "-", "-s", "fair", "--leave", "a", "--subscribe", "b:orders,clicks",
-                "--fail-if", "moved>9"], table)
+    done = run(["compare", "-", "-s", "fair", "--leave", "a", "--subscribe", "b:orders,clicks"], table)
     assert done.code == 0 and "known to subscribe" not in done.err
+
+
+@pytest.mark.parametrize("condition, code", {
+    "moved>9": 3, "moved>=0": 3, "unassigned>0": 3, "balanced==no": 3, "lag_max>1": 3, "lag_total>9": 0,
+    "members>2": 1, "partitions>9": 0}.items())
+def test_conditions_that_depend_on_unknown_subscriptions(condition, code):
+    """They are not judged, and not said to hold either, unless the user says what the members subscribe to."""
+    table = rows_of_billing(("orders", 0, 1, "a"), ("clicks", 0, 1, "c"), ("clicks", 1, 1, "b")) + STATE
+    gate = ["compare", "-", "-s", "range", "--fail-if", condition]
+    done = run(gate, table)
+    assert done.code == code and one_line(done.err) is (code > 0), done.err
+    assert ("kafka-assign capture" in done.err and "--subscribe '*:" in done.err) is (code == 3)
+    assert ("holds" in done.err) is (code == 1)
+    done = run([*gate, "--subscribe", "*:orders,clicks"], table)
+    assert done.code in (0, 1) and "cannot be judged" not in done.err
+    assert "every member subscribes to orders, clicks" in done.out and "cannot have given" not in done.out
+
+
+@pytest.mark.parametrize("condition, code", {"moved>9": 3, "paused>9": 3, "down>9": 3, "rebalances>9": 0}.items())
+def test_restarts_that_depend_on_unknown_subscriptions(condition, code):
+    table = rows_of_billing(("orders", 0, 1, "a"), ("clicks", 0, 1, "c"), ("clicks", 1, 1, "b")) + STATE
+    assert run(["compare", "-", "-s", "range", "--rolling", "--fail-if", condition], table).code == code
+
+
+def test_all_members_subscribe_at_once():
+    """It is one change of a group whose subscriptions are known; else, the group as it is has them, too."""
+    group = Group({"t": 2, "u": 2}, {"app-1": ["t"], "app-2": ["u"], "b": ["t"]}, name="g", strategy="range",
+                  owned={"app-1": [("t", 0)], "app-2": [("u", 0), ("u", 1)], "b": [("t", 1)]})
+    [found] = json.loads(run(["compare", "-", "--subscribe", "*:t,u", "--format", "json"], group.to_json()).out)
+    assert found["changes"] == [{"change": "subscribe", "member": "*", "topics": ["t", "u"]}]
+    assert (found["rows"][1]["max_load"], found["rows"][0]["topic_gap"]) == (2, 0)
+    told = json.loads(run(["assign", "-", "-s", "range", "--subscribe", "*:t,u", "--format", "json"],
+                          group.to_json()).out)
+    assert told["assignment"] == {id: [list(one) for one in own]
+                                  for id, own in assign(group.subscribe(group.members, ["t", "u"]), "range").items()}
+    [found] = json.loads(run(["compare", "-", "--subscribe", "app-*:t,u", "--format", "json"], group.to_json()).out)
+    assert [change["member"] for change in found["changes"]] == ["app-1", "app-2"]
+    text = rows_of_billing(("orders", 0, 1, "a"), ("clicks", 0, 1, "c"), ("clicks", 1, 1, "b")) + STATE
+    [found] = json.loads(run(["compare", "-", "--subscribe", "*:orders,clicks", "--format", "json"], text).out)
+    assert [note["kind"] for note in found["inferred_notes"] if "subscriptions" in note["kind"]] == [
+        "subscriptions-certain"]
+    assert found["rows"][0]["topic_gap"] == 1 and read_groups(text)["billing"].topics == ("clicks", "orders")
 
 
 @pytest.mark.parametrize("options, words", [
@@ -952,6 +1007,87 @@ def test_paused_means_the_same_for_a_restart_as_in_a_comparison(data, strategy):
     assert (found.paused, found.down) == (left["paused"] + back["paused"], down)
 
 
+LETTERS = "bcdfghjklmnpqrstvwxz2456789"                 # as rand.SafeEncodeString of Kubernetes has them
+
+
+def pod_of_deployment(chance, name):
+    """A pod's name: the hash of the template, encoded or (before Kubernetes 1.8) in decimal, then five letters."""
+    number = str(chance.getrandbits(32)).zfill(6)
+    code = "".join(LETTERS[ord(digit) % len(LETTERS)] for digit in number)
+    return f"{name}-{chance.choice([number, code, f'{int(number):09x}'])}-{''.join(chance.choices(LETTERS, k=5))}"
+
+
+def test_names_of_pods_are_told_apart():
+    chance, stems = Random(0), ["app", "kafka-app-v2", "orders-2026-blue", "db-7", "etl-consumer-abcdef", "x9"]
+    pods = [pod_of_deployment(chance, chance.choice(stems)) for _ in range(200)]
+    assert [name for name in pods if not (looks_replaced(name) and looks_replaced(f"{name}-1"))] == []
+    lasting = [f"{chance.choice(stems)}-{chance.randrange(200)}" for _ in range(200)]
+    lasting += [*stems, "i-0abcdef1234567890", "10.0.0.1-9092", "app-7d9f6c8b4", str(uuid5(NAMESPACE_URL, "x")), ""]
+    assert [name for name in lasting if looks_replaced(name)] == []
+
+
+@pytest.mark.parametrize("strategy", ["range", "roundrobin", "sticky", "cooperative-sticky"])
+@pytest.mark.parametrize("count", [1, 3, 5])
+def test_a_rollout_of_pods_costs_what_a_live_group_shows(strategy, count):
+    """Each old pod is evicted, and its successor joins under a name that nobody knew."""
+    chance = Random(count)
+    members = [Member(f"m{at}", ["t"], instance_id=pod_of_deployment(chance, "app")) for at in range(count)]
+    live, rounds = LiveGroup(strategy, {"t": 16}, members), 0
+    found = restart_in_turn(live.group, live.members, resolve(strategy))
+    for at, member in enumerate(members):
+        new = Member(f"n{at}", ["t"], instance_id=pod_of_deployment(chance, "app"))
+        rounds += live.crash(member.id).rounds + live.join([new]).rounds
+    assert (found.restarts, found.static, found.rebalances) == (count, 0, rounds)
+    assert restart_in_turn(live.group, live.members, resolve(strategy), static=True)[1:4] == (count, count, 0)
+
+
+@given(st.lists(st.integers(1, 9), min_size=1, max_size=4), st.integers(1, 12), st.integers(1, 12),
+       st.sampled_from(["range", "roundrobin", "sticky", "cooperative-sticky", "fair"]))
+@settings(max_examples=15)
+def test_counts_of_members_that_matter(sizes, now, then, strategy):
+    """Every count from 1 to 40 is tried: those between `least` and `most` have the same largest load, and no others."""
+    def with_members(count):
+        topics = {f"t{at}": size for at, size in enumerate(sizes)}
+        client = "kafka-python-3.0.0" if strategy == "fair" else ""
+        return Group(topics, [Member(f"m{at:02}", topics, client_id=client) for at in range(count)], strategy=strategy)
+    before = with_members(now)
+    before = before.replace(owned=dict(Assignment(before, assign(before, strategy).target)))
+    changes = [["--leave", f"m{at:02}"] for at in range(then, now)] + [
+        ["--join", f"m{at:02}:{','.join(before.topics)}"] for at in range(now, then)]
+    answer = shown_by(["-", "-s", strategy, *chain.from_iterable(changes)], before.to_json())
+    largest = {n: int(np.bincount(assign(with_members(n), strategy).target).max()) for n in range(1, 41)}
+    found = answer["member_counts"]
+    assert (found is not None) == (now != then and largest[now] == largest[then])
+    if found:
+        same = {n for n, load in largest.items() if load == largest[now]}
+        assert (found["least"], found["most"] or 40) == (min(same), max(same))
+        if found["most"]:
+            following = found["most"] + 1
+            assert found["next_max_load"] == largest[following] < largest[now]
+            assert found["text"].startswith(f"{following} members would have at most {largest[following]} partition")
+            named = {int(text) for text in re.findall("[0-9]+", found["text"].partition(";")[2])}
+            assert named and named <= same - {now}
+        else:
+            assert found["next_max_load"] is None
+            assert found["text"] == f"no number of members above {min(same)} changes the largest load"
+
+
+@pytest.mark.parametrize("changes, text", {
+    "--join 1": "21 members would have at most 6 partitions each; 19 or 20 change nothing",
+    "--leave m17": None, "--join a:t --join b:t --join c:t": None, "--join a:t --join b:t --leave m17": (
+        "21 members would have at most 6 partitions each; 19 or 20 change nothing"),
+    "--join a:t,u": None, "--join 1 --subscribe m00:": None, "--join 1 --partitions t=200": None}.items())
+def test_counts_of_members_in_words(changes, text):
+    """Said if the largest load stays as it is, all members subscribe to the same topics, and it is known what runs."""
+    group = Group({"t": 126, "u": 0}, {f"m{at:02}": ["t"] for at in range(18)}, strategy="roundrobin", name="g")
+    group = group.replace(owned=assign(group, "roundrobin"))
+    done = run(f"compare - -s roundrobin {changes}", group.to_json())
+    assert done.code == 0 and (f"\n{text}\n" in done.out if text else "change nothing" not in done.out)
+    assert "change nothing" not in run(f"compare - -s roundrobin {changes}", group.replace(strategy="").to_json()).out
+    uneven = group.replace(owned={"m00": []} | dict(assign(group.leave("m00").replace(owned={}), "roundrobin")))
+    assert "change nothing" not in run(f"compare - -s roundrobin {changes}", uneven.to_json()).out
+
+
 def test_restarts_on_the_command_line():
     [rolling] = json.loads(run("compare --demo -s sticky --rolling --format json").out)
     group = demo_group()
@@ -961,7 +1097,7 @@ def test_restarts_on_the_command_line():
         "compare --demo -s sticky --restart news* --restart billing-1 --restart newsletter --format json").out)
     assert [list(row.items())[:4] for row in one["restarts"]] == [
         [("strategy", name), ("restarts", 2), ("static", 0), ("rebalances", 4)] for name in ("range", "sticky")]
-    assert "A static member that is back" in run("compare --demo --rolling").out
+    assert "with the same instance id" in run("compare --demo --rolling").out
     wrong = run("compare --demo --restart nobody")
     assert wrong.code == 2 and "--restart" in wrong.err and one_line(wrong.err)
     assert "restarts" not in json.loads(run("compare --demo --format json").out)[0]

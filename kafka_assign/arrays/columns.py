@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from .ragged import row_lengths, row_of, row_offsets, stable_order
+from .ragged import row_lengths, row_of, row_offsets, row_sums, stable_order
 
 # %% ../../nbs/04_ground/06_columns.ipynb #f405ff6e
 def read_only(value):
@@ -132,6 +132,13 @@ class Columns:
     def subscriber_counts(self) -> np.ndarray:
         "How many members subscribe to each topic."
         return read_only(row_lengths(self.subscriber_offsets))
+
+    @cached_property
+    def subscribed_alike(self) -> np.ndarray:
+        "Whether all members of each group subscribe to the same topics."
+        members = row_lengths(self.member_offsets)[row_of(self.topic_offsets)]
+        some = (self.subscriber_counts > 0) & (self.subscriber_counts < members)
+        return read_only(row_sums(some, self.topic_offsets) == 0)
 
     @cached_property
     def cell_offsets(self) -> np.ndarray:

@@ -276,8 +276,15 @@ def measure(columns: Columns, owner: np.ndarray,
 
 # %% ../../nbs/04_ground/07_metrics.ipynb #5f2394e7
 def measure_current(columns: Columns) -> dict[str, np.ndarray]:
-    "`measure` for groups as they are; where owners are unknown, from the counts."
+    """`measure` for groups as they are; where owners are unknown, from the counts.
+
+    A partition that several members own is not without an owner.
+    """
     figures, unknown = measure(columns, columns.previous), _groups_counted(columns)
+    claimed = (columns.previous < 0) & (columns.consumer != -1)
+    for name, mask in (("unassigned", claimed & (columns.consumer < -1)),
+                       ("unowned", claimed & (columns.subscriber_counts > 0)[columns.topic_of])):
+        figures[name] = figures[name] - row_sums(mask, columns.group_offsets)
     if not unknown.any():
         return figures
     members, size = columns.member_offsets, figures["partitions"]

@@ -64,12 +64,12 @@ def batch_of_groups(groups: Sequence[Group]) -> GroupBatch:
 
 # %% ../../nbs/06_assignors/04_batch.ipynb #9220325f
 def cut_short(batch: GroupBatch) -> np.ndarray:
-    "Which groups, of those that may lack partitions, have partitions of which nothing is known."
+    "How many partitions of each group the input may not show: it may lack some, and says nothing about these."
     columns = batch.columns
-    unknown = (columns.previous < 0) & (columns.subscriber_counts > 0)[columns.topic_of]
+    unknown = (columns.previous < 0) & (columns.consumer == -1) & (columns.subscriber_counts > 0)[columns.topic_of]
     if columns.lag is not None:
         unknown &= columns.lag < 0
-    return np.array(batch.may_lack, bool) & (row_sums(unknown, columns.group_offsets) > 0)
+    return np.array(batch.may_lack, bool) * row_sums(unknown, columns.group_offsets)
 
 # %% ../../nbs/06_assignors/04_batch.ipynb #87bb363f
 GROUPS_AT_ONCE = 1_000           # if a strategy raises, no more are answered one by one

@@ -16,15 +16,17 @@ import typer
 
 from .arguments import (
     InOrder, Options, resolved, typed_changes, typed_joins, typed_settings)
+from .changes import as_told
 from .comparing import changed, compared_groups, restarts_of
 from kafka_assign.cli.errors import (
     DONE, HOLDS, MOST_REMARKS, NAME, UNUSABLE, Commands, open_streams, usage_errors,
     write_remark)
 from .inputs import (
     check_usable, group_label, groups_of, picked_groups, remark_on_answer,
-    remark_on_missing, remark_on_rows, sources_of)
+    remark_on_input, remark_on_missing, remark_on_rows, sources_of, write_once)
 from .writing import form_to_write, write_rows, written_to
 from ..text.errors import needing
+from ..text.words import first_of, quoted
 
 # %% ../../nbs/13_cli/11_app.ipynb #a8838589
 program = typer.Typer(
@@ -68,10 +70,11 @@ def compare_command(
         leave: Options.leave = None, join: Options.join = None,
         like: Options.like = None, subscribe: Options.subscribe = None,
         partitions: Options.partitions = None, restart: Options.restart = None,
-        rolling: Options.rolling = False, fail_if: Options.fail_if = None,
-        moves: Options.moves = False, prove: Options.prove = False,
-        wide: Options.wide = False, form: Options.form = "table",
-        cluster: Options.cluster = None, time: Options.time = "",
+        rolling: Options.rolling = False, static: Options.static = False,
+        fail_if: Options.fail_if = None, moves: Options.moves = False,
+        prove: Options.prove = False, wide: Options.wide = False,
+        form: Options.form = "table", cluster: Options.cluster = None,
+        time: Options.time = "",
         at: Options.at = "latest", reset: Options.reset = None,
         racks: Options.racks = None, demo: Options.demo = False):
     """What a group looks like now, and under each strategy.
@@ -114,12 +117,16 @@ def _compare(ctx, given):
         raise typer.BadParameter(
             "it must be json or table with --moves, --prove, --restart or --rolling, "
             "because CSV is one table of figures (got csv)", param_hint="--format")
+    if given.static and not given.rolling:
+        raise typer.BadParameter("it must come with --rolling", param_hint="--static")
     changes = typed_changes(ctx)
     figures = FIGURES_OF_RESTARTS if restarts else FIGURES
     conditions = [parse_condition(text, figures) for text in given.fail_if or ()]
     chosen = resolved(given.strategy)
     groups = groups_of(ctx.params)
-    picked = picked_groups(groups, given.group, one=bool(changes or given.restart))
+    one = bool(changes or given.restart)
+    picked = [*picked_groups(groups, given.group, one).values()]
+    picked = [as_told(one, changes) for one in picked]
     if not chosen and not restarts:
         check_judgeable(picked, conditions)
 
@@ -127,11 +134,15 @@ def _compare(ctx, given):
     made = [change for _, changes_made in after for change in changes_made]
     comparisons, failed = compared_groups(
         picked, [one for one, _ in after], chosen, made)
-    restarted = [restarts_of(one, ctx.params, chosen, failed)
+    restarted = [restarts_of(one, ctx.params, chosen, failed, given.static)
                  for one in comparisons] if restarts else []
+    as_they_are = []
+    if given.static:
+        as_they_are = [restarts_of(one, ctx.params, chosen, [])[0] if costs else []
+                       for one, (costs, _) in zip(comparisons, restarted)]
     labels = [one.label for one in chosen or ()]
     show_comparisons(comparisons, given.form, made, [costs for costs, _ in restarted],
-                     labels, given.moves, given.prove, given.wide)
+                     as_they_are, labels, given.moves, given.prove, given.wide)
     failed += false_proofs(comparisons) if given.prove else []
     unusable = remark_on_answer(groups, picked, given.at, given.form, failed)
     holds, judged = judge_conditions(comparisons, conditions, labels, restarted)
@@ -141,7 +152,10 @@ def _compare(ctx, given):
 # %% ../../nbs/13_cli/11_app.ipynb #fde7f3ee
 @program.command("assign", cls=InOrder)
 def assign_command(
-        ctx: typer.Context, files: Options.files, strategy: Options.strategy,
+        ctx: typer.Context, strategy: Options.strategy,
+        files: Options.maybe_files = None,
+        bootstrap_server: Options.bootstrap_server = None,
+        command_config: Options.command_config = None, timeout: Options.timeout = 30,
         group: Options.group = None, leave: Options.leave = None,
         join: Options.join = None, like: Options.like = None,
         subscribe: Options.subscribe = None, partitions: Options.partitions = None,
@@ -164,11 +178,12 @@ def assign_command(
     """
     from kafka_assign.cli.output import show_assignment
     [chosen], changes = resolved([strategy]), typed_changes(ctx)
-    form, groups = form_to_write(form, output, files), groups_of(ctx.params)
-    [one] = picked_groups(groups, group and [group], one=True)
+    form, groups = form_to_write(form, output, files or ()), groups_of(ctx.params)
+    [one] = picked_groups(groups, group and [group], one=True).values()
     if one.members_unknown:
         raise ValueError(f"{group_label(one)}: its members must be known, "
                          "but the input does not show them")
+    one = as_told(one, changes)
     after, made = changed(one, changes, like)
     answer = chosen.run(after)
     with written_to(output):
@@ -176,12 +191,104 @@ def assign_command(
     missing = remark_on_answer(groups, [one], at, form)
     raise typer.Exit(UNUSABLE if missing else DONE)
 
+# %% ../../nbs/13_cli/11_app.ipynb #d1e00002
+@program.command("show", cls=InOrder)
+def show_command(
+        ctx: typer.Context, files: Options.maybe_files = None,
+        bootstrap_server: Options.bootstrap_server = None,
+        command_config: Options.command_config = None, timeout: Options.timeout = 30,
+        group: Options.groups = None, plot: Options.plot = None,
+        wide: Options.each_partition = False, form: Options.form = "table",
+        cluster: Options.cluster = None, time: Options.time = "",
+        at: Options.at = "latest", reset: Options.reset = None):
+    """Who lags in a group, which topics, and what is odd.
+
+    Members and topics are listed by their lag, largest first. Odd things come before
+    them: partitions with two owners or none, topics that do not exist, owners that the
+    assignor cannot have chosen and, if the input holds an earlier moment of the group,
+    partitions that stand still. Of several groups, each has a line, unless -g names it.
+
+    \b
+    share            part of the lag of the group
+    largest          the partition with the largest lag
+    possible owners  members that subscribe, but at most as many as partitions
+
+    \b
+      kafka-assign show describe.txt members.txt state.txt
+      kafka-assign show --bootstrap-server HOST:PORT -g G --wide
+    """
+    from kafka_assign.cli.views import show_groups_as_they_are
+    from kafka_assign.groups.assignment import Assignment
+    from kafka_assign.reports.pictures import plot as draw
+    from kafka_assign.reports.view import show
+    with usage_errors("--plot"):
+        if plot is not None and not plot.endswith(".svg"):
+            raise ValueError(f"a picture must be an .svg file (got {quoted(plot)})")
+    groups = groups_of(ctx.params)
+    picked = picked_groups(groups, group, one=plot is not None)
+    if plot is not None:
+        [one] = picked.values()
+        picture = draw({one.name: Assignment.current(one)})
+        with written_to(plot):
+            picture.savefig(sys.stdout, format="svg")
+    found = [show(one, groups.before.get(key)) for key, one in picked.items()]
+    show_groups_as_they_are(found, form, wide, named=bool(group))
+    missing = remark_on_answer(groups, picked.values(), at, form)
+    raise typer.Exit(UNUSABLE if missing else DONE)
+
+# %% ../../nbs/13_cli/11_app.ipynb #d1e00005
+@program.command("diff", cls=InOrder)
+def diff_command(
+        ctx: typer.Context, files: Options.old_and_new,
+        bootstrap_server: Options.bootstrap_server = None,
+        command_config: Options.command_config = None, timeout: Options.timeout = 30,
+        group: Options.groups = None, form: Options.form = "table",
+        cluster: Options.cluster = None):
+    """What changed between two moments of groups.
+
+    OLD is compared with NEW, a file or folder, or with a live cluster. Of each of them,
+    the latest moment counts. If OLD is given alone, its last two moments are compared.
+    The rows are: needs that are new or resolved, partitions that stand still, members
+    that came, went or restarted, partitions with another owner, and the lag then and
+    now. If the times of both moments are known, rates say when lag is gone.
+
+    \b
+      kafka-assign diff monday.txt tuesday.txt
+      kafka-assign diff captures/ -g G
+      kafka-assign diff before.jsonl --bootstrap-server HOST:PORT
+    """
+    from kafka_assign.cli.views import show_difference
+    from kafka_assign.reports.changes import diff
+    live = bootstrap_server or ctx.get_parameter_source("command_config").name == "COMMANDLINE"
+    if len(files) + bool(live) > 2:
+        raise typer.BadParameter("give OLD, and NEW or a live cluster, but no more "
+                                 f"(got {first_of([*map(quoted, files)], 3)})", param_hint="FILE")
+    given = ctx.params | {"reset": None}
+    read = [groups_of(given | {"files": [file], "bootstrap_server": None}) for file in files]
+    read += [groups_of(given | {"files": None})] if live else []
+    old, new = read if len(read) == 2 else (read[0].before, read[0])
+    if len(read) == 1:
+        if not old:
+            raise ValueError(f"{files[0]}: it must hold two moments of a group if there is neither "
+                             "NEW nor a live cluster (got one of each group)")
+        write_once(("only one moment in the input, so it is not compared", one.name)
+                   for key, one in new.items() if key not in old)
+        new = {key: one for key, one in new.items() if key in old}
+    picked_groups({**old, **new}, group)                        # or its error
+    sides = [{key: one for key, one in side.items() if not group or {key, one.name} & {*group}}
+             for side in (old, new)]
+    show_difference(diff(*sides), form)
+    rejected = [remark_on_input(one) for one in read]
+    raise typer.Exit(UNUSABLE if any(rejected) else DONE)
+
 # %% ../../nbs/13_cli/11_app.ipynb #7a0c0406
 @program.command("rank", cls=InOrder)
 def rank_command(
         ctx: typer.Context, files: Options.maybe_files = None,
         bootstrap_server: Options.bootstrap_server = None,
         command_config: Options.command_config = None, timeout: Options.timeout = 30,
+        group: Options.groups = None, need: Options.needs = None,
+        min_lag: Options.min_lag = 0, limit: Options.limit = None,
         strategy: Options.strategies = None, joins: Options.joins = None,
         everything: Options.everything = False, form: Options.form = "table",
         cluster: Options.cluster = None,
@@ -198,22 +305,28 @@ def rank_command(
     \b
       kafka-assign rank describe.txt members.txt state.txt
       kafka-assign rank captures/ --format csv
+      kafka-assign rank captures/ --need lag --min-lag 10000 --limit 10
     """
-    from kafka_assign.cli.ranking import show_ranking
+    from kafka_assign.cli.ranking import checked_needs, known_lag, show_ranking
     from kafka_assign.groups.joins import checked_joins
     from kafka_assign.ranking.judging import rank
+    from kafka_assign.snapshot import Groups
     chosen, pairs, failed = resolved(strategy), typed_joins(joins), []
-    groups = groups_of(ctx.params)
+    needs, groups = checked_needs(need), groups_of(ctx.params)
     with usage_errors("--joins"):
         checked_joins(pairs, {topic for one in groups.values() for topic in one.topics})
 
     def fail(group, why):
         failed.append(f"{group_label(group)}: {why}")
     check_usable(groups)
-    ranking = rank(groups, chosen, pairs, everything, on_failure=fail)
-    show_ranking(ranking, form, len(groups))
-    remark_on_missing(groups.values(), ranking)
-    missing = remark_on_answer(groups, groups.values(), at, failed=failed)
+    lagging = {key: one for key, one in picked_groups(groups, group).items()
+               if known_lag(one) >= min_lag}
+    picked = [*lagging.values()]
+    ranking = rank(Groups(lagging, before=groups.before), chosen, pairs, everything,
+                   on_failure=fail)
+    show_ranking(ranking, form, picked, needs, limit)
+    remark_on_missing(picked, ranking)
+    missing = remark_on_answer(groups, picked, at, failed=failed)
     raise typer.Exit(UNUSABLE if missing else DONE)
 
 # %% ../../nbs/13_cli/11_app.ipynb #c17e0002
@@ -276,7 +389,7 @@ def fleet_compare_command(
         master: Options.master = None, conf: Options.conf = None,
         py_files: Options.py_files = None, time_limit: Options.time_limit = None,
         max_rejects: Options.max_rejects = 0, form: Options.form = "table",
-        cluster: Options.cluster = None, time: Options.time = "",
+        cluster: Options.cluster_of_fleet = None, time: Options.time = "",
         reset: Options.reset = None):
     """Which groups need attention, and what strategies would do for them.
 

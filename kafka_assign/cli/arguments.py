@@ -58,6 +58,7 @@ _LONGEST = 86_400                               # seconds, a day: far less than 
 class Options:
     "The arguments and options of all commands, as types for Typer."
     maybe_files, files = _input("[FILE]...", kind=_Several), _input("FILE...")
+    old_and_new = _input("OLD [NEW]", " One argument: its last two moments, or it and a live cluster.")
     fleet_files = _input("INPUT...", " Also Parquet, and addresses such as s3a://bucket/groups.")
     bootstrap_server = _option(str | None, "--bootstrap-server", "HOST:PORT", "The live cluster that has the groups. "
                                "Separate several addresses by commas; the port is 9092 unless you give one. [default: "
@@ -73,8 +74,12 @@ class Options:
     strategy = _option(str, "--strategy -s", "S", "The strategy, as in compare.", autocompletion=_complete_strategy)
     groups = _option(_Several, "--group -g", "G", "Only this group; repeatable.")
     group = _option(str | None, "--group -g", "G", "The group, if the input holds several.")
-    cluster = _option(str | None, "--cluster", "C", "Name of the cluster. [default: the folder's name, or "
-                      "a live cluster's id]")
+    cluster = _option(str | None, "--cluster", "C", "Only the groups of this cluster, if the input names it; else the "
+                      "name of the cluster. [default: the folder's name, or a live cluster's id]")
+    needs = _option(_Several, "--need", "NEED", "Only this need, as the table names it, such as lag; repeatable.")
+    min_lag = _option(int, "--min-lag", "N", "Only groups that are known to lag at least N records behind.", min=0)
+    limit = _option(int | None, "--limit", "N", "Only the N most urgent groups.", min=1)
+    cluster_of_fleet = _option(str | None, "--cluster", "C", "Name of the cluster. [default: the folder's name]")
     cluster_of_capture = _option(str | None, "--cluster", "C", "Name of the cluster. [default: its id]")
     time = _option(str, "--time", "T", "When the input was captured, such as 2026-11-20T06:30:00Z. [default: the time "
                    "in the JSON, or in the name of the file or folder]", callback=_time_or(""))
@@ -93,6 +98,8 @@ class Options:
     prove = _option(bool, "--prove", None, "Prove, for strategies that can, that no assignment is better balanced, and "
                     "that no equally balanced one moves fewer partitions.")
     wide = _option(bool, "--wide", None, "Show all figures.")
+    each_partition = _option(bool, "--wide", None, "Also show each partition.")
+    plot = _option(str | None, "--plot", "FILE.svg", "Also draw who owns what into this file.")
     form = _option(_Form, "--format", None, "A table for people, or all data for programs.", show_default=True)
     form_of_file = _option(_Form | None, "--format", None, "[default: from the file's name, else table]")
     file = _option(str | None, "-o --output", "FILE", "The file to write. [default: standard output]")
@@ -115,11 +122,14 @@ class Options:
     join = _option(_Several, "--join", "M:TOPICS|N", "What if a new member joined and subscribed to these topics "
                    "(a,b)? Or if N members joined and subscribed to the topics that all members share?")
     like = _option(str | None, "--like", "M", "With --join N: the new members subscribe to the topics of this member.")
-    subscribe = _option(_Several, "--subscribe", "M:TOPICS", "What if this member subscribed to only these topics?")
+    subscribe = _option(_Several, "--subscribe", "M:TOPICS", "What if this member subscribed to only these "
+                        "topics? *:TOPICS says it of all members; it replaces subscriptions that were inferred.")
     partitions = _option(_Several, "--partitions", "T=N", "What if this topic had this many partitions?")
     restart = _option(_Several, "--restart", "M", "What would it cost to restart this member, after all changes? Named "
                       "as in --leave; repeatable.")
     rolling = _option(bool, "--rolling", None, "What would it cost to restart all members, one after another?")
+    static = _option(bool, "--static", None, "With --rolling: what would it cost if all members were static and came "
+                     "back with their instance ids?")
     fail_if = _option(_Several, "--fail-if", "CONDITION", "Exit with 1 if this holds for a strategy named by -s or, "
                       "without -s, for the one that the group runs: 'moved>10', 'balanced==no' (> >= < <= == !=); "
                       "with --restart or --rolling, for the row of the restarts: 'paused>50'. Repeatable.")

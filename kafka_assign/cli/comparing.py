@@ -55,9 +55,13 @@ def compared_groups(groups: Iterable, after: Iterable, strategies: Sequence | No
     return comparisons, failed
 
 # %% ../../nbs/13_cli/05_comparing.ipynb #204b75df
-def restarts_of(comparison, given: Mapping, chosen: Sequence | None, failed: list[str]) -> tuple[list, str]:
+def restarts_of(comparison, given: Mapping, chosen: Sequence | None, failed: list[str],
+                static: bool = False) -> tuple[list, str]:
     """What the restarts of `--restart` and `--rolling` cost under each strategy of a comparison, as `Restarts`, and why
-    they are not computed for the group ("" = they are). A strategy that fails adds a line to `failed`."""
+    they are not computed for the group ("" = they are). A strategy that fails adds a line to `failed`.
+
+    `static`: as in `restart_in_turn`.
+    """
     from kafka_assign.assignors.registry import resolve
     from kafka_assign.groups.leader import leader_of
     from kafka_assign.life.rolling import restart_in_turn
@@ -75,7 +79,7 @@ def restarts_of(comparison, given: Mapping, chosen: Sequence | None, failed: lis
         try:
             costs.append(restart_in_turn(
                 group, names, known.get(label) or resolve(label),
-                track=partial(tracked, what=f"Restarts under {shown(label)}")))
+                track=partial(tracked, what=f"Restarts under {shown(label)}"), static=static))
         except ValueError as error:
             failed.append(f"{group_label(group)}: restarts under {shown(label)}: {line_of_error(error)}")
     return costs, ""

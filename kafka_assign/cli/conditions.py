@@ -21,6 +21,7 @@ from .rows import rows_asked_for
 from ..groups.assignment import SUMMARY_KEYS
 from ..groups.group import Group
 from ..groups.leader import rebalancing
+from ..groups.notes import UNSURE
 from ..life.rolling import Restarts
 from ..reports.comparison import Comparison
 from ..text.tables import cell
@@ -89,9 +90,13 @@ def check_judgeable(groups: Sequence[Group], conditions: Sequence[Condition]) ->
             running_strategy(groups[0])
 
 # %% ../../nbs/13_cli/10_conditions.ipynb #40741d16
+_WITHOUT_SUBSCRIPTIONS = {"members", "partitions", "lag_total", "lag_unknown", "restarts", "static", "rebalances"}
+
+
 def _why_unknown(comparison, rows, rule):
     "Why a condition cannot be judged for a group; empty if it can."
     before, only_lag = comparison.before, rule.key in ("lag_total", "lag_unknown")
+    unsure = any(note.kind in UNSURE for note in before.notes)
     if rebalancing(before.state) and not only_lag:
         return f"the group was rebalancing when it was captured ({before.state}), so its figures are transient"
     missing = [note.text for note in before.notes if note.kind == "members-missing"
@@ -100,6 +105,9 @@ def _why_unknown(comparison, rows, rule):
         return f"{missing[0]} in the input; add the output of --members --verbose"
     if lost_topics(before, comparison.group) and not only_lag:
         return "some topics have no known subscriber after the changes"
+    if unsure and rule.key not in _WITHOUT_SUBSCRIPTIONS:
+        return ("the input does not show what the members subscribe to: use the output of `kafka-assign capture`, or "
+                "say it by --subscribe '*:TOPIC,TOPIC'")
     unknown = [row for row in rows if rule.holds(row) is None]
     if not unknown or not (comparison.group.members or only_lag):       # lag needs no members
         return ""
@@ -136,6 +144,7 @@ def judge_conditions(comparisons: Sequence[Comparison], conditions: Sequence[Con
         for rule in conditions if rows else ():
             if reason := _why_unknown(one, rows, rule):
                 unknown.append(f"{label}: {rule.text} cannot be judged: {reason}")
+                continue
             for strategy, tried in groupby(rows, lambda row: row["strategy"]):
                 tried = list(tried)
                 if held := [row for row in tried if rule.holds(row)]:

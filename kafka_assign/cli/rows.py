@@ -4,26 +4,28 @@
 
 # %% auto #0
 __all__ = ['GROUP_KEYS', 'PARTITION_KEYS', 'key_of', 'facts_of', 'figure_rows', 'owner_changes', 'comparison_notes',
-           'rows_asked_for', 'proofs_of', 'false_proofs', 'unassigned', 'member_rows', 'partition_rows',
-           'assignment_notes']
+           'member_counts', 'rows_asked_for', 'proofs_of', 'false_proofs', 'unassigned', 'member_rows',
+           'partition_rows', 'assignment_notes']
 
 # %% ../../nbs/13_cli/07_rows.ipynb #22a4cd25
 from collections.abc import Collection, Iterable, Iterator, Sequence
-from itertools import groupby
+from itertools import count
 
 import numpy as np
 
 from ..assignors.base import name_of
-from ..assignors.running import strategies_in_use
+from ..assignors.running import FORECASTS, strategies_in_use
 from .changes import Change, change_notes, made_up_ids
 from ..groups.assignment import Assignment
 from ..groups.group import Group
 from ..groups.leader import Leader, leader_of
+from ..life.consequences import rollout_notes
 from ..life.rolling import Restarts
 from ..reports.comparison import Comparison
 from ..reports.places import count_places
 from ..reports.proof import Proof, proof_of
-from ..text.words import shown
+from ..reports.view import owned_words
+from ..text.words import count_of, shown
 
 # %% ../../nbs/13_cli/07_rows.ipynb #e66ceb59
 GROUP_KEYS = ("cluster", "group_id", "time", "moment")
@@ -76,7 +78,41 @@ def owner_changes(assignment: Assignment) -> Iterator[dict]:
 def comparison_notes(comparison: Comparison, changed: Sequence[Change] = ()) -> list[str]:
     "What a reader of the figures must know; `changed`: the what-ifs, by member id."
     return ([comparison.doubt] * bool(comparison.doubt) + comparison.notes
-            + change_notes(comparison.group, changed, comparison.assignments))
+            + change_notes(comparison.group, changed, comparison.assignments) + rollout_notes(comparison.group))
+
+# %% ../../nbs/13_cli/07_rows.ipynb #7a0c0402
+_ROUND_UP_ONCE = "roundrobin", "fair", "sticky", "cooperative-sticky", *FORECASTS
+
+
+def member_counts(comparison: Comparison) -> dict | None:
+    """From which to which number of members the largest load is what it is, if changes of members leave it so; None =
+    they do not, or it is not known.
+
+    Its keys: `least`, `most` (None = any number), `next_max_load` for one member more than `most`, and `text`.
+    """
+    before, group, answer = comparison.before, comparison.group, comparison.assignments.get(comparison.running)
+    now, then = len(before.members), len(group.members)
+    topics = {frozenset(member.topics) for one in (before, group) for member in one.details}
+    if not answer or now in (0, then) or len(topics) != 1:
+        return None
+    sizes = [group.topic_counts.get(topic, 0) for topic in topics.pop()]
+    rounded = {"range": sizes} | dict.fromkeys(_ROUND_UP_ONCE, [sum(sizes)])
+
+    def largest(members):
+        return sum(-(-size // members) for size in rounded.get(comparison.running, []))
+    load = largest(now)
+    if not load or not load == largest(then) == answer.loads.max() == comparison.current.loads.max():
+        return None
+    least = next(members for members in count(1) if largest(members) == load)
+    if load == largest(sum(sizes)):
+        text = f"no number of members above {least:,} changes the largest load"
+        return {"least": least, "most": None, "next_max_load": None, "text": text}
+    most = next(members for members in count(now) if largest(members + 1) < load)
+    first, last = (now + 1, most) if then > now else (least, now - 1)
+    same = f"{first:,} changes" if first == last else f"{first:,} {'to' if last - first > 1 else 'or'} {last:,} change"
+    text = (f"{count_of(most + 1, 'member')} would have at most {count_of(largest(most + 1), 'partition')} each; "
+            f"{same} nothing")
+    return {"least": least, "most": most, "next_max_load": largest(most + 1), "text": text}
 
 # %% ../../nbs/13_cli/07_rows.ipynb #a2bf6cb8
 def rows_asked_for(comparison: Comparison, named: Collection[str],
@@ -122,10 +158,8 @@ def member_rows(assignment: Assignment) -> list[dict]:
     """A row for each member, then rows without a member: partitions that are withheld for a
     `target`, and those without an owner."""
     def row(own, lag=None, member=None, instance_id=None, target=None):
-        runs = groupby(own, lambda partition: partition[0])
-        words = ";".join(f"{topic}:{','.join(str(number) for _, number in run)}" for topic, run in runs)
         return {"member": member, "instance_id": instance_id, "target": target, "partitions": len(own),
-                "lag": lag, "assignment": words}
+                "lag": lag, "assignment": owned_words(own)}
     group, left = assignment.group, unassigned(assignment)
     now = Assignment(group, assignment.owner)
     later = Assignment(group, np.where(assignment.withheld, assignment.target, -1))

@@ -141,6 +141,7 @@ class ClientMember:
 
     withheld: frozenset = frozenset()  # the partitions that it withheld when it last led
     joining: bool = False  # whether its consumer has joined since the last assignment
+    shared: bool = False  # whether several consumers were seen to use it
 
     def __init__(self, strategy: StrategyLike, rack: str | None = None,
                  offsets: Callable[[Mapping], dict] | None = None, options: Mapping = {}):
@@ -160,7 +161,8 @@ class ClientMember:
 
     def receive(self, data: bytes, generation: int) -> None:
         "Remember an encoded assignment, and the generation of the group, -1 if unknown."
-        if self.strategy.claims and not self.joining:
+        if self.strategy.claims and not self.joining and not self.shared:
+            self.shared = True
             _log.warning("several consumers share an assignor, so their claims overwrite one "
                          "another: create one for each consumer")
         self.joining = False

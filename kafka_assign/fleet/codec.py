@@ -244,15 +244,17 @@ def batch_of(flat: FlatRows) -> GroupBatch:
     at = rows.schema.get_field_index("topics")
     rows = rows.set_column(at, rows.schema.field(at), _with_lag(flat, coded))
     types, states, strategies = (rows[name].fill_null("").to_pylist() for name in ("type", "state", "strategy"))
+    dynamic, members = row_sums(flat.instance < 0, offsets), row_lengths(offsets)
+    alike = coded.columns.subscribed_alike & ((dynamic == 0) | (dynamic == members))
     return GroupBatch(
         coded.columns, coded.topics, coded.members, states,
-        [Leader(*about, client_ids[slice(*members)])
-         for *about, members in zip(types, strategies, pairwise(offsets.tolist()))],
+        [Leader(*about, client_ids[slice(*members)], same) for *about, members, same
+         in zip(types, strategies, pairwise(offsets.tolist()), alike.tolist())],
         group=_group_maker(flat, coded, need_row),
         read=lambda rule: _with_decoded_claims(flat, coded, rule) if rule else coded.columns,
         may_lack=_groups_noted(rows, CUT_KINDS),
         inferred=_groups_noted(rows, INFERRED), unsure=_groups_noted(rows, UNSURE), plain=~need_row, rows=rows,
-        dynamic=row_sums(flat.instance < 0, offsets).tolist())
+        dynamic=dynamic.tolist())
 
 # %% ../../nbs/12_fleet/03_codec.ipynb #958afc51
 _log = logging.getLogger(__name__)

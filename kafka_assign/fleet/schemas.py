@@ -80,7 +80,7 @@ RESULT_FIELDS = (
 # Why a group needs attention.
 _NEED_FIELDS = (
     _field("need", pa.string(), "name of the need, such as overload"),
-    _field("kind", pa.int32(), "number of the need, 0 to 8; 0 is the most urgent"),
+    _field("kind", pa.int32(), "number of the need, 0 to 11; 0 is the most urgent"),
     _field("affected", pa.int64(), "number of affected partitions, or of members if the reason counts these"),
     _field("reason", pa.string(), "what is wrong, in words"),
     _field("strategy", pa.string(),

@@ -330,17 +330,19 @@ class Group:
         notes = [*dict.fromkeys([*self.notes, MEMBER_IDS_TO_COME])]         # only once
         return self._changed([*self._listed, member], notes=notes)
 
-    def subscribe(self, member_id: str, topics: Iterable[str]) -> "Group":
+    def subscribe(self, member_id: str | Iterable[str], topics: Iterable[str]) -> "Group":
         """The group in which a member subscribes to other topics.
 
-        `member_id`: its id. `topics`: the names of all topics that it subscribes to
-        from now on. Raises `GroupError` if the group has no such member or topic.
+        `member_id`: its id, or those of several members. `topics`: the names of all
+        topics that it subscribes to from now on. Raises `GroupError` if the group has
+        no such member or topic.
         """
-        who = "a member that subscribes"
-        known_name(member_id, self.members, who, "belong to the group")
+        ids = {member_id} if isinstance(member_id, str) else {*member_id}
+        for one in sorted(ids.difference(self.members)):
+            known_name(one, self.members, "a member that subscribes", "belong to the group")
         return self._changed([
             self._with_known_topics(replace(member, topics=topics))
-            if member.id == member_id else member for member in self._listed])
+            if member.id in ids else member for member in self._listed])
 
     def with_partitions(self, partitions: Mapping[str, int] | None = None, /,
                         **more: int) -> "Group":

@@ -5,7 +5,7 @@
 # %% auto #0
 __all__ = ['NOTE_TEXTS', 'UNSURE', 'INFERRED', 'CUT_KINDS', 'LAG_KINDS', 'MEMBER_IDS_TO_COME', 'UNCERTAIN_ANSWERS', 'Note',
            'remark', 'note_text', 'note_documents', 'may_lack_partitions', 'absent_topics', 'absence_notes',
-           'reset_notes', 'offset_notes', 'instant']
+           'two_owners_notes', 'reset_notes', 'offset_notes', 'instant']
 
 # %% ../../nbs/05_groups/01_notes.ipynb #9d3ef09e
 from collections.abc import Iterable
@@ -20,12 +20,13 @@ from ..text.words import count_of, first_of, nearest, shown
 
 # %% ../../nbs/05_groups/01_notes.ipynb #0c7cb479
 NOTE_TEXTS = {
-    "subscriptions-certain": "subscriptions: every member owns a part of every topic that the input shows",
-    "subscriptions-agree": "subscriptions: inferred from the owners; {subjects}; members may subscribe to more",
+    "subscriptions-certain": "subscriptions: {subjects}",
+    "subscriptions-agree":
+        "subscriptions: taken to be equal {subjects}; `kafka-assign capture` or JSON shows them",
     "subscriptions-assumed":
-        "subscriptions: every member is taken to subscribe to all topics that some member owns, "
-        "which no rule confirms ({subjects}); `kafka-assign capture` or JSON shows them",
-    "subscriptions-unknown": "subscriptions: unknown, {subjects}; `kafka-assign capture` or JSON shows them",
+        "subscriptions: taken to be equal for all members, although {subjects}; "
+        "`kafka-assign capture` or JSON shows them",
+    "subscriptions-unknown": "subscriptions: unknown, because {subjects}",
     "instance-ids-guessed": "instance ids: by the member ids",
     "members-assumed-dynamic": "members: assumed to be dynamic",
     "member-ids-not-shown": "members: by client id and host, their ids are not shown",
@@ -39,6 +40,7 @@ NOTE_TEXTS = {
     "topics-not-described": "topics: the cluster does not describe {subjects}",
     "topics-absent": "{subjects}",
     "owners-missing": "owned: {partitions} not named",
+    "two-owners": "owned: {subjects} by more than one member",
     "target-not-reached": "owned: as the broker has assigned; {partitions} not yet with the new owners",
     "outputs-apart": "moments: no time and no name tells whether the output of {subjects} belongs to this one",
     "partitions-missing": "{partitions} not in the input, inferred from the highest number seen",
@@ -138,7 +140,7 @@ def absent_topics(group: Any) -> list[int]:
     return [at for at in absent if group.topics[at] not in there]
 
 # %% ../../nbs/05_groups/01_notes.ipynb #a6ee0003
-_MOST_NAMED = 3                # topics, and subscribers of each
+_MOST_NAMED = 3                # topics, and subscribers of each; partitions
 
 
 def _absence(group, at):
@@ -159,6 +161,15 @@ def absence_notes(group: Any) -> list[Note]:
         return []
     words = [_absence(group, at) for at in absent[:_MOST_NAMED]] + [""] * len(absent[_MOST_NAMED:])
     return [Note("topics-absent", len(absent), (first_of(words, _MOST_NAMED, "; "),))]
+
+# %% ../../nbs/05_groups/01_notes.ipynb #a6ee0006
+def two_owners_notes(group: Any) -> list[Note]:
+    "A note on the partitions that several members own, if there are any."
+    columns = group.columns
+    found = np.flatnonzero((columns.previous < 0) & (columns.consumer < -1)).tolist()
+    names = [f"{shown(topic)}-{number}" for topic, number in map(group.at, found[:_MOST_NAMED])]
+    names += [""] * len(found[_MOST_NAMED:])
+    return [Note("two-owners", len(found), (first_of(names, _MOST_NAMED),))] if found else []
 
 # %% ../../nbs/05_groups/01_notes.ipynb #43a1e0a4
 def reset_notes(reset: str, partitions: int, with_begin: int = 0) -> list[Note]:

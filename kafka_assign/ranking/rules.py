@@ -19,9 +19,10 @@ from ..assignors.batch import GroupBatch, cut_short
 from ..assignors.running import STATIC_EXCEPTION
 from ..groups.leader import rebalancing
 from ..groups.notes import absence_notes, absent_topics
-from .advice import CALL_LEADER, Adviser, Remedy, no_strategy
+from .advice import (
+    CALL_LEADER, Adviser, Remedy, no_strategy, runnable)
 from .outcomes import (
-    LEAST_LAG, UNATTAINABLE, Outcome, Shortfall, attainable, least, shortfalls)
+    UNATTAINABLE, Outcome, Shortfall, attainable, busiest_topics, least, shortfalls)
 from ..text.words import count_of, first_of, shown
 
 # %% ../../nbs/08_ranking/03_rules.ipynb #e71d0002
@@ -33,7 +34,9 @@ class Evidence(NamedTuple):
     short: Mapping[str, Shortfall]  # how far the groups fall short of it, by need
     strategies: Mapping[str, Strategy]  # by label
     fails: Mapping[int, str]  # why the next rebalance of a group fails
-    cut: np.ndarray  # which groups have partitions about which nothing is known
+    stuck: Mapping[int, Mapping[str, Any]]  # partitions of a group that stand still: `count`, `words`
+    paces: Mapping[int, str]  # how fast the member with the largest lag catches up, if that is known
+    cut: np.ndarray  # how many partitions of each group the input may not show
     absent: Sequence[tuple[int, str, Sequence[int], bool]]  # as from `_absent_topics`
 
 # %% ../../nbs/08_ranking/03_rules.ipynb #e71d0007
@@ -58,9 +61,22 @@ def _absent_topics(batch):
             yield at, note.text, [first + one for one in members], static
 
 
+def _own(batch, strategies):
+    "Masks over groups: those whose clients, as far as these are known, give what a strategy gives."
+    known = [one if one.clients and one.client and "" not in one.clients or one.python else None
+             for one in batch.leaders]
+    able = {key: set(runnable(one, strategies)) for one in known if one
+            for key in [(one.type, one.strategy, one.clients, one.alike)]}
+    of_group = [one and able[one.type, one.strategy, one.clients, one.alike] for one in known]
+    return {label: np.array([labels is None or label in labels for labels in of_group], bool)
+            for label in strategies}
+
+
 def evidence_of(batch: GroupBatch, current: Outcome, results: Mapping[str, Outcome],
                 strategies: Mapping[str, Strategy], fails: Mapping[int, str] | None = None,
-                everything: bool = False) -> Evidence:
+                everything: bool = False,
+                stuck: Mapping[int, Mapping[str, Any]] | None = None,
+                paces: Mapping[int, str] | None = None) -> Evidence:
     "What is known about the groups of a batch; the parameters are those of `needs`."
     cut, short = cut_short(batch), {}
     if results:
@@ -68,12 +84,17 @@ def evidence_of(batch: GroupBatch, current: Outcome, results: Mapping[str, Outco
         for label, one in results.items():
             unknown = {name: np.where(cut, -1, one.figures[name]) for name in ("moved", "placed")}
             results[label] = one._replace(figures={**one.figures, **unknown})
-        short = shortfalls(batch.columns, current, results, everything)
-    return Evidence(batch, current, results, short, strategies, fails or {}, cut,
-                    list(_absent_topics(batch)))
+        short = shortfalls(batch.columns, current, results, everything, _own(batch, strategies))
+        unowned = short["no-owner"]
+        short["no-owner"] = unowned._replace(now=unowned.now - cut, affected=unowned.affected - cut)
+    return Evidence(batch, current, results, short, strategies, fails or {}, stuck or {},
+                    paces or {}, cut, list(_absent_topics(batch)))
 
 # %% ../../nbs/08_ranking/03_rules.ipynb #e71d0005
 _MOST_NAMED = 3                # topics, and members, that a reason names
+
+
+_IF_THE_SAME = ", if they subscribe to the same topics"
 
 
 def _known_lag(current, group, figure):
@@ -97,35 +118,115 @@ def _short(need, unit, evidence):
     "Groups that fall short of what is possible."
     if short := evidence.short.get(need):
         for group in np.flatnonzero(short.affected > 0).tolist():
+            unsure = bool(evidence.batch.unsure[group])
             words = {"now": count_of(int(short.now[group]), unit),
-                     "least": int(short.possible[group])}
+                     "least": int(short.possible[group]), "who": "", "known": "",
+                     "perhaps": " if all members subscribe to the same topics" * unsure}
             yield Finding(group, int(short.affected[group]), words, short.cured)
-
-
-def _unowned(evidence):
-    "Groups with partitions that no member owns."
-    for one in _short("no-owner", "subscribed partition", evidence):
-        perhaps = " or not in the input" * bool(evidence.cut[one.group])
-        yield one._replace(words=one.words | {"perhaps": perhaps})
 
 
 def _idle(evidence):
     "Groups with members that could take partitions from others."
     for one in _short("idle", "idle member", evidence):
         who = _idle_names(evidence, one.group, one.affected)
-        yield one._replace(words=one.words | {"who": who})
+        perhaps = _IF_THE_SAME * bool(evidence.batch.unsure[one.group])
+        yield one._replace(words=one.words | {"who": who, "perhaps": perhaps})
+
+
+def _perhaps_idle(evidence):
+    "Groups with idle members that could take partitions if they subscribe to what others do."
+    figures, batch = evidence.current.figures, evidence.batch
+    found = (figures["idle"] > 0) & (figures["could_take"] == 0) & (figures["max_load"] >= 2)
+    for group in np.flatnonzero(found & np.array(batch.unsure, bool)).tolist():
+        count = int(figures["idle"][group])
+        who = _idle_names(evidence, group, count)
+        yield Finding(group, count, {"now": count_of(count, "idle member"), "who": who,
+                                     "perhaps": _IF_THE_SAME})
 
 
 def _lagging(evidence):
-    "Groups with much of their lag on one member; strategies that look at lag cure it."
-    looking = {label for label, one in evidence.strategies.items()
-               if one.needs_lag or one.clients is None}
+    "Groups with much of their lag on one member."
     for one in _short("lag", "record", evidence):
         unknown = bool(evidence.current.figures["lag_unknown"][one.group])
-        yield one._replace(
-            words=one.words | {"now": _known_lag(evidence.current, one.group, "lag_max"),
-                               "known": " for the known lag" * unknown},
-            cured={label: found for label, found in one.cured.items() if label in looking})
+        inferred = evidence.batch.inferred[one.group]
+        yield one._replace(words=one.words | {
+            "now": _known_lag(evidence.current, one.group, "lag_max"),
+            "known": " for the known lag" * unknown,
+            "pace": evidence.paces.get(one.group, "without a rate, lag says nothing about delay"),
+            "perhaps": " if every member subscribes to all topics" * bool(inferred)})
+
+
+def _skewed(evidence):
+    "Groups of which one topic has most of the lag, and lies on few members."
+    batch, columns = evidence.batch, evidence.batch.columns
+    topics = busiest_topics(columns)
+    for one in _short("skew", "member", evidence):
+        topic = int(topics[one.group])
+        name, places = shown(str(batch.topics[topic])), np.arange(*columns.start[topic:topic + 2])
+        could = int(min(columns.partitions[topic], columns.subscriber_counts[topic]))
+        missing = int(evidence.current.figures["missing_spread"][one.group])
+        perhaps = f" if every member subscribes to {name}" * bool(batch.inferred[one.group])
+        yield one._replace(words=one.words | {
+            "topic": name, "lag": f"{int(np.maximum(columns.lag[places], 0).sum()):,}",
+            "total": _known_lag(evidence.current, one.group, "lag_total"),
+            "owners": could - missing, "could": f"the {count_of(could, 'member')}", "perhaps": perhaps})
+
+# %% ../../nbs/08_ranking/03_rules.ipynb #0b0e0002
+def _unowned_topics(evidence):
+    "Groups with members that own nothing of a topic that nobody subscribes to, where records wait."
+    columns, batch, figures = evidence.batch.columns, evidence.batch, evidence.current.figures
+    if columns.lag is None:
+        return
+    waiting = np.maximum(columns.lag, 0) * (columns.consumer == -1)
+    owners = row_sums(columns.consumer != -1, columns.start)
+    lag = row_sums(waiting, columns.start) * ((columns.subscriber_counts == 0) & (owners == 0))
+    found = (row_maxima(lag, columns.topic_offsets) > 0) & (figures["members"] > 0)
+    if columns.counted is not None:
+        found &= row_maxima(columns.counted, columns.member_offsets, empty=-1) < 0
+    for group in np.flatnonzero(found).tolist():
+        topics = columns.topic_offsets[group] + np.flatnonzero(
+            lag[slice(*columns.topic_offsets[group:group + 2])])
+        alone = batch.group(group)
+        shown_fully = not any(note.kind.startswith("subscriptions-") for note in alone.notes)
+        if (offsets := alone.offsets) is not None:
+            first = columns.group_offsets[group]
+            topics = [at for at in topics.tolist() if (
+                offsets.committed[columns.start[at] - first:columns.start[at + 1] - first] >= 0).any()]
+        if len(topics):
+            of_topics = np.isin(columns.topic_of, topics) & (waiting > 0)
+            names = [shown(str(batch.topics[at])) for at in topics]
+            records = int(lag[topics].sum())
+            yield Finding(group, int(of_topics.sum()), {
+                "topics": first_of(names, _MOST_NAMED), "certain": shown_fully,
+                "now": f"{count_of(records, 'record')} {'waits' if records == 1 else 'wait'}"})
+
+
+def _no_subscriber(certain, **_):
+    "The remedy for topics with offsets and without a subscriber."
+    gone = ("its members no longer subscribe to it (its offsets are old, and nothing is to do; "
+            "--delete-offsets removes them)")
+    if certain:
+        step = "subscribe a member to it if its records should be consumed"
+        return Remedy(words=f"{gone}: {step}", steps=(step,))
+    steps = ("restart the member that leads", "or wait for metadata.max.age.ms (5 min by default)")
+    return Remedy(words=f"either {gone}, or the leader does not know the topic yet: "
+                        f"{', '.join(steps)}", steps=steps)
+
+
+def _strange_owners(evidence):
+    "Groups with partitions whose owner does not subscribe to the topic."
+    columns, batch = evidence.batch.columns, evidence.batch
+    strange = (columns.previous < 0) & (columns.consumer >= 0)
+    for group in np.flatnonzero(row_sums(strange, columns.group_offsets)).tolist():
+        begin, end = columns.group_offsets[group:group + 2]
+        places = begin + np.flatnonzero(strange[begin:end])
+        alone, member = batch.group(group), columns.consumer[places[0]]
+        topic, number = alone.at(int(places[0] - begin))
+        more = count_of(len(places) - 1, "more partition")
+        owner = alone.details[member - columns.member_offsets[group]]
+        yield Finding(group, len(places), {
+            "partition": f"{shown(topic)}-{number}", "member": shown(owner.id),
+            "more": f" (and {more})" * (len(places) > 1), "static": owner.instance_id is not None})
 
 # %% ../../nbs/08_ranking/03_rules.ipynb #476c4ce3
 def _failing(evidence):
@@ -141,6 +242,13 @@ def _misled(evidence):
     "Groups with members that subscribe to topics that do not exist."
     for group, why, members, static in evidence.absent:
         yield Finding(group, len(members), {"why": why, "static": static})
+
+
+def _other_owner(static, **_):
+    "The remedy for a partition whose owner does not subscribe to the topic."
+    step = "see whether it should subscribe to the topic, or uses assign() with this group id"
+    return Remedy(words="; ".join([step, *[STATIC_EXCEPTION] * static]),
+                  steps=(step, *[CALL_LEADER] * static))
 
 
 def _correct_subscription(static, **_):
@@ -162,6 +270,7 @@ def _too_many_members(evidence):
         misled[members] = True
     idle = np.minimum(current.figures["idle"], possible)
     idle *= (current.figures["partitions"] > 0) & (possible != UNATTAINABLE)
+    idle *= ~np.array(batch.unsure, bool)
     idle -= row_sums(misled & (loads(columns, current.owner) == 0), columns.member_offsets)
     for group in np.flatnonzero(idle > 0).tolist():
         count = int(idle[group])
@@ -171,31 +280,73 @@ def _too_many_members(evidence):
             "guessed": batch.inferred[group]})
 
 
+def _check_subscriptions(**_):
+    "The remedy for idle members whose subscriptions are not shown."
+    return no_strategy("check what the idle members subscribe to, which the input does not "
+                       "show (a misspelled topic?)",
+                       but=["they may also be spares, or more than the group needs"])
+
+
 def _do_without(now, guessed, **_):
     "The remedy for members that are too many."
     if guessed:
-        return no_strategy("check what the idle members subscribe to, which the input does not "
-                           "show (a misspelled topic?)",
-                           but=["they may also be spares, or more than the group needs"])
+        return _check_subscriptions()
     return no_strategy(but=[
         f"the group can do without {count_of(now, 'member')}, unless the idle members are spares "
         "or subscribe to topics that the input does not show"])
 
 
+_LEAST_HOT = 1000               # records; a partition with a smaller lag is no need
+
+
 def _hot_partition(evidence):
     "Groups in which one partition has more than half of the lag."
-    columns, current = evidence.batch.columns, evidence.current
+    columns, current, batch = evidence.batch.columns, evidence.current, evidence.batch
     if columns.lag is None:
         return
     lag = np.where(current.owner >= 0, np.maximum(columns.lag, 0), 0)
     largest = row_maxima(lag, columns.group_offsets)
     hot = largest > row_sums(lag, columns.group_offsets) // 2
-    hot &= (largest >= LEAST_LAG) & (current.figures["members"] > 1)
+    hot &= (largest >= _LEAST_HOT) & (current.figures["members"] > 1)
     for group in np.flatnonzero(hot).tolist():
-        total = _known_lag(current, group, "lag_total")
-        yield Finding(group, 1, {"now": int(largest[group]), "total": total})
+        total, begin = _known_lag(current, group, "lag_total"), columns.group_offsets[group]
+        at = begin + int(np.argmax(lag[begin:columns.group_offsets[group + 1]]))
+        topic = shown(str(batch.topics[columns.topic_of[at]]))
+        yield Finding(group, 1, {
+            "now": int(largest[group]), "total": total,
+            "partition": f"{topic}-{columns.number[at]}",
+            "owner": shown(str(batch.members[current.owner[at]]))})
 
 # %% ../../nbs/08_ranking/03_rules.ipynb #6996cded
+def _owned_twice(evidence):
+    "Groups with partitions that several members own."
+    columns = evidence.batch.columns
+    several = (columns.previous < 0) & (columns.consumer < -1)
+    for group in np.flatnonzero(row_sums(several, columns.group_offsets)).tolist():
+        alone, claimed = evidence.batch.group(group), {}
+        for member in alone.details:
+            for one in member.owned:
+                claimed.setdefault(one, []).append((member.generation, member.id))
+        begin, end = columns.group_offsets[group:group + 2]
+        twice = [alone.at(at) for at in np.flatnonzero(several[begin:end]).tolist()]
+        owners = [[shown(name) for made, name in claimed[one] if made == max(claimed[one])[0]]
+                  for one in twice]
+        twice = [(one, names) for one, names in zip(twice, owners) if len(names) > 1]
+        if twice:
+            (topic, number), names = twice[0]
+            more = count_of(len(twice) - 1, "more partition")
+            yield Finding(group, len(twice), {
+                "partition": f"{shown(topic)}-{number}", "count": len(names),
+                "names": first_of(names, _MOST_NAMED, " and "),
+                "more": f" (and {more})" * (len(twice) > 1)})
+
+
+def _standing(evidence):
+    "Groups with partitions that stand still."
+    for group, found in evidence.stuck.items():
+        yield Finding(group, found["count"], found)
+
+
 def _abandoned(evidence):
     "Groups without active members while records wait."
     columns, figures = evidence.batch.columns, evidence.current.figures
@@ -213,9 +364,13 @@ def _abandoned(evidence):
 def _interrupted(evidence):
     "Groups that were rebalancing."
     partitions = row_lengths(evidence.batch.columns.group_offsets)
+    figures = evidence.current.figures
     for group, state in enumerate(map(rebalancing, evidence.batch.states)):
         if state:
-            yield Finding(group, int(partitions[group]), {"state": state})
+            lag = f" and {_known_lag(evidence.current, group, 'lag_total')} of lag"
+            yield Finding(group, int(partitions[group]), {
+                "state": state, "members": count_of(int(figures["members"][group]), "member"),
+                "lag": lag * bool(figures["lag_total"][group] >= 0)})
 
 # %% ../../nbs/08_ranking/03_rules.ipynb #898c606d
 class Rule(NamedTuple):
@@ -224,7 +379,6 @@ class Rule(NamedTuple):
     find: Callable[[Evidence], Iterator[Finding]]  # the groups that have it
     reason: str  # why; the words of `Finding` fill it in
     cure: Remedy | Callable[..., Remedy] | None = None  # function of the words; None = a strategy
-    first: str = ""  # what to do first if what the group runs cures it
     but: str = ""  # what else to know
     settled: bool = True  # whether it is not judged while a group rebalances
 
@@ -233,28 +387,51 @@ _START = ("start its members, unless it is idle on purpose (a batch job, a stopp
           "application) or only stores the offsets of consumers that never join")
 _OFFSETS = ("deleting the group drops its offsets; they also expire once it has had no members "
             "for offsets.retention.minutes (7 days by default)")
+_WHY_STUCK = ("see why the consumer does not commit (a record that fails on every retry, "
+              "a blocked call?)")
+_FIND_THE_OTHER = "find out which of them consumes it wrongly"
+_BOTH_CONSUME = ("does a consumer use assign() with this group id beside subscribe(), was a member "
+                 "fenced, or did it leave without revoking? or are these two captures in one file?")
+_IF_IT_STAYS = ("if it stays so, a member does not rejoin (it processes for longer than "
+                "max.poll.interval.ms, or a callback blocks), or its members have no assignor in "
+                "common")
+_COULD_TAKE = "{now}{who} could take partitions from members that have two or more{perhaps}"
 RULES = (
+    Rule("two-owners", _owned_twice, "{partition} is owned by {count} members: {names}{more}",
+         Remedy(words=f"no assignment helps: {_FIND_THE_OTHER} ({_BOTH_CONSUME})",
+                steps=(_FIND_THE_OTHER, "capture the group again")), settled=False),
     Rule("failing", _failing, "{why}"),
-    Rule("no-owner", _unowned, "{now} without an owner{perhaps}",
-         first="if partitions are new, wait until the leader sees them"),
-    Rule("idle", _idle, "{now}{who} could take partitions from members that have two or more"),
+    Rule("no-owner", partial(_short, "no-owner", "subscribed partition"),
+         "{now} without an owner"),
+    Rule("no-owner", _unowned_topics, "{topics}: {now} and no member owns any of it",
+         _no_subscriber),
+    Rule("no-owner", _strange_owners,
+         "{partition} is with {member}, which does not subscribe to it{more}", _other_owner),
+    Rule("stuck", _standing, "{words}",
+         Remedy(words=f"no assignment helps: {_WHY_STUCK}", steps=(_WHY_STUCK,))),
+    Rule("idle", _idle, _COULD_TAKE),
+    Rule("idle", _perhaps_idle, _COULD_TAKE, _check_subscriptions),
     Rule("idle", _misled, "{why}", _correct_subscription),
     Rule("overload", partial(_short, "overload", "partition"),
-         "largest load {now}, best possible {least:,}"),
-    Rule("lag", _lagging, "one member lags {now} behind, best possible {least:,}{known}",
-         but="without a rate, lag says nothing about delay"),
+         "largest load {now}, best possible {least:,}{perhaps}"),
+    Rule("skew", _skewed, "{topic} has {lag} of {total} of lag and lies on {owners:,} of {could} "
+         "that could share it{perhaps}"),
+    Rule("lag", _lagging,
+         "one member lags {now} behind, best possible {least:,}{known}{perhaps}",
+         but="{pace}"),
     Rule("split-join", partial(_short, "split-join", "partition number"),
          "{now} of declared joins split over members, best possible {least:,}"),
     Rule("abandoned", _abandoned, "no active members while {now} {wait}",
          Remedy(words=f"{_START}; {_OFFSETS}", steps=(_START,))),
     Rule("incurable", _too_many_members,
          "{now:,} of {of} idle{who}: more members than partitions they could take", _do_without),
-    Rule("incurable", _hot_partition, "one partition holds {now:,} of {total} of lag",
+    Rule("incurable", _hot_partition, "{partition}, on {owner}, holds {now:,} of {total} of lag",
          no_strategy("see whether its consumer is slow or stuck",
                      but=["better keys spread only future records"])),
-    Rule("rebalancing", _interrupted, "was rebalancing when it was captured ({state})",
-         Remedy(words="its figures are transient: capture it again", steps=("capture it again",)),
-         settled=False))
+    Rule("rebalancing", _interrupted,
+         "was rebalancing when it was captured ({state}), with {members}{lag}",
+         Remedy(words=f"its figures are transient: capture it again; {_IF_IT_STAYS}",
+                steps=("capture it again",)), settled=False))
 NEEDS = tuple(dict.fromkeys(rule.name for rule in RULES))      # the place is the kind
 
 # %% ../../nbs/08_ranking/03_rules.ipynb #2d112332
@@ -278,29 +455,30 @@ def in_words(rule: Rule, found: Finding, adviser: Adviser) -> Need:
     "The need of a group that a rule found."
     reason, remedy = rule.reason.format(**found.words), rule.cure
     if remedy is None:
-        remedy = adviser.remedy(found.group, found.cured)
-        if rule.first and remedy.strategy == adviser.running[found.group]:
-            words = f"{remedy.words}; {rule.first}"
-            remedy = remedy._replace(words=words, steps=(rule.first, *remedy.steps))
+        remedy = adviser.remedy(found.group, found.cured, rule.name)
     elif not isinstance(remedy, Remedy):
         remedy = remedy(**found.words)
     if remedy.doubt:
         reason = f"{reason}; {remedy.doubt}"
     if rule.but:
-        remedy = remedy._replace(words=f"{remedy.words}; {rule.but}")
+        remedy = remedy._replace(words=f"{remedy.words}; {rule.but.format(**found.words)}")
     return Need(found.group, NEEDS.index(rule.name), found.affected, reason, remedy)
 
 # %% ../../nbs/08_ranking/03_rules.ipynb #2d112334
 def needs(batch: GroupBatch, current: Outcome, results: Mapping[str, Outcome],
           strategies: Mapping[str, Strategy], running: Sequence[str | None] | None = None,
-          fails: Mapping[int, str] | None = None, everything: bool = False) -> list[Need]:
+          fails: Mapping[int, str] | None = None, everything: bool = False,
+          stuck: Mapping[int, Mapping[str, Any]] | None = None,
+          paces: Mapping[int, str] | None = None) -> list[Need]:
     """The needs of all groups of a batch, by group, then the most urgent first.
 
     `current` is the outcome of the groups as they are, `results` of each strategy, by label.
     `strategies` has these strategies. `running` is the label of what each group runs now, and
     `fails` says why the next rebalance of a group fails. `everything` includes minor needs.
+    `stuck` has, by the place of a group, how many of its partitions stand still (`count`) and
+    which, since when (`words`), and `paces` how fast its member with the largest lag catches up.
     """
-    evidence = evidence_of(batch, current, results, strategies, fails, everything)
+    evidence = evidence_of(batch, current, results, strategies, fails, everything, stuck, paces)
     adviser = Adviser(batch, evidence.results, strategies,
                       running or [None] * batch.columns.groups, evidence.fails)
     found = [in_words(rule, one, adviser) for rule in RULES for one in rule.find(evidence)

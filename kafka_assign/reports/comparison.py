@@ -8,19 +8,21 @@ __all__ = ['Comparison', 'compare']
 # %% ../../nbs/10_reports/01_comparison.ipynb #5cca35bd
 from collections import Counter, defaultdict
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from contextlib import suppress
+from functools import cached_property
 from typing import TYPE_CHECKING
 
 from ..arrays.metrics import SummaryRow
 from ..assignors.base import ForecastError, Strategy, StrategyError
 from ..assignors.registry import (
     BUILT_IN, StrategyLike, checked_group, resolve_all)
-from ..assignors.running import FORECASTS, doubt_owners, running_strategy
+from ..assignors.running import FORECASTS, WITHOUT_MEMORY, doubt_owners, running_strategy
 from ..groups.assignment import SUMMARY_KEYS, Assignment
 from ..groups.build import GroupError
 from ..groups.fields import known_name
 from ..groups.group import Group
 from ..groups.leader import leader_of
-from ..groups.notes import Note, absence_notes
+from ..groups.notes import Note, absence_notes, two_owners_notes
 from .places import try_places
 from ..text.errors import checked_kind, needing
 from ..text.tables import Table
@@ -53,6 +55,22 @@ def _columns_worth_showing(rows: Sequence[Mapping], wide: bool = False) -> list[
     return list(filter(says_something, SUMMARY_KEYS))
 
 # %% ../../nbs/10_reports/01_comparison.ipynb #ab23b815
+def _assumed_strategy(group):
+    "The label of the strategy that a group without a reported one probably runs, and why; empty if nothing tells."
+    able, leader = {}, leader_of(group)
+    client = leader.client if any(leader.clients) else None
+    default = client.default if client else "range"
+    for name in {default, *WITHOUT_MEMORY} if group.members and not group.strategy else ():
+        with suppress(StrategyError):
+            able[name] = running_strategy(group.replace(strategy=name))
+    fitting = [name for name in WITHOUT_MEMORY if name in able and not doubt_owners(group, able[name])]
+    if len(fitting) == 1:
+        return able[fitting[0]].label, f"of {' and '.join(WITHOUT_MEMORY)}, only {fitting[0]} gives these owners"
+    words = f"the default of {client.name}, by client id" if client else "the default of most clients"
+    words += ", but it does not give these owners" * (not fitting)
+    return (able[default].label, words) if default in able else ("", "")
+
+
 class Comparison:
     """What strategies would do to a group; made by `compare`, and shown as a table.
 
@@ -80,11 +98,18 @@ class Comparison:
             for note in one.notes:
                 if note.kind != "topics-absent":
                     labels_by_text[note.text].append(label)
-        self.notes = [*(note.text for note in absence_notes(group)), *notes, *(f"{', '.join(labels)}: {text}"
-                                for text, labels in labels_by_text.items())]
+        of_groups = two_owners_notes(self.before) + absence_notes(group)
+        self.notes = [*(note.text for note in of_groups), *notes, *(
+            f"{', '.join(labels)}: {text}" for text, labels in labels_by_text.items())]
 
     def __getitem__(self, label: str) -> Assignment:
         return self.assignments[label]
+
+    @cached_property
+    def assumed(self) -> tuple[str, str] | None:
+        "The label of the strategy that the group is assumed to run if it reports none, and why; None = none is."
+        label, why = _assumed_strategy(self.before) if self.running is None else ("", "")
+        return (label, why) if label in self.assignments else None
 
     @property
     def rows(self) -> list[SummaryRow]:
@@ -185,9 +210,9 @@ def compare(group: Group, strategies: Iterable[StrategyLike] | StrategyLike | No
         if now.label not in [one.label for one in chosen]:
             chosen.insert(0, added := now)
             unnamed += [now] * (now.name not in BUILT_IN)
-        assumed, running = Note("leader-assumed"), now.label
+        running = now.label
         notes += [_FORECAST_NOTE.format(now.name, now.protocol_name)] * (now.name in FORECASTS)
-        notes += [assumed.text] * bool(now.protocol_name and assumed not in group.notes)
+        notes += [one.text for one in leader_of(group).assumed if one not in group.notes]
         doubt = doubt_owners(group if before is None else before, now)
     except StrategyError as error:
         notes += [str(error)] if group.strategy or leader_of(group).by_broker else []

@@ -97,17 +97,18 @@ def describe(assignment: Assignment, title: str = "") -> str:
 
 # %% ../../nbs/10_reports/03_words.ipynb #03297827
 def change_in_words(comparison: Comparison, stopped: int = 0) -> str:
-    """What the changes before a comparison do under the strategy that the group runs; "" if that is not known.
+    """What the changes before a comparison do under the strategy that the group runs, or is assumed to; "" = none is.
 
     `stopped`: how many partitions the leaving members own.
     """
-    answer = comparison.assignments.get(comparison.running)
+    label, why = (comparison.running, "") if comparison.running else comparison.assumed or ("", "")
+    answer = comparison.assignments.get(label)
     if not answer:                                  # not known, or without members
         return ""
     row, now = answer.summary(), comparison.current.summary()
     if row["moved"] is None:
         return ""
-    tried = comparison.placements.get(comparison.running, [row])
+    tried = comparison.placements.get(label, [row])
 
     def span(key, word="", between=""):
         least, most = min(one[key] for one in tried), max(one[key] for one in tried)
@@ -122,9 +123,12 @@ def change_in_words(comparison: Comparison, stopped: int = 0) -> str:
         words.append(f"{span('paused', 'partition')} of remaining members would pause"
                      + f" (besides the {stopped:,} of leaving members)" * bool(stopped))
     known = not now["lag_unknown"] and None not in (now["lag_max"], row["lag_max"])
+    idle = len(answer) - len(np.unique(answer.target[answer.target >= 0]))
+    words += [f"{idle:,} of {count_of(len(answer), 'member')} would be idle"] * bool(idle)
     lag = (f"; the largest lag of a member would go from {now['lag_max']:,} to {span('lag_max', between='between ')}"
-           if known else "")
-    return f"under {row['strategy']}: {', '.join(words)}{lag}"
+           if known and {one["lag_max"] for one in tried} != {now["lag_max"]} else "")
+    under = f"if the group runs {label} (assumed: {why}; --state shows it)" if why else f"under {label}"
+    return f"{under}: {', '.join(words)}{lag}"
 
 # %% ../../nbs/10_reports/03_words.ipynb #90726b61
 def _named(partitions):

@@ -176,15 +176,15 @@ class Adviser(NamedTuple):
         "The remedy for partitions without an owner, which a rebalance assigns."
         batch, leader, running = self.batch, self.batch.leaders[group], self.running[group]
         columns = batch.columns
-        places = np.arange(*columns.group_offsets[group:group + 2])
-        topics = np.unique(columns.topic_of[places[columns.consumer[places] == -1]])
+        begin, end = columns.group_offsets[group:group + 2]
+        topics = columns.topic_of[begin:end]
+        lacks = (columns.consumer[begin:end] == -1) & (columns.subscriber_counts[topics] > 0)
         details, first = batch.group(group).details, int(columns.member_offsets[group])
-        named = [details[one - first] for topic in topics for one in columns.subscribers_of(topic)]
-        named.sort(key=lambda one: one.instance_id is not None)
-        which = f" ({shown(named[0].id)})" if named else ""
-        away = " and keep it away for session.timeout.ms" * bool(
-            named and named[0].instance_id is not None)
-        steps = [f"restart one member that subscribes to the topic{which}{away}"]
+        subscribers = columns.subscribers_of(topics[np.argmax(lacks)])
+        named = min((details[one - first] for one in subscribers),
+                    key=lambda one: one.instance_id is not None)
+        away = " and keep it away for session.timeout.ms" * (named.instance_id is not None)
+        steps = [f"restart one member that subscribes to the topic ({shown(named.id)}){away}"]
         if not (leader.client and leader.client.name == "ruby-kafka"):
             steps.append("or wait for the leader's next metadata refresh "
                          "(metadata.max.age.ms, 5 min by default)")

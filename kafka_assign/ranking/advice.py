@@ -221,7 +221,8 @@ class Adviser(NamedTuple):
             chosen = next((one for one in client.ships if one.lower()[:5] in ("range", "round")), "")
             loads = f"{chosen} deals out each topic over all its subscribers"
         own = client.setting.format("one of your own")
-        if need != "skew" and client.upgrade and self._begins_alike(group):
+        in_turn = reported.lower().startswith("round")
+        if need != "skew" and in_turn and client.upgrade and self._begins_alike(group):
             step = f"upgrade {client.name} to {client.upgrade} or later (the leader's version decides)"
             other = chosen if chosen != reported else "one of your own"
             words = (f"before {client.upgrade}, {client.name} began every topic at the same member: {step}, "
@@ -244,7 +245,7 @@ class Adviser(NamedTuple):
         members = int(np.diff(columns.member_offsets[group:group + 2]).item())
         owner, number = columns.previous[begin:end], columns.number[begin:end] % max(members, 1)
         pairs = np.unique(np.stack([number, owner])[:, owner >= 0], axis=1)
-        return len(np.unique(pairs[0])) == pairs.shape[1]
+        return len(np.unique(pairs[0])) == len(np.unique(pairs[1])) == pairs.shape[1]
 
     def cost(self, label: str, group: int) -> Cost:
         "What a strategy costs a group."

@@ -367,7 +367,7 @@ def test_a_single_partition_above_the_best_is_trifling():
     group = Group({"t": 4}, dict.fromkeys("ab", ["t"]), owned=owned)
     assert rank(group) == [] and kinds(rank(group, everything=True)) == ["overload"]
     worse = Group({"t": 5}, dict.fromkeys("ab", ["t"]), owned={**owned, "a": [*owned["a"], ("t", 4)]})
-    assert rank(worse) == [] and kinds(rank(worse, everything=True)) == ["overload"]    # 4 and 1, where 3 and 2 would do
+    assert rank(worse) == [] and kinds(rank(worse, everything=True)) == ["overload"]   # 4 and 1, where 3 and 2 do
     worst = Group({"t": 6}, dict.fromkeys("ab", ["t"]), owned={**owned, "a": [*owned["a"], ("t", 4), ("t", 5)]})
     assert kinds(rank(worst)) == ["overload"]
 

@@ -125,7 +125,7 @@ TABLE = [
     ("uneven", OF["librdkafka"], "roundrobin", "check the subscriptions", "restart"),
     ("uneven", OF["Sarama"], "range", "set Consumer.Group.Rebalance.GroupStrategies=sticky", "Java"),
     ("uneven", OF["Sarama"], "roundrobin", "upgrade Sarama to 1.28 or later", "two rolling"),
-    ("uneven", OF["Sarama"], "sticky", "the largest is 3", "Java"),
+    ("uneven", OF["Sarama"], "sticky", "Sarama's sticky should not give this: check", "upgrade"),
     ("uneven", OF["franz-go"], "range", "set kgo.Balancers(cooperative-sticky): two rolling restarts", "Java"),
     ("uneven", OF["franz-go"], "cooperative-sticky", "franz-go's cooperative-sticky should not give this: ch", "set "),
     ("uneven", OF["kafkajs"], "RoundRobinAssigner", "or set partitionAssigners: [one of your own]", "rolling"),
@@ -148,6 +148,17 @@ def test_the_advice_of_a_library_is_its_own(shape, ids, reported, words, never):
     need = {"uneven": "overload", "new": "no-owner", "lag": "lag"}[shape]
     [remedy] = [row["remedy"] for row in rank(group_of(shape, ids, reported), everything=True) if row["need"] == need]
     assert words in remedy and never not in remedy
+
+
+def test_an_upgrade_is_advised_only_where_each_topic_begins_at_the_same_member():
+    """With four partitions on one member, and with owners in another circle, the assignor must be another one."""
+    for owned, upgrade in (({"a": [("t", 0), ("u", 0)], "b": [("t", 1), ("u", 1)]}, True),
+                           ({"a": [("t", 0), ("t", 1), ("u", 0), ("u", 1)]}, False),
+                           ({"a": [("t", 0), ("u", 1), ("v", 0)], "b": [("t", 1), ("u", 0)]}, False)):
+        members = [Member(name, ["t", "u", "v"], owned=owned.get(name, ()), client_id="sarama") for name in "abc"]
+        group = Group({"t": 2, "u": 2, "v": 1}, members, strategy="roundrobin")
+        remedies = [row["remedy"] for row in rank(group, everything=True) if row["need"] in ("idle", "overload")]
+        assert remedies and all(("upgrade Sarama" in remedy) == upgrade for remedy in remedies)
 
 
 # --- what holds for all groups ---------------------------------------------------------------------------------------

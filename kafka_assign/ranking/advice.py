@@ -176,15 +176,15 @@ class Adviser(NamedTuple):
         "The remedy for partitions without an owner, which a rebalance assigns."
         batch, leader, running = self.batch, self.batch.leaders[group], self.running[group]
         columns = batch.columns
-        places = np.arange(*columns.group_offsets[group:group + 2])
-        topics = np.unique(columns.topic_of[places[columns.consumer[places] == -1]])
+        begin, end = columns.group_offsets[group:group + 2]
+        topics = columns.topic_of[begin:end]
+        lacks = (columns.consumer[begin:end] == -1) & (columns.subscriber_counts[topics] > 0)
         details, first = batch.group(group).details, int(columns.member_offsets[group])
-        named = [details[one - first] for topic in topics for one in columns.subscribers_of(topic)]
-        named.sort(key=lambda one: one.instance_id is not None)
-        which = f" ({shown(named[0].id)})" if named else ""
-        away = " and keep it away for session.timeout.ms" * bool(
-            named and named[0].instance_id is not None)
-        steps = [f"restart one member that subscribes to the topic{which}{away}"]
+        subscribers = columns.subscribers_of(topics[np.argmax(lacks)])
+        named = min((details[one - first] for one in subscribers),
+                    key=lambda one: one.instance_id is not None)
+        away = " and keep it away for session.timeout.ms" * (named.instance_id is not None)
+        steps = [f"restart one member that subscribes to the topic ({shown(named.id)}){away}"]
         if not (leader.client and leader.client.name == "ruby-kafka"):
             steps.append("or wait for the leader's next metadata refresh "
                          "(metadata.max.age.ms, 5 min by default)")
@@ -221,7 +221,8 @@ class Adviser(NamedTuple):
             chosen = next((one for one in client.ships if one.lower()[:5] in ("range", "round")), "")
             loads = f"{chosen} deals out each topic over all its subscribers"
         own = client.setting.format("one of your own")
-        if need != "skew" and client.upgrade and self._begins_alike(group):
+        in_turn = reported.lower().startswith("round")
+        if need != "skew" and in_turn and client.upgrade and self._begins_alike(group):
             step = f"upgrade {client.name} to {client.upgrade} or later (the leader's version decides)"
             other = chosen if chosen != reported else "one of your own"
             words = (f"before {client.upgrade}, {client.name} began every topic at the same member: {step}, "
@@ -244,7 +245,7 @@ class Adviser(NamedTuple):
         members = int(np.diff(columns.member_offsets[group:group + 2]).item())
         owner, number = columns.previous[begin:end], columns.number[begin:end] % max(members, 1)
         pairs = np.unique(np.stack([number, owner])[:, owner >= 0], axis=1)
-        return len(np.unique(pairs[0])) == pairs.shape[1]
+        return len(np.unique(pairs[0])) == len(np.unique(pairs[1])) == pairs.shape[1]
 
     def cost(self, label: str, group: int) -> Cost:
         "What a strategy costs a group."

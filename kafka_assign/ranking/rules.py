@@ -179,6 +179,7 @@ def _unowned_topics(evidence):
         return
     waiting = np.maximum(columns.lag, 0) * (columns.consumer == -1)
     owners = row_sums(columns.consumer != -1, columns.start)
+    affected = row_sums(waiting > 0, columns.start)
     lag = row_sums(waiting, columns.start) * ((columns.subscriber_counts == 0) & (owners == 0))
     found = (row_maxima(lag, columns.topic_offsets) > 0) & (figures["members"] > 0)
     if columns.counted is not None:
@@ -193,17 +194,17 @@ def _unowned_topics(evidence):
             topics = [at for at in topics.tolist() if (
                 offsets.committed[columns.start[at] - first:columns.start[at + 1] - first] >= 0).any()]
         if len(topics):
-            of_topics = np.isin(columns.topic_of, topics) & (waiting > 0)
             names = [shown(str(batch.topics[at])) for at in topics]
             records = int(lag[topics].sum())
-            yield Finding(group, int(of_topics.sum()), {
-                "topics": first_of(names, _MOST_NAMED), "certain": shown_fully,
+            yield Finding(group, int(affected[topics].sum()), {
+                "topics": first_of(names, _MOST_NAMED),
+                "certain": shown_fully or batch.leaders[group].by_broker,
                 "now": f"{count_of(records, 'record')} {'waits' if records == 1 else 'wait'}"})
 
 
 def _no_subscriber(certain, **_):
     "The remedy for topics with offsets and without a subscriber."
-    gone = ("its members no longer subscribe to it (its offsets are old, and nothing is to do; "
+    gone = ("its members no longer subscribe to it (its offsets are old, and there is nothing to do; "
             "--delete-offsets removes them)")
     if certain:
         step = "subscribe a member to it if its records should be consumed"

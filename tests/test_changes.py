@@ -160,10 +160,10 @@ def test_restarted_members_keep_their_partitions():
     old = made(("s-1", {"instance_id": "s"}), ("c-1", {"client_id": "c", "host": "/h"}), ("d-1", {"client_id": "d"}))
     new = made(("s-2", {"instance_id": "s"}), ("c-2", {"client_id": "c", "host": "/h"}), ("d-2", {"client_id": "d"}))
     found = diff(old, new)
-    assert rows_of(found, "member-restarted") == [("member-restarted", "s", "s-1", "s-2"),
-                                                  ("member-restarted", "c", "c-1", "c-2")]
+    assert rows_of(found, "member-restarted") == [("member-restarted", "c", "c-1", "c-2"),
+                                                  ("member-restarted", "s", "s-1", "s-2")]
     assert [row["words"] for row in found.rows if row["what"] == "member-restarted"] == [
-        None, "the same member by its host and client id"]
+        "the same member by its host and client id", None]
     assert rows_of(found, "owner") == [("owner", "t-2", "d-1", "d-2")]
 
 

@@ -127,7 +127,8 @@ def test_times_are_instants_and_without_two_of_them_there_is_no_rate(then, now, 
 def test_a_partition_stands_still_if_records_arrive_and_none_is_consumed(then, now, still):
     old, new = behind("2026-03-01T02:00Z", *then), behind("2026-03-01T02:01Z", *now)
     assert [row["need"] for row in rank([old, new]) if row["need"] == "stuck"] == ["stuck"] * still
-    assert bool(rows_of(diff(old, new), "stuck")) == still == any("nothing committed" in one for one in show(new, old).odd)
+    assert bool(rows_of(diff(old, new), "stuck")) == still
+    assert any("nothing committed" in words for words in show(new, old).odd) == still
     for other in (new.replace(time="2026-03-01T02:00:59Z"), new.replace(state="PreparingRebalance"),
                   new.replace(members={}), new.replace(name="other")):
         assert "stuck" not in {row["need"] for row in rank([old, other])}
@@ -136,7 +137,8 @@ def test_a_partition_stands_still_if_records_arrive_and_none_is_consumed(then, n
 def test_moments_without_times_are_told_apart_by_number_and_unnamed_groups_are_not_paired():
     old, new = behind("", 5, 9, moment=1), behind("", 5, 99, moment=2)
     [row] = [row for row in rank([new, old]) if row["need"] == "stuck"]
-    assert "between moment 1 and moment 2, while 90 records arrived" in row["reason"] and "commits rarely" in row["reason"]
+    assert "between moment 1 and moment 2, while 90 records arrived" in row["reason"]
+    assert row["reason"].endswith("commits rarely")
     for pair in ([old.replace(name=""), new.replace(name="")], [old.replace(moment=2), new],
                  [old.replace(cluster="east"), new]):
         assert "stuck" not in {row["need"] for row in rank(pair)}
@@ -160,10 +162,10 @@ def test_restarted_members_keep_their_partitions():
     old = made(("s-1", {"instance_id": "s"}), ("c-1", {"client_id": "c", "host": "/h"}), ("d-1", {"client_id": "d"}))
     new = made(("s-2", {"instance_id": "s"}), ("c-2", {"client_id": "c", "host": "/h"}), ("d-2", {"client_id": "d"}))
     found = diff(old, new)
-    assert rows_of(found, "member-restarted") == [("member-restarted", "s", "s-1", "s-2"),
-                                                  ("member-restarted", "c", "c-1", "c-2")]
+    assert rows_of(found, "member-restarted") == [("member-restarted", "c", "c-1", "c-2"),
+                                                  ("member-restarted", "s", "s-1", "s-2")]
     assert [row["words"] for row in found.rows if row["what"] == "member-restarted"] == [
-        None, "the same member by its host and client id"]
+        "the same member by its host and client id", None]
     assert rows_of(found, "owner") == [("owner", "t-2", "d-1", "d-2")]
 
 
@@ -213,8 +215,8 @@ def test_show_has_the_numbers_of_loops_over_the_group(group):
         else:
             assert row["lag"] is row["share"] is None
         assert row["largest_lag"] == (max(known) if max(known, default=0) > 0 else None)
-        assert row["largest"] in ([f"{topic}-{number}" for topic, number in own if lag[topic, number] == row["largest_lag"]]
-                                  if row["largest_lag"] else [None])
+        worst = [f"{topic}-{number}" for topic, number in own if lag[topic, number] == row["largest_lag"]]
+        assert row["largest"] in (worst if row["largest_lag"] else [None])
         assert (row["assignment"] or "").count(",") + len((row["assignment"] or "").split(";")) == max(len(own), 1)
     assert {row["topic"] for row in found.topics} == {topic for topic, count in group.topic_counts.items() if count}
     for row in found.topics:
@@ -226,7 +228,8 @@ def test_show_has_the_numbers_of_loops_over_the_group(group):
         assert (row["partitions"], row["lag"]) == (len(own), sum(known) if known else None)
     assert [(row["topic"], row["partition"]) for row in found.partitions] == [*owner]
     for row, one in zip(found.partitions, owner):
-        assert row["member"] == [*group.members, None][owner[one]] and row["lag"] == (lag[one] if lag[one] >= 0 else None)
+        known = lag[one] if lag[one] >= 0 else None
+        assert (row["member"], row["lag"]) == ([*group.members, None][owner[one]], known)
 
 
 def test_odd_things_come_first():

@@ -427,7 +427,8 @@ def test_25_what_stands_still_is_named_with_its_owners_and_both_moments(options)
     [row], err = ranked("25", *files, options=options)
     assert (row["need"], row["affected"], row["strategy"]) == ("stuck", 4, None)
     assert row["time"].startswith("2026-03-01T02:19") and row["remedy"].startswith("no assignment helps")
-    ids = "payment-events-2-66836886-a260-4d0b-bb45-145c1a81682c", "payment-events-3-fc132d0d-113d-417d-b0cb-c97d0fef7928"
+    ids = ("payment-events-2-66836886-a260-4d0b-bb45-145c1a81682c",
+           "payment-events-3-fc132d0d-113d-417d-b0cb-c97d0fef7928")
     assert all(words in row["reason"] for words in (
         *(f"payments-{number}" for number in range(2, 6)), *ids, "02:14", "02:19", "900,000 records arrived on each"))
     assert "payments-0" not in row["reason"] and "payment-events, payment-events" not in err

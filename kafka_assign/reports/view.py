@@ -6,7 +6,7 @@
 __all__ = ['ShownMember', 'ShownPartition', 'owned_words', 'Shown', 'show']
 
 # %% ../../nbs/10_reports/09_view.ipynb #d1c00004
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from itertools import groupby
 from typing import TypedDict
@@ -74,57 +74,59 @@ def owned_words(partitions: Iterable[tuple[str, int]]) -> str:
     return ";".join(f"{topic}:{','.join(str(number) for _, number in run)}" for topic, run in runs)
 
 # %% ../../nbs/10_reports/09_view.ipynb #d1c0000f
-def _largest(group, column):
-    "The partition with the largest lag for each number in a column: name and lag."
-    lag, found = group.lag, {}
-    for place in np.argsort(-lag, kind="stable").tolist() if lag is not None else ():
-        if lag[place] > 0:
-            found.setdefault(int(column[place]), ("{}-{}".format(*group.at(place)), int(lag[place])))
+def _lag_in(group, chosen):
+    "The known lag of the partitions in a mask, and which of them has the largest one."
+    places = np.flatnonzero(chosen)
+    lag = np.full(len(places), -1) if group.lag is None else group.lag[places]
+    known = (lag >= 0).any() or not len(places) and group.lag is not None
+    found = {"lag": int(np.maximum(lag, 0).sum()) if known else None, "largest": None, "largest_lag": None}
+    if lag.max(initial=0) > 0:
+        worst = int(np.argmax(lag))
+        found |= {"largest": "{}-{}".format(*group.at(places[worst])), "largest_lag": int(lag[worst])}
     return found
 
 
+def _by_lag(rows):
+    "Rows, the one with the largest lag first."
+    return sorted(rows, key=lambda row: -1 if row["lag"] is None else row["lag"], reverse=True)
+
+
 def _member_rows(group) -> list[ShownMember]:
-    "A row for each member, the one with the largest lag first."
-    now, largest, rows = Assignment.current(group), _largest(group, group.previous), []
-    total, named = now.summary()["lag_total"], group.counted is None
-    for at, (member, load, lag) in enumerate(zip(group.details, now.loads.tolist(), now.lags)):
-        lag = lag if named else None
-        name, most = largest.get(at, (None, None))
+    "A row for each member."
+    now, named, rows = Assignment.current(group), group.counted is None, []
+    total = now.summary()["lag_total"]
+    for at, member in enumerate(group.details):
+        found = _lag_in(group, group.previous == at) if named else dict.fromkeys(("lag", "largest", "largest_lag"))
         rows.append({
             "member": member.id, "instance_id": member.instance_id, "client_id": member.client_id or None,
-            "host": member.host or None, "partitions": load if named else int(max(group.counted[at], 0)), "lag": lag,
-            "share": lag / total if lag is not None and total else None, "largest": name, "largest_lag": most,
+            "host": member.host or None, "partitions": int(now.loads[at] if named else max(group.counted[at], 0)),
+            "share": found["lag"] / total if total and found["lag"] is not None else None, **found,
             "assignment": owned_words(now[member.id]) or None})
-    return sorted(rows, key=lambda row: (-1 if row["lag"] is None else row["lag"]), reverse=True)
+    return _by_lag(rows)
 
 
 def _topic_rows(group) -> list[ShownTopic]:
-    "A row for each topic that has partitions, the one with the largest lag first."
-    columns, largest, rows = group.columns, _largest(group, group.columns.topic_of), []
+    "A row for each topic that has partitions."
+    columns, named, rows = group.columns, group.counted is None, []
     owners = row_lengths(topic_owner_pairs(columns, columns.previous).offsets).tolist()
-    for at, (topic, partitions) in enumerate(zip(group.topics, columns.partitions.tolist())):
-        own, named = slice(*columns.start[at:at + 2]), group.counted is None
-        lag = np.empty(0) if group.lag is None else group.lag[own][group.lag[own] >= 0]
-        name, most = largest.get(at, (None, None))
-        rows += [{
-            "topic": topic, "partitions": partitions, "owners": owners[at] if named else None,
-            "possible_owners": min(partitions, int(columns.subscriber_counts[at])),
-            "no_owner": int((columns.consumer[own] == -1).sum()) if named else None,
-            "lag": int(lag.sum()) if len(lag) else None, "largest": name, "largest_lag": most}] * bool(partitions)
-    return sorted(rows, key=lambda row: (-1 if row["lag"] is None else row["lag"]), reverse=True)
+    for at in np.flatnonzero(columns.partitions).tolist():
+        own = columns.topic_of == at
+        rows.append({
+            "topic": group.topics[at], "partitions": int(columns.partitions[at]),
+            "owners": owners[at] if named else None,
+            "possible_owners": int(min(columns.partitions[at], columns.subscriber_counts[at])),
+            "no_owner": int((columns.consumer[own] == -1).sum()) if named else None, **_lag_in(group, own)})
+    return _by_lag(rows)
 
 
-def _partition_rows(group) -> list[ShownPartition]:
+def _partition_rows(group) -> Iterator[ShownPartition]:
     "A row for each partition, by topic, then number."
     committed, _, end, _ = group.offsets or [None] * 4
-    rows = []
     for at, owner in enumerate(group.previous.tolist()):
         known = [None if column is None or column[at] < 0 else int(column[at])
                  for column in (committed, end, group.lag)]
-        member = group.details[owner] if owner >= 0 else None
-        rows.append(dict(zip(ShownPartition.__annotations__, (
-            *group.at(at), *known, member and member.id, member and member.host or None))))
-    return rows
+        member = (group.members[owner], group.details[owner].host or None) if owner >= 0 else (None, None)
+        yield dict(zip(ShownPartition.__annotations__, (*group.at(at), *known, *member)))
 
 # %% ../../nbs/10_reports/09_view.ipynb #d1c0000a
 _ODD = "two-owners", "failing", "no-owner", "stuck", "abandoned", "rebalancing"
@@ -147,36 +149,33 @@ class Shown:
     topics: list[ShownTopic]  # a row for each topic, the one with the largest lag first
     odd: list[str]  # what is odd, in sentences
 
-    def __init__(self, group: Group, odd: list[str]):
-        self.group, self.odd = group, odd
+    def __init__(self, group: Group, odd: Iterable[str] = ()):
+        self.group, self.odd = group, list(odd)
         self.rows, self.topics = _member_rows(group), _topic_rows(group)
 
     @property
     def partitions(self) -> list[ShownPartition]:
         "A row for each partition, by topic, then number."
-        return _partition_rows(self.group)
+        return list(_partition_rows(self.group))
 
     @property
     def caption(self) -> str:
         "The group in a line."
-        group, lag = self.group, Assignment.current(self.group).summary()["lag_total"]
-        by = leader_of(group).by
-        facts = [shown(group.state), f"runs {shown(group.strategy)}" * bool(group.strategy),
-                 f"assigned by {by}" * bool(by), "" if lag is None else f"{count_of(lag, 'record')} of lag",
-                 shown(group.time)]
-        return "; ".join([repr(group)[1:-1], *filter(None, facts)])
+        group, by = self.group, leader_of(self.group).by
+        lag = Assignment.current(group).summary()["lag_total"]
+        facts = [group.state, group.strategy and f"runs {group.strategy}", by and f"assigned by {by}",
+                 None if lag is None else f"{count_of(lag, 'record')} of lag", group.time]
+        return "; ".join([repr(group)[1:-1], *map(shown, filter(None, facts))])
 
     @property
     def tables(self) -> list[Table]:
-        "The members and the topics as tables, with the columns in which some row has a value."
-        return [_table(self.rows, ("member", "host", "partitions", "lag", "share", "largest", "largest_lag")),
-                _table(self.topics, ("topic", "partitions", "owners", "possible_owners", "no_owner", "lag", "largest",
-                                     "largest_lag"))]
+        "Members and topics as tables, with the columns in which some row has a value."
+        return [_table(self.rows, ShownMember), _table(self.topics, ShownTopic)]
 
     @property
     def partition_table(self) -> Table:
         "The partitions as a table."
-        return _table(self.partitions, list(ShownPartition.__annotations__))
+        return _table(self.partitions, ShownPartition)
 
     def __repr__(self):
         tables = [table.text() for table in self.tables if table.rows]
@@ -186,13 +185,12 @@ class Shown:
         return Table([], [], self.caption, notes=self.odd).html() + "".join(table.html() for table in self.tables)
 
 # %% ../../nbs/10_reports/09_view.ipynb #d1c0000c
-def _table(rows, keys):
-    "Rows as a table, with the columns in which some row has a value."
-    keys = [key for key in keys if any(row[key] is not None for row in rows)]
+def _table(rows, kind):
+    hidden, left = {"instance_id", "client_id", "assignment"}, {"member", "host", "topic", "largest"}
+    keys = [key for key in kind.__annotations__ if key not in hidden and any(row[key] is not None for row in rows)]
     values = [[f"{row[key]:.0%}" if key == "share" and row[key] is not None else row[key] for key in keys]
               for row in rows]
-    names = "member", "host", "topic", "largest"
-    return Table(keys, values, sides=["left" if key in names else "right" for key in keys])
+    return Table(keys, values, sides=["left" if key in left else "right" for key in keys])
 
 
 def show(group: Group, before: Group | None = None) -> Shown:

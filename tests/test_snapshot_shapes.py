@@ -328,6 +328,18 @@ def test_a_header_in_three_lines():
     assert read_groups(text + "\n" + DESCRIBE)["orders-billing"] == read_groups(DESCRIBE)["orders-billing"]
 
 
+def test_a_row_as_long_as_the_terminal_is_wide_may_end_there():
+    columns = "GROUP TOPIC PARTITION CURRENT-OFFSET LOG-END-OFFSET LAG CONSUMER-ID HOST CLIENT-ID".split()
+    text = table(columns, *(["g", "t", number, 5, 9, 4, f"m-{number}", "/h", "c" * size]
+                            for number, size in enumerate((12, 3, 3, 12, 3))))
+    width = len(text.strip().splitlines()[2])
+    assert width < len(text.strip().splitlines()[0])
+    wrapped = "".join(line[at:at + width] + "\n" for line in text.strip().splitlines()
+                      for at in range(0, len(line), width))
+    groups = read_groups(wrapped)
+    assert groups.rejects == [] and groups["g"] == read_groups(text)["g"]
+
+
 def test_squeezed_rows_of_a_state():
     groups = read_groups(DESCRIBE + re.sub(" +", " ", STATE))
     assert groups.rejects == [] and groups["orders-billing"].strategy == "sticky"

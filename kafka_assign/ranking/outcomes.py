@@ -40,15 +40,15 @@ def busiest_topics(columns: Columns) -> np.ndarray:
 
 # %% ../../nbs/08_ranking/01_outcomes.ipynb #983dfe03
 def _missing_spread(columns, owner):
-    "Members that could have a partition of the busiest topic of their group, and have none."
+    "Subscribers of the busiest topic of each group that have no partition of it."
     topic = busiest_topics(columns)
     owns, counts = np.zeros(columns.member_count, bool), topic[topic >= 0]
     of_topic = np.zeros(columns.topic_count, bool)
     of_topic[counts] = True
     owns[owner[(owner >= 0) & of_topic[columns.topic_of]]] = True
-    could = np.zeros(columns.groups, np.int64)
-    could[topic >= 0] = np.minimum(columns.partitions, columns.subscriber_counts)[counts]
-    return np.maximum(could - row_sums(owns, columns.member_offsets), 0)
+    subscribers = np.zeros(columns.groups, np.int64)
+    subscribers[topic >= 0] = columns.subscriber_counts[counts]
+    return subscribers - row_sums(owns, columns.member_offsets)
 
 
 def _outcome(columns, owner, join, figures, protocol=""):

@@ -169,7 +169,7 @@ def _skewed(evidence):
         yield one._replace(words=one.words | {
             "topic": name, "lag": f"{int(np.maximum(columns.lag[places], 0).sum()):,}",
             "total": _known_lag(evidence.current, one.group, "lag_total"),
-            "owners": could - missing, "could": f"the {count_of(could, 'member')}", "perhaps": perhaps})
+            "owners": int(columns.subscriber_counts[topic]) - missing, "could": f"the {count_of(could, 'member')}", "perhaps": perhaps})
 
 # %% ../../nbs/08_ranking/03_rules.ipynb #0b0e0002
 def _unowned_topics(evidence):

@@ -38,6 +38,7 @@ from kafka_assign.fleet.runs import folder_of_runs
 from kafka_assign.groups.notes import Note, instant
 from kafka_assign.ranking.judging import judge
 from kafka_assign.protocol.wire import Claims, encode_sticky
+from kafka_assign.ranking.rules import NEEDS
 from kafka_assign.snapshot.moments import time_order
 from kafka_assign.snapshot.sources import end_of
 
@@ -276,7 +277,8 @@ def test_a_group_whose_next_rebalance_fails_is_no_failure():
     assert [result["strategy"] for result in doomed["results"]] == ["current", "range"] and not failures(doomed)
     assert [result["strategy"] for result in fine["results"]] == ["current", "kafka-sticky", "range"]
     need, *others = doomed["needs"]
-    assert need["need"] == "failing" and "IllegalStateException" in need["reason"] and [one["kind"] for one in others] == [1, 7]
+    assert need["need"] == "failing" and "IllegalStateException" in need["reason"]
+    assert [one["need"] for one in others] == ["no-owner", "incurable"]
     assert (need["strategy"], need["affected"]) == ("range", 1)
     doomed, other = compared(table_of([shrunk.replace(strategy="sticky"), shrunk]), ["range", "kafka-sticky"])
     assert doomed["needs"][0]["need"] == "failing" and not failures(doomed)
@@ -297,11 +299,11 @@ def test_the_kernel_says_what_rank_says(fleet, everything):
 
 
 def test_the_kernel_knows_that_partitions_are_missing_from_the_input():
+    """Of partition 0 nothing is known, so it may have an owner; if its lag is shown, it has none."""
     about = {"owned": {"a": [("t", 1)]}, "notes": [Note("partitions-counted")]}
-    for group, missing in ((Group({"t": 2}, {"a": ["t"]}, **about), True),
-                           (Group({"t": 2}, {"a": ["t"]}, **about, lag={"t": [1, 1]}), False)):
-        [need] = compared(table_of([group]))[0]["needs"]
-        assert need["reason"].endswith("or not in the input") == ("moves unknown" in need["remedy"]) == missing
+    for lag, count in ((None, 0), ({"t": [1, 1]}, 1)):
+        needs = compared(table_of([Group({"t": 2}, {"a": ["t"]}, **about, lag=lag)]))[0]["needs"] or []
+        assert [(need["need"], need["affected"]) for need in needs] == [("no-owner", 1)] * count
 
 
 @given(st.lists(groups(), min_size=2, max_size=6), st.randoms(use_true_random=False))
@@ -527,7 +529,7 @@ def test_groups_of_the_broker_get_figures_and_no_client_strategy():
     uneven = {"members": [Member("a", ["t"], owned=[("t", i) for i in range(4)]), Member("b", ["t"])]}
     classic, broker = (compared(table_of([Group({"t": 4}, **uneven, name="g", type=kind)]))[0]["needs"]
                        for kind in ("classic", "consumer"))
-    assert classic[0]["strategy"] in STRATEGIES and classic[0]["kind"] == broker[0]["need"] == "idle"
+    assert classic[0]["strategy"] in STRATEGIES and classic[0]["need"] == broker[0]["need"] == "idle"
     assert broker[0]["strategy"] is None and "broker" in broker[0]["remedy"]
 
 
@@ -558,7 +560,7 @@ def test_declared_joins_are_the_fleet_s():
         Member("b", ["clicks", "views", "other"], owned=[("clicks", 1), ("views", 0), ("other", 1)])])
     assert compared(table_of([split]))[0]["needs"] == []
     need = compared(table_of([split]), joins=[["clicks", "views"]])[0]["needs"][0]
-    assert (need["kind"], need["strategy"]) == (5, "range")
+    assert (need["need"], need["strategy"]) == ("split-join", "range")
 
 
 def test_the_strategy_for_joins_is_the_fleet_s():
@@ -871,8 +873,8 @@ def test_the_generated_fleet_is_reproduced_and_needs_everything():
     fleet = read_groups(sample_fleet.FILE)
     assert len(fleet) == sample_fleet.GROUPS and {group.cluster for group in fleet.values()} == {"generated"}
     needs = rank(fleet, joins=[["clicks", "impressions"]])
-    assert {row["kind"] for row in needs} == set(range(1, 9))
-    assert {row["kind"] for row in needs if row["strategy"]} == {1, 2, 3, 5}         # none of Kafka's looks at lag
+    assert {row["need"] for row in needs} == {*NEEDS} - {"two-owners", "failing", "stuck", "skew"}
+    assert {row["need"] for row in needs if row["strategy"]} == {"idle", "overload", "lag", "split-join"}
     assert len({row["group_id"] for row in needs}) < len(fleet) / 2
     stable = [group for group in fleet.values()
               if group.state == "Stable" and group.strategy in ("range", "roundrobin")]

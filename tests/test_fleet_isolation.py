@@ -232,7 +232,8 @@ def test_a_forecast_that_fails_is_still_a_result(many):
     assert not any(row["failures"] for row in plain)
     assert [len(row["failures"]) for row in named] == [1, 0, 1]
     for row in (plain[1], named[1]):
-        assert row["needs"][0]["need"] == "failing" and "NullPointerException: a was set aside" in row["needs"][0]["reason"]
+        first = row["needs"][0]
+        assert first["need"] == "failing" and "NullPointerException: a was set aside" in first["reason"]
 
 
 FOREIGN = st.sampled_from(["range", "sticky", "cooperative-sticky", "kip54"])

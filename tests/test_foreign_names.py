@@ -208,7 +208,7 @@ def test_csv_gives_names_back(group):
 
 @given(st.lists(st.tuples(names, names), max_size=3), names)
 def test_rankings(needs, folder):
-    said = {"need": "no-owner", "kind": 1, "affected": 7, "strategy": "fair",
+    said = {"need": "no-owner", "kind": 2, "affected": 7, "strategy": "fair",
             "reason": "7 subscribed partitions without an owner",
             "remedy": "fair: 7 placed", "steps": ["restart a dynamic member", "=1+1"]}
     ranking = [{"rank": rank, "cluster": cluster, "group_id": group, "time": None, "moment": None, **said}

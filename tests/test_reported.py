@@ -9,9 +9,10 @@ from pathlib import Path
 from uuid import UUID
 
 import pytest
+from outputs import table
 from test_cli import program, run, unwrapped
 
-from kafka_assign import Group, LiveGroup, Member, assign, rank, read_groups
+from kafka_assign import Group, LiveGroup, Member, assign, compare, rank, read_groups
 from kafka_assign.clients.member import ClientMember
 from kafka_assign.life.rebalance import joined_member
 from kafka_assign.protocol.wire import decode_assignment, decode_subscription
@@ -27,8 +28,36 @@ def inputs(case, *names):
 def ranked(case, *names, options=("--all",), code=0):
     """The rows of `rank` for files of a case, and what it printed on standard error."""
     done = run(["rank", *inputs(case, *names), *options, "--format", "json"])
-    assert code in (done.code, None), done.err
+    assert done.code == code, done.err
     return json.loads(done.out), done.err
+
+
+def kinds(group):
+    """The kinds of the notes on a group."""
+    return {note.kind for note in group.notes}
+
+
+# 01: every line broken in two
+
+
+def test_01_wrapped_lines_are_put_together():
+    groups = read_groups(inputs("01"))
+    group = groups["orders-normalizer"]
+    assert groups.rejects == [] and (groups.read, groups.used) == (5, 5)
+    assert group.topic_counts == {"orders-in": 5} and group.previous.tolist() == [1, 0, 0, 0, 0]
+    assert [(one.client_id, one.host) for one in group.details] == [
+        ("consumer-orders-normalizer-1", "/10.101.3.225"), ("consumer-orders-normalizer-2", "/10.101.3.226")]
+    ranked("01")
+
+
+@pytest.mark.parametrize("old, new", [
+    ("\nconsumer-orders-normalizer-1-92ff", " consumer-orders-normalizer-1-92ff"),
+    ("3.226   consumer", "3.226\nconsumer")])
+def test_01_rows_broken_in_another_place_are_refused_with_advice(old, new):
+    text = Path(*inputs("01")).read_text()
+    assert old in text
+    done = run(["rank", "-"], text.replace(old, new, 1))
+    assert (done.code, done.out) == (3, "") and "> file.txt" in done.err and "wider" in done.err
 
 
 # 02: a strategy by lag must spread partitions without lag, too
@@ -42,7 +71,42 @@ def test_02_partitions_without_lag_are_spread(options):
     assert list(map(len, assign(group, "lag", **options).values())) == [3] * 4
 
 
-# 05: all members subscribe to two topics, and one topic lies on half of them
+# 04: a third cooperative consumer joins; only what it needs moves
+
+
+@pytest.mark.parametrize("partitions, members, moved", [(10, 2, 3), (12, 3, 3), (9, 2, 3)])
+def test_04_who_joins_gets_its_share_and_no_more(partitions, members, moved):
+    """As reported with two members of 5 partitions each; the others are variations with other ids."""
+    options = ["--join", "1", "-s", "cooperative-sticky", "-s", "kafka-cooperative-sticky", "--moves"]
+    group = Group({"stam": partitions}, [Member(f"etl-{at}-{UUID(int=at)}", ["stam"], client_id=f"etl-{at}")
+                                         for at in range(members)], name="g")
+    group = group.replace(owned=assign(group, "sticky"), strategy="cooperative-sticky")
+    files, text, form = (inputs("04"), None, "rdkafka-") if members == 2 and partitions == 10 else (
+        ["-"], group.to_json(), f"etl-{members}-")
+    [answer] = json.loads(run(["compare", *files, *options, "--format", "json"], text).out)
+    rows = [row for row in answer["rows"] if row["strategy"] in options]
+    assert [(row["kept"], row["moved"], row["withheld"]) for row in rows] == [(partitions - moved, moved, moved)] * 2
+    assert answer["changes"][0]["member"].startswith(form)
+    *_, moves = program(["compare", *files, *options], text or "").out.split("\n\n")
+    lines = moves.splitlines()[1:]
+    assert len(lines) == 2 * moved and all(answer["changes"][0]["member"] in line for line in lines)
+
+
+# 05: cooperative-sticky leaves a topic on some of the members
+
+
+@pytest.mark.parametrize("assignor", ["cooperative-sticky", "sticky", "of-our-own", ""])
+def test_05_members_with_equal_loads_are_taken_to_subscribe_to_the_same_topics(assignor):
+    text = "\n".join(Path(file).read_text() for file in inputs("05", "describe.txt", "members.txt", "state.txt"))
+    text = text.replace("cooperative-sticky", f"{assignor or '-':18}")
+    done = run("compare - -s range -s roundrobin --format json", text)
+    assert done.code == 0, done.err
+    [found] = json.loads(done.out)
+    rows = {row["strategy"]: (row["min_load"], row["max_load"], row["lag_max"]) for row in found["rows"]}
+    assert rows["range"] == rows["roundrobin"] == (4, 4, 10_000) and rows["current"] == (4, 4, 20_000)
+    [note] = [note for note in found["inferred_notes"] if note["kind"].startswith("subscriptions")]
+    assert note["kind"] == "subscriptions-agree" and "loads differ by at most one" in note["text"]
+    assert run(["compare", "-", "-s", "range", "--fail-if", "lag_max>10000"], text).code == 0
 
 
 def needs(rows):
@@ -64,17 +128,32 @@ def test_05_a_topic_with_the_lag_on_few_members_is_skew(names, inferred):
 def test_05_a_topic_that_no_member_could_share_more_is_not_skew():
     group = Group.from_json((REPORTED / "05" / "truth-lag.json").read_text())
     assert "skew" not in needs(rank(group.replace(owned=dict(assign(group, "roundrobin")))))
-    other = {topic: [9_000] * 18 for topic in group.topics}                  # lag everywhere: two topics have half of it
+    other = {topic: [9_000] * 18 for topic in group.topics}                  # both topics have half of the lag
     assert not {"skew", "lag"} & needs(rank(group.replace(lag=other), everything=True)).keys() - {"skew"}
 
 
-# 07: subscriptions that nothing confirms
+# 07: assignments without blanks, idle members, and no more
+
+
+def test_07_all_rows_are_read_and_nothing_confirms_the_subscriptions():
+    groups = read_groups(inputs("07"))
+    group = groups["my-group"]
+    assert groups.rejects == [] and (len(group.members), len(group.topics)) == (8, 5)
+    assert sum(not member.owned for member in group.details) == 2
+    assert "subscriptions-assumed" in kinds(group) and "5 partitions not in the input" in group.inferred
+    _, err = ranked("07")
+    assert "my-group: subscriptions are unknown: " in err
+    done = run(["compare", *inputs("07"), "-s", "range", "--fail-if", "max_load>9"])
+    assert done.code == 3 and "kafka-assign capture" in done.err and "--subscribe '*:" in done.err
+    told = ["--subscribe", f"*:{','.join(group.topics)}"]
+    assert run(["compare", *inputs("07"), "-s", "range", "--fail-if", "max_load>9", *told]).code == 0
 
 
 def test_07_what_members_could_do_is_said_with_an_if():
-    rows, err = ranked("07", code=None)
+    rows, err = ranked("07")
     assert {row["need"] for row in rows} & {"idle", "overload"} and "no-owner" not in needs(rows)
-    assert all("if " in row["reason"] for row in rows if row["need"] in ("idle", "overload", "incurable", "skew", "lag"))
+    unsure = [row for row in rows if row["need"] in ("idle", "overload", "incurable", "skew", "lag")]
+    assert all("if " in row["reason"] for row in unsure)
     for words in ("can do without", "superfluous", "rolling restart"):
         assert words not in str(rows) + err
 
@@ -88,13 +167,60 @@ def test_07_idle_members_of_unknown_subscriptions_are_a_need_only_if_others_have
     assert {row["steps"][0][:34] for row in rows} == {"see what its members subscribe to "}
 
 
-# 08: a group that does not get out of its rebalance
+# 08: a rebalance that does not end; columns aligned by hand, and rows of dashes
+
+
+def test_08_idle_members_that_rows_of_dashes_show_are_not_missing():
+    groups = read_groups(inputs("08"))
+    [group] = groups.values()
+    assert groups.rejects == [] and len(group.members) == 3 and group.lag.sum() == 35_000
+    assert "idle-members-not-shown" not in kinds(group)
+    _, err = ranked("08")
+    assert "idle members are not in the input" not in err
+    lines = Path(*inputs("08")).read_text().splitlines()
+    done = run(["rank", "-"], "\n".join(line for line in lines if line[:1] != "-"))
+    assert done.code == 0 and "idle" not in done.err                                 # nor if no member is shown at all
 
 
 def test_08_a_rebalance_that_lasts_has_two_causes():
     [row] = ranked("08")[0]
     assert row["need"] == "rebalancing" and "3 members" in row["reason"] and "35,000" in row["reason"]
     assert all(words in row["remedy"] for words in ("max.poll.interval.ms", "no assignor in common", "capture"))
+
+
+# 10: what other tools print, without owners
+
+
+@pytest.mark.parametrize("file, words", {
+    "ns4kafka.txt": ("no owners", "kafka-consumer-groups.sh --describe"),
+    "rpk-cluster-offsets.txt": ("rpk cluster offsets", "rpk group describe GROUP")}.items())
+def test_10_tables_of_other_tools_say_what_to_print_instead(file, words):
+    done = run(["rank", *inputs("10", file)])
+    assert (done.code, done.out) == (3, "") and done.err.count("\n") == 1
+    assert all(one in done.err for one in words)
+
+
+# 11: a scaler starts one consumer more than there are partitions
+
+
+@pytest.mark.parametrize("partitions, members", [(5, 5), (3, 3), (8, 9)])
+def test_11_a_consumer_without_a_partition_is_said_to_be_idle(partitions, members):
+    """As reported with 5 partitions and 5 consumers; also where some are idle already."""
+    files, text, idle = inputs("11"), None, members + 1 - partitions
+    if partitions != 5:
+        group = Group({"invoices": partitions}, {f"billing-{at}": ["invoices"] for at in range(members)}, name="scaled",
+                      strategy="range")
+        files, text = ["-"], group.replace(owned=assign(group, "range")).to_json()
+    shown = unwrapped(run(["compare", *files, "--join", "1"], text).out).partition("in short, under range: ")[2]
+    paused = min(partitions, members)
+    idle_words = f"{idle} of {members + 1} members would be idle"
+    assert f"{paused} partitions of remaining members would pause, {idle_words}" in shown
+    assert "lag of a member would go" not in shown
+    assert f"no number of members above {partitions} changes the largest load" in shown
+    [answer] = json.loads(run(["compare", *files, "--join", "1", "--format", "json"], text).out)
+    assert answer["member_counts"] == {
+        "least": partitions, "most": None, "next_max_load": None,
+        "text": f"no number of members above {partitions} changes the largest load"}
 
 
 # 13: librdkafka's range leaves members idle where its roundrobin would not
@@ -110,7 +236,46 @@ def test_13_librdkafka_is_forecast_and_gets_its_own_setting():
     assert "range (runs now)" in run(["compare", *inputs("13")]).out
 
 
-# 14: two members own one partition
+# 13: librdkafka's range puts every topic on one member
+
+
+def test_13_needs_and_moves_are_whole_lines_in_a_pipe():
+    out = program(["rank", "--all", *inputs("13")]).out
+    assert "rdkafka-ae658f33-fe3b-490b-93f4-48b3a5aa3c81, rdkafka-b774eb52-48db-40af-b215-8370d269a9a5" in out
+    *_, moves = program(["compare", *inputs("13"), "-s", "roundrobin", "--moves"]).out.split("\n\n")
+    head, *lines = moves.splitlines()
+    assert len(lines) == 5 and all(line.count("rdkafka-") == 2 for line in lines)
+    assert max(map(len, lines)) > 100
+
+
+# 14: a partition with two owners
+
+
+@pytest.mark.parametrize("names", [["members.txt", "state.txt"], ["describe.txt"], ["group.json"],
+                                   ["describe.txt", "members.txt", "state.txt"]], ids="+".join)
+def test_14_two_owners_are_both_kept(names):
+    groups = read_groups(inputs("14", *names))
+    group = groups["reactive"]
+    assert groups.rejects == [] and [[number for _, number in one.owned] for one in group.details] == [[0, 1], [1, 2]]
+    assert group.previous.tolist() == [0, -1, 1] and group.columns.consumer[1] < -1
+    ranked("14", *names)
+    [found] = json.loads(run(["compare", *inputs("14", *names), "--format", "json"]).out)
+    assert "owned: moves-1 by more than one member" in found["notes"]
+
+
+def test_14_three_owners_of_some_partitions():
+    """The offsets are those of the row with the highest end; equal rows count once."""
+    columns = "GROUP TOPIC PARTITION CURRENT-OFFSET LOG-END-OFFSET LAG CONSUMER-ID HOST CLIENT-ID".split()
+    rows = [["g", "t", number, end - 4, end, 4, owner, "/h", "c"] for number, end, owner in (
+        (0, 9, "a"), (0, 12, "b"), (0, 9, "a"), (0, 8, "c"), (1, 5, "b"), (2, 5, "c"), (2, 5, "a"))]
+    groups = read_groups(table(columns, *rows))
+    [group] = groups.values()
+    assert groups.rejects == [] and (groups.read, groups.used, groups.repeated) == (6, 6, 1)
+    assert group.offsets.end.tolist() == [12, 5, 5] and group.previous.tolist() == [-1, 1, -1]
+    assert {one.id: one.owned for one in group.details} == {
+        "a": (("t", 0), ("t", 2)), "b": (("t", 0), ("t", 1)), "c": (("t", 0), ("t", 2))}
+    [note] = [one for one in compare(group).notes if one.startswith("owned: ")]
+    assert note == "owned: t-0, t-2 by more than one member"
 
 
 @pytest.mark.parametrize("names", [
@@ -165,62 +330,6 @@ def test_15_an_owner_that_does_not_subscribe_is_named():
     [row] = rank(group)
     assert row["need"] == "no-owner" and row["affected"] == 1
     assert row["reason"] == "u-1 is with a, which does not subscribe to it"
-
-
-# 04: a third cooperative consumer joins; only what it needs moves
-
-
-@pytest.mark.parametrize("partitions, members, moved", [(10, 2, 3), (12, 3, 3), (9, 2, 3)])
-def test_04_who_joins_gets_its_share_and_no_more(partitions, members, moved):
-    """As reported with two members of 5 partitions each; the others are variations with other ids."""
-    options = ["--join", "1", "-s", "cooperative-sticky", "-s", "kafka-cooperative-sticky", "--moves"]
-    group = Group({"stam": partitions}, [Member(f"etl-{at}-{UUID(int=at)}", ["stam"], client_id=f"etl-{at}")
-                                         for at in range(members)], name="g")
-    group = group.replace(owned=assign(group, "sticky"), strategy="cooperative-sticky")
-    files, text, form = (inputs("04"), None, "rdkafka-") if members == 2 and partitions == 10 else (
-        ["-"], group.to_json(), f"etl-{members}-")
-    [answer] = json.loads(run(["compare", *files, *options, "--format", "json"], text).out)
-    rows = [row for row in answer["rows"] if row["strategy"] in options]
-    assert [(row["kept"], row["moved"], row["withheld"]) for row in rows] == [(partitions - moved, moved, moved)] * 2
-    assert answer["changes"][0]["member"].startswith(form)
-    *_, moves = program(["compare", *files, *options], text or "").out.split("\n\n")
-    lines = moves.splitlines()[1:]
-    assert len(lines) == 2 * moved and all(answer["changes"][0]["member"] in line for line in lines)
-
-
-# 11: a scaler starts one consumer more than there are partitions
-
-
-@pytest.mark.parametrize("partitions, members", [(5, 5), (3, 3), (8, 9)])
-def test_11_a_consumer_without_a_partition_is_said_to_be_idle(partitions, members):
-    """As reported with 5 partitions and 5 consumers; also where some are idle already."""
-    files, text, idle = inputs("11"), None, members + 1 - partitions
-    if partitions != 5:
-        group = Group({"invoices": partitions}, {f"billing-{at}": ["invoices"] for at in range(members)}, name="scaled",
-                      strategy="range")
-        files, text = ["-"], group.replace(owned=assign(group, "range")).to_json()
-    shown = unwrapped(run(["compare", *files, "--join", "1"], text).out).partition("in short, under range: ")[2]
-    paused = min(partitions, members)
-    idle_words = f"{idle} of {members + 1} members would be idle"
-    assert f"{paused} partitions of remaining members would pause, {idle_words}" in shown
-    assert "lag of a member would go" not in shown
-    assert f"no number of members above {partitions} changes the largest load" in shown
-    [answer] = json.loads(run(["compare", *files, "--join", "1", "--format", "json"], text).out)
-    assert answer["member_counts"] == {
-        "least": partitions, "most": None, "next_max_load": None,
-        "text": f"no number of members above {partitions} changes the largest load"}
-
-
-# 13: librdkafka's range puts every topic on one member
-
-
-def test_13_needs_and_moves_are_whole_lines_in_a_pipe():
-    out = program(["rank", "--all", *inputs("13")]).out
-    assert "rdkafka-ae658f33-fe3b-490b-93f4-48b3a5aa3c81, rdkafka-b774eb52-48db-40af-b215-8370d269a9a5" in out
-    *_, moves = program(["compare", *inputs("13"), "-s", "roundrobin", "--moves"]).out.split("\n\n")
-    head, *lines = moves.splitlines()
-    assert len(lines) == 5 and all(line.count("rdkafka-") == 2 for line in lines)
-    assert max(map(len, lines)) > 100
 
 
 # 18: instance ids that are the names of a Deployment's pods
@@ -296,7 +405,8 @@ def test_24_kafkajs_is_told_to_upgrade_and_nothing_of_javas():
 
 
 @pytest.mark.parametrize("client, reported, words", [
-    ("sarama", "roundrobin", "upgrade Sarama to 1.28 or later"), ("ruby-kafka", "roundrobin", "upgrade ruby-kafka to 0.7.5"),
+    ("sarama", "roundrobin", "upgrade Sarama to 1.28 or later"),
+    ("ruby-kafka", "roundrobin", "upgrade ruby-kafka to 0.7.5"),
     ("sarama", "range", "Consumer.Group.Rebalance.GroupStrategies=sticky"), ("kgo", "range", "kgo.Balancers"),
     ("x@y (github.com/segmentio/kafka-go)", "roundrobin", "GroupBalancers: one of your own"),
     ("service", "BalanceStrategyRange", "GroupStrategies=sticky"), ("service", "rack-affinity", "GroupBalancers")])
@@ -355,6 +465,27 @@ def test_05_and_25_show_who_lags_first(case, first, sentence, monkeypatch):
     assert max(map(len, screen)) <= 80 and {"25": "9,800,009", "05": "20,000"}[case] in "\n".join(screen)
 
 
+# 29: consumers that share an assignor
+
+
+@pytest.mark.parametrize("shared, kept, warnings", [(False, 20, 0), (True, None, 1)])
+def test_29_a_shared_assignor_is_warned_of_once(shared, kept, warnings, caplog):
+    one = ClientMember("sticky")
+    members = {f"c{at}": one if shared else ClientMember("sticky") for at in range(6)}
+    owned = {}
+    for generation in (1, 2, 3):
+        if generation == 3:
+            del members["c0"]
+        joined = [joined_member(name, None, decode_subscription(member.subscription(["events"])))
+                  for name, member in members.items()]
+        before, answers = owned, members["c1"].lead(joined, {"events": 24}, generation)
+        for name, data in answers.items():
+            members[name].receive(data, generation)
+        owned = {name: set(map(tuple, decode_assignment(data).assigned)) for name, data in answers.items()}
+    assert kept in (None, sum(len(owned[name] & before[name]) for name in owned))
+    assert len([text for text in caplog.messages if "several consumers share an assignor" in text]) == warnings
+
+
 # 37: new partitions that nobody has yet
 
 
@@ -378,24 +509,3 @@ def test_37_no_client_needs_another_assignor_for_new_partitions(client, reported
     assert row["steps"][0].startswith("restart one member that subscribes to the topic (m-1)")
     assert ("session.timeout.ms" in row["steps"][0]) == static and len(row["steps"]) == 2 - (client == "ruby-kafka")
     assert (", 3 placed" in row["remedy"]) == (client in ("consumer-g-1", "rdkafka"))
-
-
-# 29: consumers that share an assignor
-
-
-@pytest.mark.parametrize("shared, kept, warnings", [(False, 20, 0), (True, None, 1)])
-def test_29_a_shared_assignor_is_warned_of_once(shared, kept, warnings, caplog):
-    one = ClientMember("sticky")
-    members = {f"c{at}": one if shared else ClientMember("sticky") for at in range(6)}
-    owned = {}
-    for generation in (1, 2, 3):
-        if generation == 3:
-            del members["c0"]
-        joined = [joined_member(name, None, decode_subscription(member.subscription(["events"])))
-                  for name, member in members.items()]
-        before, answers = owned, members["c1"].lead(joined, {"events": 24}, generation)
-        for name, data in answers.items():
-            members[name].receive(data, generation)
-        owned = {name: set(map(tuple, decode_assignment(data).assigned)) for name, data in answers.items()}
-    assert kept in (None, sum(len(owned[name] & before[name]) for name in owned))
-    assert len([text for text in caplog.messages if "several consumers share an assignor" in text]) == warnings

@@ -1,13 +1,16 @@
 """Output in other shapes: quoted, from logs of containers, of other tools; and text that is something else."""
 import io
 import json
+import re
 from unittest.mock import patch
 
 import pytest
+from hypothesis import given, strategies as st
+from test_build import printed, printed_groups
 
 from kafka_assign.snapshot import SnapshotError, read_groups, sources
 from kafka_assign.snapshot.remarks import FOREIGN_TEXTS
-from outputs import POSTED, SAMPLES
+from outputs import POSTED, SAMPLES, mangled, table
 
 KAFKA = SAMPLES / "kafka-4.3.1"
 DESCRIBE, MEMBERS, STATE = ((KAFKA / f"orders-billing.{what}.txt").read_text(encoding="utf-8")
@@ -145,7 +148,8 @@ def test_odd_values_are_one_complaint():
     ('kafka_consumergroup_lag{consumergroup="g",topic="t",partition="0"} 7', "metrics of Prometheus"),
     ('# HELP lag Current\nlag{topic="t"} 7', "metrics of Prometheus"),
     ("<!doctype html>", "HTML or XML"), ("group: shop", "YAML"), ("group,topic,partition,lag", "comma-separated text"),
-    ("| group | topic |", "a table of Jira or Markdown")])
+    ("| group | topic |", "a table of Jira or Markdown"),
+    ("CONSUMER GROUP   STATE    TOPIC     PARTITION  CURRENT OFFSET", "a table of ns4kafka, which has no owners")])
 def test_text_that_is_something_else_says_what_it_looks_like(line, looks):
     with pytest.raises(SnapshotError) as caught:
         read_groups(line + "\n")
@@ -155,7 +159,12 @@ def test_text_that_is_something_else_says_what_it_looks_like(line, looks):
 
 def test_every_kind_of_foreign_text_is_tested():
     marks = test_text_that_is_something_else_says_what_it_looks_like.pytestmark[0].args[1]
-    assert {looks for _, looks in marks} == {looks for looks, _ in FOREIGN_TEXTS}
+    assert {looks for _, looks in marks} == {looks for looks, _ in FOREIGN_TEXTS} - {"what rpk cluster offsets prints"}
+
+
+def test_another_command_of_rpk_shows_the_owners():
+    with pytest.raises(SnapshotError, match="rpk cluster offsets prints.; save what rpk group describe GROUP prints"):
+        read_groups("  GROUP  TOPIC  PARTITION  LAG  LAG %  COMMITTED OFFSET  LATEST OFFSET  CONSUMER ID\n")
 
 
 def test_prefixed_streams():
@@ -219,7 +228,7 @@ def test_a_damaged_row_after_a_table_is_a_reject(damaged):
     (lambda line: "| " + " | ".join(line.split()) + " |", "it looks like a table of Jira or Markdown"),
     (lambda line: ",".join(line.split()), "it looks like comma-separated text"),
     (lambda line: line[:80], "the lines are wrapped or cut"),
-    (lambda line: line[:120] + "\n" * (len(line) > 120) + line[120:], "the lines are wrapped or cut")])
+    (lambda line: line[:60] + "\n" * line.count("7") + line[60:110] + "\n" + line[110:], "save the output with")])
 def test_the_message_says_what_happened_to_a_table(change, words):
     with pytest.raises(SnapshotError) as caught:
         read_groups("".join(change(line) + "\n" for line in DESCRIBE.strip().splitlines()))
@@ -229,3 +238,121 @@ def test_the_message_says_what_happened_to_a_table(change, words):
 def test_an_empty_line_behind_a_prefix_is_blank():
     groups = read_groups("".join(f"kafka-1  | {line}" for line in DESCRIBE.splitlines(keepends=True)))
     assert {entry.kind for entry in groups.ignored} == {"header"} and groups.read == 18
+
+
+# --- terminals ------------------------------------------------------------------------------------------------------
+
+@pytest.mark.parametrize("color", ["\x1b[32m{}\x1b[0m", "\x1b[01;31m\x1b[K{}\x1b[m\x1b[K", 
+                                   "\x1b[38;2;1;2;3m{}\x1b[?25h",
+                                   "\x1b]0;title\x07{}"])
+@pytest.mark.parametrize("word", ["GROUP", "orders-billing", "CLIENT-ID", "range"])
+def test_colors_are_removed(color, word):
+    text = DESCRIBE + MEMBERS + STATE
+    groups = read_groups(text.replace(word, color.format(word)))
+    assert groups["orders-billing"].to_json() == WHOLE and groups.rejects == []
+    lines = "".join(color.format(line) + "\n" for line in text.splitlines())
+    assert read_groups(lines)["orders-billing"].to_json() == WHOLE
+
+
+def test_half_a_color_costs_its_row_only():
+    lines = DESCRIBE.splitlines(keepends=True)
+    for at in range(0, len(lines[3]), 7):
+        damaged = lines[3][:at] + "\x1b[" + lines[3][at:]
+        groups = read_groups("".join([*lines[:3], damaged, *lines[4:]]))
+        assert groups.read == groups.used + groups.rejected == 18 and groups.rejected <= 1
+
+
+def test_wrapped_at_different_places_is_one_reject_for_each_line():
+    lines = DESCRIBE.strip().splitlines()
+    text = "\n".join([lines[0][:90], lines[0][90:], *(part for at, line in enumerate(lines[1:])
+                                                      for part in (line[:90 - at * 4], line[90 - at * 4:]))])
+    with pytest.raises(SnapshotError, match="and not all in the same place: save the output with `> file.txt`"):
+        read_groups(text + "\n")
+    groups = read_groups(text + "\n\n" + DESCRIBE.replace("orders-billing", "another-group1"))
+    assert [*groups] == ["another-group1"] and (groups.used, groups.rejected) == (18, 36)
+
+
+@st.composite
+def wrapped_tables(draw):
+    """Tables of a group, each broken by a terminal or between cells, and the text without breaks."""
+    topics, ids, owner, known, instance = draw(printed_groups())
+    without_commits = {partition: (-1, end) for partition, (_, end) in known.items()}      # so that LAG is right
+    members, offsets = printed("g", (topics, ids, owner, without_commits, instance))
+    def by_width(table, least):
+        width = draw(st.integers(least, len(table.strip().splitlines()[0]) - 1))
+        return "".join(line[at:at + width] + "\n" for line in table.splitlines()
+                       for at in range(0, len(line) or 1, width))
+    def by_cells(table):
+        count = draw(st.integers(2, 8))
+        return "\n" + "".join(f"{' '.join(words[:count])}\n{' '.join(words[count:])}\n"
+                              for words in map(str.split, table.strip().splitlines()))
+    return members + offsets, by_width(members, 40) + draw(st.sampled_from([by_cells(offsets), by_width(offsets, 30)]))
+
+
+@given(wrapped_tables())
+def test_wrapped_lines_are_read_as_if_they_were_not(tables):
+    plain, wrapped = (read_groups(text) for text in tables)
+    assert wrapped["g"] == plain["g"] and wrapped.rejects == plain.rejects == []
+    assert (wrapped.read, wrapped.used) == (plain.read, plain.used)
+
+
+@given(wrapped_tables(), st.integers(0, 2**32), st.integers(1, 4))
+def test_damaged_wrapped_lines(tables, seed, count):
+    text = mangled(tables[1].splitlines(keepends=True), seed, count)
+    try:
+        groups = read_groups(text + "\n")
+    except SnapshotError as error:
+        assert str(error).isprintable()
+    else:
+        assert groups.read == groups.used + groups.rejected
+
+
+def test_a_wrapped_table_among_others():
+    """Other tables before and after it, a prompt, and an end without a newline."""
+    lines, alone = DESCRIBE.strip().splitlines(), read_groups(DESCRIBE)["orders-billing"]
+    broken = "\n".join(part for line in lines for part in (line[:100], line[100:]))
+    for before, after in ("", ""), (MEMBERS, ""), ("", STATE), (MEMBERS, "$ date\n" + STATE), (STATE + "\n", MEMBERS):
+        groups = read_groups(before + broken + "\n" + after)
+        assert groups.rejects == [] and groups["orders-billing"].lag.tolist() == alone.lag.tolist()
+    assert read_groups(broken)["orders-billing"].columns.size == 18
+    with pytest.raises(SnapshotError, match="make the terminal wider"):
+        read_groups(broken.replace(lines[5][:100], lines[5][:60] + "\n" + lines[5][60:100]))
+
+
+# --- cells ----------------------------------------------------------------------------------------------------------
+
+@pytest.mark.parametrize("cell, owned", {
+    "t_3(1),t_2(4)": [("t_2", 4), ("t_3", 1)], "t(0,1),u(0), v(2)": [("t", 0), ("t", 1), ("u", 0), ("v", 2)],
+    "t(0)": [("t", 0)], "t:0,1;u:2": [("t", 0), ("t", 1), ("u", 2)]}.items())
+def test_assignments_without_blanks(cell, owned):
+    columns = ["GROUP", "CONSUMER-ID", "HOST", "CLIENT-ID", "#PARTITIONS", "ASSIGNMENT"]
+    text = table(columns, ["g", "m", "/h", "c", len(owned), cell], ["g", "n", "/h", "c", 0, "-"])
+    for one in text, re.sub(" +", " ", text):
+        groups = read_groups(one)
+        assert groups.rejects == [] and [[*member.owned] for member in groups["g"].details] == [owned, []]
+    for damaged in (cell[:-1], cell + ",", cell + ";", "," + cell, cell.replace(",", ",,"),
+                    cell.replace("t", "", 1) + "("):
+        if damaged != cell:
+            groups = read_groups(text.replace(cell, damaged))
+            assert [reject.reason.partition(" (got ")[0] for reject in groups.rejects] in (
+                [], ["an assignment must name partitions, as topic(0,1) or topic:0,1"],
+                ["ASSIGNMENT must name #PARTITIONS partitions, here " + str(len(owned))],
+                ["a row must end with the line"])
+            assert not groups.rejects or groups["g"].members == ("n",)
+
+
+CLIENT = "main@worker-7 (github.com/segmentio/kafka-go)"
+
+
+@pytest.mark.parametrize("client", [CLIENT, "a b", "x /y z", "plain"])
+def test_client_ids_with_blanks_in_squeezed_rows(client):
+    """As those of kafka-go: the member id begins with the client id."""
+    columns = "GROUP TOPIC PARTITION CURRENT-OFFSET LOG-END-OFFSET LAG CONSUMER-ID HOST CLIENT-ID".split()
+    id = f"{client}-3fc8d6f1-581a-4472-bdf3-3515b4aee8c1"
+    text = table(columns, *(["g", "t", number, 5, 9, 4, id, "/10.0.0.1", client] for number in range(3)))
+    group = read_groups(text)["g"]
+    assert group.members == (id,)
+    squeezed = read_groups(re.sub(" +", " ", text))
+    assert squeezed["g"] == group and squeezed.rejects == []
+    with pytest.raises(SnapshotError, match="must line up with its header up to CLIENT-ID"):
+        read_groups(re.sub(" +", " ", text.replace(f"/10.0.0.1 {client}", f"/10.0.0.1 {client} x")))

@@ -1,14 +1,15 @@
 """Subscriptions that text does not show: what the owners of partitions tell about them."""
 import itertools
 import random
-from collections import Counter
+from collections import Counter, defaultdict
 from uuid import UUID
 
 import pytest
 from conftest import LONG
 from groups import NAMES
+from outputs import table
 
-from kafka_assign import Group, LiveGroup, Member, assign
+from kafka_assign import Group, LiveGroup, Member, assign, rank, read_groups
 from kafka_assign.protocol.java import java_sorted
 from kafka_assign.snapshot.subscriptions import _RULES, _member_orders, inferred_subscriptions
 
@@ -130,6 +131,90 @@ def test_members_of_two_kinds(rule):
         kinds[found.kind] += 1
         assert not as_a_whole(found, owned) or not contradicted(rule, owned, instance_ids)
     assert kinds["unknown"] and kinds["agree"] and not kinds["assumed"] and (rule != "range" or kinds["certain"])
+
+
+# The whole way: the tables of the tool, and the group that is read from them
+
+OFFSETS = "GROUP TOPIC PARTITION CURRENT-OFFSET LOG-END-OFFSET LAG CONSUMER-ID HOST CLIENT-ID".split()
+MEMBERS = "GROUP CONSUMER-ID GROUP-INSTANCE-ID HOST CLIENT-ID #PARTITIONS ASSIGNMENT".split()
+STATE = ["GROUP", "COORDINATOR (ID)", "ASSIGNMENT-STRATEGY", "STATE", "#MEMBERS"]
+OUTPUTS = ["describe"], ["members"], ["members", "state"], ["describe", "members"], ["describe", "members", "state"]
+
+
+def printed(group, rule, outputs, lag={}):
+    """What the tool prints of a group; `lag`: of its partitions, 4 of the others."""
+    (owned, instance_ids), lag = shown(group), defaultdict(lambda: 4, lag)
+    def assignment(partitions):
+        numbers = {topic: sorted(number for name, number in partitions if name == topic) for topic, _ in partitions}
+        return ", ".join(f"{topic}({','.join(map(str, of))})" for topic, of in numbers.items()) or "-"
+    tables = {
+        "describe": table(OFFSETS, *(["g", *partition, 5, 5 + lag[partition], lag[partition], id, "/h", "app"]
+                                     for id, own in owned.items() for partition in own)),
+        "members": table(MEMBERS, *(["g", id, instance_ids.get(id, ""), "/h", "app", len(own), assignment(own)]
+                                    for id, own in owned.items())),
+        "state": table(STATE, ["g", "k:9092 (1)", rule or "-", "Stable", len(owned)])}
+    return "".join(tables[output] for output in outputs)
+
+
+def read_back(chance, group, rule):
+    """The group as some outputs show it, what its members own, and the kind of its note on subscriptions."""
+    outputs = chance.choice(OUTPUTS)
+    groups = read_groups(printed(group, rule, outputs))
+    assert groups.rejects == []
+    [found] = groups.values()
+    [kind] = [note.kind.removeprefix("subscriptions-") for note in found.notes if note.kind.startswith("subscriptions")]
+    return found, shown(found)[0], kind, "state" in outputs
+
+
+@pytest.mark.parametrize("rule", [*JAVA, "", "of-our-own"])
+def test_text_of_members_that_subscribe_to_all_topics(rule):
+    chance, kinds, wrong = random.Random(f"text {rule}"), Counter(), 0
+    for _ in range(GROUPS):
+        topics = random_topics(chance)
+        group = lived(chance, JAVA.get(rule) or chance.choice([*JAVA.values(), "fair", "lag"]), [[*topics]], topics)
+        found, owned, kind, _ = read_back(chance, group, rule)
+        kinds[kind] += 1
+        wrong += truth(found) != dict.fromkeys(owned, tuple(java_sorted(topics_in(owned))))
+    assert wrong <= GROUPS // 100 and kinds["certain"] and kinds["agree"] and not kinds["unknown"]
+
+
+@pytest.mark.parametrize("rule", JAVA)
+def test_text_of_members_of_two_kinds(rule):
+    chance, kinds = random.Random(f"text {rule}"), Counter()
+    for _ in range(GROUPS):
+        topics = {"a": chance.randint(1, 9), "b": chance.randint(1, 9), **random_topics(chance)}
+        group = lived(chance, JAVA[rule], two_kinds(chance, topics), topics)
+        found, owned, kind, with_assignor = read_back(chance, group, rule)
+        kinds[kind] += 1
+        equal = truth(found) == dict.fromkeys(owned, tuple(java_sorted(topics_in(owned))))
+        assert not with_assignor or not equal or not contradicted(rule, owned, shown(found)[1])
+        if kind == "certain" and with_assignor:
+            assert all({*truth(group)[id]} & topics_in(owned) == {*own} for id, own in truth(found).items())
+    assert kinds["agree"] and kinds["assumed"] and (kinds["unknown"] or "sticky" in rule)
+
+
+@pytest.mark.parametrize("several", [False, True], ids=["one kind", "two kinds"])
+@pytest.mark.parametrize("rule", [*JAVA, ""])
+def test_rank_states_nothing_on_text_that_it_would_not_state_on_the_group(rule, several):
+    """What hangs on subscriptions is said with an "if", or is true."""
+    chance, needs = random.Random(f"rank {rule} {several}"), Counter()
+    for _ in range(GROUPS // 5):
+        topics = random_topics(chance)
+        kinds = two_kinds(chance, topics) if several and len(topics) > 1 else [[*topics]]
+        group = lived(chance, JAVA.get(rule) or chance.choice([*JAVA.values()]), kinds, topics)
+        owned, _ = shown(group)
+        lag = {partition: chance.choice([0, 10, 20_000]) for partitions in owned.values() for partition in partitions}
+        text = printed(group, rule, chance.choice(OUTPUTS[2:]), lag)
+        [found] = read_groups(text).values()
+        of_text = [row for row in rank([found], everything=True)
+                   if row["need"] in ("idle", "overload", "lag", "incurable")]
+        true = group.replace(lag=None if found.lag is None else lag, strategy=found.strategy, state=found.state)
+        of_group = {row["need"] for row in rank([true], everything=True)}
+        for row in of_text:
+            needs[row["need"]] += 1
+            assert "if " in row["reason"] or row["need"] in of_group, (row, text)
+            assert "do without" not in row["remedy"]
+    assert needs or not several
 
 
 SMALL = [dict(zip("tu", sizes)) for sizes in itertools.product((1, 2, 3, 5), (1, 4))]

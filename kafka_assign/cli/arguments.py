@@ -122,7 +122,8 @@ class Options:
     join = _option(_Several, "--join", "M:TOPICS|N", "What if a new member joined and subscribed to these topics "
                    "(a,b)? Or if N members joined and subscribed to the topics that all members share?")
     like = _option(str | None, "--like", "M", "With --join N: the new members subscribe to the topics of this member.")
-    subscribe = _option(_Several, "--subscribe", "M:TOPICS", "What if this member subscribed to only these topics?")
+    subscribe = _option(_Several, "--subscribe", "M:TOPICS", "What if this member subscribed to only these "
+                        "topics? *:TOPICS says it of all members; it replaces subscriptions that were inferred.")
     partitions = _option(_Several, "--partitions", "T=N", "What if this topic had this many partitions?")
     restart = _option(_Several, "--restart", "M", "What would it cost to restart this member, after all changes? Named "
                       "as in --leave; repeatable.")

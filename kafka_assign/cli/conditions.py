@@ -106,8 +106,8 @@ def _why_unknown(comparison, rows, rule):
     if lost_topics(before, comparison.group) and not only_lag:
         return "some topics have no known subscriber after the changes"
     if unsure and rule.key not in _WITHOUT_SUBSCRIPTIONS:
-        return ("the input does not show what the members subscribe to: use the output of `kafka-assign capture`, or say "
-                "it by --subscribe '*:TOPIC,TOPIC'")
+        return ("the input does not show what the members subscribe to: use the output of `kafka-assign capture`, or "
+                "say it by --subscribe '*:TOPIC,TOPIC'")
     unknown = [row for row in rows if rule.holds(row) is None]
     if not unknown or not (comparison.group.members or only_lag):       # lag needs no members
         return ""

@@ -142,12 +142,13 @@ def write_once(pairs: Iterable[tuple[str, str]]) -> None:
     found = {}
     for words, name in pairs:
         found.setdefault(words, {})[name] = None
-    write_remarks([f"{first_of(list(names), 3)}: {words}" for words, names in found.items()], "remarks")
+    write_remarks([f"{first_of([*names], 3)}: {words}" for words, names in found.items()], "remarks")
 
 # %% ../../nbs/13_cli/04_inputs.ipynb #e0a5be32
 def remark_on_missing(groups: Iterable, ranking: Iterable[Mapping]) -> None:
-    """Name the groups whose members are not in the input, those in `ranking` whose partitions are not, and those whose
-    static members do not last."""
+    """Name the groups whose members or subscriptions are not in the input, those in `ranking` whose partitions are not,
+    and those whose static members do not last."""
+    from kafka_assign.groups.notes import INFERRED, UNSURE
     from kafka_assign.life.consequences import rollout_notes
     listed = {(row["cluster"] or "", row["group_id"]) for row in ranking}
     groups = list(groups)
@@ -156,6 +157,9 @@ def remark_on_missing(groups: Iterable, ranking: Iterable[Mapping]) -> None:
     write_once(("idle members are not in the input, so they are not judged: add the output of --members --verbose",
                 group.name) for group in groups for note in group.notes
                if note.kind in ("members-missing", "idle-members-not-shown"))
+    write_once(("subscriptions are unknown: compare shows what is assumed, `kafka-assign capture` what is true"
+                if note.kind in UNSURE else "subscriptions are inferred from the owners: compare shows how", group.name)
+               for group in groups for note in group.notes if note.kind in INFERRED)
     write_once((words, group.name) for group in groups for words in rollout_notes(group))
 
 # %% ../../nbs/13_cli/04_inputs.ipynb #0898b6fb

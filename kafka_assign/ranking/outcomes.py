@@ -26,7 +26,7 @@ class Outcome(NamedTuple):
     answered: np.ndarray | None = None  # per group, whether it is an answer; None = for all
     protocol: str = ""  # of the strategy; empty = unknown
 
-# %% ../../nbs/08_ranking/01_outcomes.ipynb #983dfe03
+# %% ../../nbs/08_ranking/01_outcomes.ipynb #5bead010
 def busiest_topics(columns: Columns) -> np.ndarray:
     "The topic of each group that has at least half of its lag, the first if two do; -1 = none."
     found = np.full(columns.groups, -1)
@@ -38,7 +38,7 @@ def busiest_topics(columns: Columns) -> np.ndarray:
         found[group[topic]] = topic
     return found
 
-
+# %% ../../nbs/08_ranking/01_outcomes.ipynb #983dfe03
 def _missing_spread(columns, owner):
     "Members that could have a partition of the busiest topic of their group, and have none."
     topic = busiest_topics(columns)

@@ -134,6 +134,7 @@ class SnapshotReader:
         parser = TextParser(tables, self.account, place, group, named_by)
         for block in chain(head, blocks):
             parser.block(block)
+        parser.end()
         self.account.end_text()
 
     def _read_json(self, values, cluster, tables, place):

@@ -18,6 +18,7 @@ from ..groups.leader import REBALANCING, Leader
 from ..groups.members import Member
 from ..groups.notes import Note, reset_notes
 from ..protocol.java import java_sorted
+from .layout import id_before_uuid
 from .moments import NOT_SHOWN, UNNAMED, Found, Moment, fill, moments_of
 from .parse import ParsedTables
 from .rows import MemberRow, OffsetsRow, StateRow
@@ -217,13 +218,10 @@ def reject_beyond_limits(facts: Sequence[Facts], account: Account) -> None:
                 account.used -= 1
 
 # %% ../../nbs/07_snapshot/09_assemble.ipynb #43a1e0a1
-_MADE_BY_BROKER = re.compile(r"(.+)-[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}", re.S)
-
-
 def _infer_instance_id(member_id: str, client_id: str) -> str:
     "The instance id in a member id; empty if the member is assumed to be dynamic."
-    match = client_id and _MADE_BY_BROKER.fullmatch(member_id)
-    return match[1] if match and match[1] != client_id else ""
+    name = id_before_uuid(member_id)
+    return name if client_id and name != client_id else ""
 
 # %% ../../nbs/07_snapshot/09_assemble.ipynb #43a1f0cc
 _KAFKA_UUID = re.compile(r"[\w-]{21}[AQgw]", re.ASCII)                       # 16 bytes in URL-safe base64

@@ -8,6 +8,7 @@ __all__ = ['NAMED_BY_FILE', 'Output', 'StateNotice', 'ParsedTables', 'TextParser
 # %% ../../nbs/07_snapshot/06_parse.ipynb #a6000004
 import re
 from collections import defaultdict
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
@@ -69,10 +70,65 @@ class ParsedTables:
             self.outputs[row.group].append(output)
         output.rows.append(row)
 
+# %% ../../nbs/07_snapshot/06_parse.ipynb #a6000011
+_PART_OF_HEADER = re.compile(r"[A-Z#()\t\r -]+")
+_MOST_PARTS = 4                    # of a header
+_MOST_LINES = 64                   # of a row; that of a member may have a long assignment
+
+
+def wrapped_layouts(parts: Sequence[str]) -> dict[str, TableLayout]:
+    """The layouts of tables whose header is wrapped into `parts`, by what was between them: ` ` if each part has whole
+    cells, or nothing."""
+    found = {between: layout_of(between.join(parts)) for between in (" ", "")}
+    last = layout_of(parts[-1])
+    if last and last.kind not in ("truncated", "other"):                      # a header of its own
+        return {}
+    return {between: layout for between, layout in found.items()
+            if layout and layout.kind in PARSED_KINDS and len({*layout.columns}) == len(layout.columns)}
+
+# %% ../../nbs/07_snapshot/06_parse.ipynb #a6000013
+def _parses(line: str, layout: TableLayout) -> bool:
+    "Whether a line is a row of a table, and nothing else."
+    try:
+        return layout.row_end(line) == len(line) and bool(parse_row(line, layout))
+    except ValueError:
+        return False
+
+
+_Lines = Sequence[tuple[int, str]]             # each with its position
+
+
+def unwrapped(header: Sequence[str], lines: _Lines) -> tuple[TableLayout, _Lines] | None:
+    "The layout and the rows of a table whose lines are wrapped, with their positions; None if they do not fit."
+    layouts, size = wrapped_layouts(header), len(header)
+    if " " in layouts:
+        layout = replace(layouts[" "], starts=(), width=0)                    # nothing lines up
+        rows = [(lines[at][0], " ".join(line.strip() for _, line in lines[at:at + size]))
+                for at in range(0, len(lines), size)]
+        if all(_parses(row, layout) for _, row in rows):
+            return layout, rows
+    if "" not in layouts:
+        return None
+    layout, rows, goes_on = layouts[""], [], False
+    for position, line in lines:
+        joined = rows[-1][1] + line if goes_on else ""
+        alone = not rows or _parses(rows[-1][1], layout)
+        if goes_on and (not alone or _parses(joined, layout)) and len(joined) <= _MOST_LINES * len(header[0]):
+            rows[-1] = rows[-1][0], joined
+        elif alone:
+            rows.append((position, line))
+        else:
+            return None
+        goes_on = len(line) == len(header[0])
+    return (layout, rows) if all(_parses(row, layout) for _, row in rows) else None
+
 # %% ../../nbs/07_snapshot/06_parse.ipynb #23a1f0e0
 NAMED_BY_FILE = Note("name-guessed", None, ("of the file",))
 _NAMED_BY_REMARK = Note("name-guessed", None, ("of the command or notice above the table",))
-_WITHOUT_WHOLE_HEADER = "a row must follow a whole header, the lines are wrapped or cut (got {})"
+_WITHOUT_WHOLE_HEADER = (
+    "a row must follow a whole header, the lines are wrapped or cut, and not all in the same place: save the output "
+    "with `> file.txt`, or make the terminal wider (got {})")
+_FOR_TERMINALS = re.compile(r"\x1b(?:\[[0-9;?]*[ -/]*[@-~]|\][^\x07\x1b\n]*(?:\x07|\x1b\\))")     # colors, titles
 
 
 class TextParser:
@@ -87,15 +143,46 @@ class TextParser:
         self.group, self.named_by = group, named_by if group else None
         self.summary: dict[str, str] = {}
         self.prefix = None             # pattern of what precedes lines
+        self.head: list[str] = []      # the last lines, as far as they are parts of a header
+        self.wrapped: list[tuple[int, str]] | None = None      # the lines below a wrapped header, with their positions
 
     def block(self, block: bytes) -> None:
         "Parse a block of whole lines."
-        for line in block.decode("utf-8", "surrogateescape").removesuffix("\n").split("\n"):
+        text = block.decode("utf-8", "surrogateescape").removesuffix("\n")
+        for line in (_FOR_TERMINALS.sub("", text) if "\x1b" in text else text).split("\n"):
             self.account.position += 1
             self.line(self.prefix.sub("", line, count=1) if self.prefix else line)
 
     def line(self, line: str) -> None:
-        "Parse one line, the one at which `account` is."
+        "Parse one line, the one at which `account` is, unless it has to wait for the rest of a wrapped table."
+        head = []
+        if not self.wrapped and _PART_OF_HEADER.fullmatch(line) and line.strip():
+            head = [*self.head, line.rstrip("\r")][-_MOST_PARTS:]
+            for parts in (head[at:] for at in range(len(head) - 1)):
+                if wrapped_layouts(parts):                             # a further part may follow
+                    self.account.ignore("header", "the header of a table whose lines are wrapped")
+                    self.head, self.wrapped = parts, []
+                    return
+        if self.wrapped is not None and line.strip() and not (layout_of(line) or remark_kind(line)):
+            self.wrapped.append((self.account.position, line.rstrip("\r")))
+            return
+        self.end()
+        self.head = head
+        self._line(line)
+
+    def end(self) -> None:
+        "The text ends, or a table whose lines are wrapped: parse its rows."
+        if self.wrapped is None:
+            return
+        lines, self.wrapped, now = self.wrapped, None, self.account.position
+        layout, rows = unwrapped(self.head, lines) or (TableLayout("truncated", (), (), 0), lines)
+        self._begin(layout)
+        for self.account.position, row in rows:
+            self._line(row)
+        self.account.position = now
+
+    def _line(self, line):
+        "Parse one line, which is not wrapped."
         parsed, error = self.layout is not None and self.layout.kind in PARSED_KINDS, ""
         try:
             end = self.layout.row_end(line) if parsed else 0
@@ -118,6 +205,10 @@ class TextParser:
     def header(self, layout: TableLayout) -> None:
         "The current line is the header of a table."
         self.account.ignore("header", f"the header of a table ({layout.kind})")
+        self._begin(layout)
+
+    def _begin(self, layout):
+        "The lines that follow are the rows of a table."
         if layout.kind not in WHY_NOT_PARSED:
             self.tables.begin(layout.kind, self.place, self.account.position)
         if layout.kind in PARSED_KINDS and "GROUP" not in layout.columns:

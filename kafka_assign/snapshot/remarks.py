@@ -46,7 +46,10 @@ def state_in_notice(line: str) -> str:
     return "" if found is None else "Empty" if found[1] else "PreparingRebalance"
 
 # %% ../../nbs/07_snapshot/05_remarks.ipynb #03a1f0fe
+_DESCRIBE = "save what kafka-consumer-groups.sh --describe --all-groups prints"
 FOREIGN_TEXTS = (
+    ("what rpk cluster offsets prints", re.compile(r"\s*GROUP\s+TOPIC\s+PARTITION\s.*\sCOMMITTED OFFSET\s")),
+    ("a table of ns4kafka, which has no owners", re.compile(r"\s*CONSUMER GROUP\s+STATE\s+TOPIC\s")),
     ("what kafka-topics.sh prints", re.compile(r"\s*Topic:\s")),
     ("metrics of Prometheus", re.compile(r"[a-zA-Z_:][\w:]*\{.*\}\s")),
     ("HTML or XML", re.compile(r"\s*<[!?/a-zA-Z]")),
@@ -58,6 +61,7 @@ FOREIGN_TEXTS = (
 
 def foreign_text(line: str) -> str:
     "Why a text with this line is no output of the tool, and what to do."
-    looks = next((f" (it looks like {kind})" for kind, pattern in FOREIGN_TEXTS if pattern.match(line)), "")
-    return (f"no output of kafka-consumer-groups.sh: no header, but {excerpt(line)!r}{looks}; save what "
-            "kafka-consumer-groups.sh --describe --all-groups prints")
+    looks = next((kind for kind, pattern in FOREIGN_TEXTS if pattern.match(line)), "")
+    advice = "save what rpk group describe GROUP prints" if "rpk" in looks else _DESCRIBE
+    return (f"no output of kafka-consumer-groups.sh: no header, but {excerpt(line)!r}"
+            f"{f' (it looks like {looks})' * bool(looks)}; {advice}")

@@ -35,8 +35,8 @@ def name_in(cells: Mapping[str, str], column: str) -> str:
 LEAST_TOO_HIGH = 10**6
 _PARTITION_LIST = r"[0-9]{1,6}(?:,[0-9]{1,6})*"
 _ASSIGNMENT_DIALECTS = (
-    (", ", re.compile(rf"([^ (),:;]*)\(({_PARTITION_LIST})\)")),
-    (";", re.compile(rf"([^ ;]+):({_PARTITION_LIST})")),
+    re.compile(rf"([^ (),:;]*)\(({_PARTITION_LIST})\)(?:, ?(?!$)|$)"),
+    re.compile(rf"([^ ;]+):({_PARTITION_LIST})(?:;(?!$)|$)"),
 )
 _TopicNumbers = tuple[str, tuple[int, ...]]
 
@@ -45,12 +45,14 @@ def _parse_assignment(text: str) -> tuple[_TopicNumbers, ...]:
     "The pairs (topic, partition numbers) in a cell, sorted; a topic that is not shown is empty. Raises `ValueError`."
     if text in ("-", ""):
         return ()
-    for separator, pattern in _ASSIGNMENT_DIALECTS:
-        found = [pattern.fullmatch(part) for part in text.split(separator)]
-        if all(found):
-            pairs = [match.groups() for match in found]
-            return tuple(sorted((topic, tuple(sorted(map(int, numbers.split(","))))) for topic, numbers in pairs))
-    raise ValueError(f"an assignment must name partitions, as topic:0,1 (got {excerpt(text)})")
+    for pattern in _ASSIGNMENT_DIALECTS:
+        found, end = [], 0
+        while match := pattern.match(text, end):
+            found.append((match[1], tuple(sorted(map(int, match[2].split(","))))))
+            end = match.end()
+        if end == len(text):
+            return tuple(sorted(found))
+    raise ValueError(f"an assignment must name partitions, as topic(0,1) or topic:0,1 (got {excerpt(text)})")
 
 # %% ../../nbs/07_snapshot/03_rows.ipynb #03a1f0e2
 class OffsetsRow(NamedTuple):

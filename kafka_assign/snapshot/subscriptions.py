@@ -162,10 +162,12 @@ def inferred_subscriptions(
     parts = _connected_parts(owners, topics_of)
     if not idle and (why := _evidence(assignor, placed, owners, parts, orders)):
         of_parts = {member: tuple(java_sorted(topics)) for members, topics in parts for member in members}
-        return Subscriptions("agree", of_parts, f"within each of {len(parts)} parts that share no topics, since {why}")
+        return Subscriptions("agree", of_parts,
+                             f"within each of {len(parts)} parts that share no topics, since {why}")
     if not uncertain:
-        return Subscriptions("unknown", of_owners, "range gives part of a topic to each of its subscribers, so the idle "
-                             f"members ({first_of([*map(shown, java_sorted(idle))], 3)}) subscribe to none of them, or "
-                             "to others (a misspelled topic?)")
-    return Subscriptions("unknown", of_owners, f"{assignor} cannot have given these owners if all members subscribe to "
-                         "the same topics", uncertain)
+        names = first_of([*map(shown, java_sorted(idle))], 3)
+        why = (f"range gives part of a topic to each of its subscribers, so the idle members ({names}) subscribe to none "
+               "of them (a misspelled topic?)")
+    else:
+        why = f"{assignor} cannot have given these owners if all members subscribe to the same topics"
+    return Subscriptions("unknown", of_owners, why, uncertain)

@@ -48,7 +48,7 @@ def known_lag(group: Group) -> int:
     "The lag of all partitions whose lag is known."
     return 0 if group.lag is None else int(group.lag[group.lag > 0].sum())
 
-
+# %% ../../nbs/13_cli/09_ranking.ipynb #7a0c0503
 @usage_errors("--need")
 def checked_needs(names: Sequence[str] | None) -> Sequence[str]:
     "The names of needs; raises a usage error if one is none."
@@ -58,7 +58,7 @@ def checked_needs(names: Sequence[str] | None) -> Sequence[str]:
             raise ValueError(f"a need must be one of {', '.join(NEEDS)} (got {quoted(name)}){near}")
     return names or ()
 
-
+# %% ../../nbs/13_cli/09_ranking.ipynb #7a0c0504
 def _abandoned_words(rows, groups):
     "A line about groups without members."
     found = {tuple(key_of(group).values()): group for group in groups}

@@ -143,12 +143,12 @@ def head_of(key: str) -> str:
 
 # %% ../../nbs/13_cli/06_writing.ipynb #f547c46d
 def common_words(keys: Iterable[str], rows: Sequence[Mapping]) -> tuple[list[str], list[str]]:
-    "A line for what all rows have in common under these keys, and these keys; none and none if there is nothing."
+    "What all rows have in common under these keys, in a line (none if it is nothing), and under which keys."
     first = rows[0] if rows else {}
     same = [key for key in keys if first.get(key) not in (None, "") and all(row[key] == first[key] for row in rows)]
-    return [", ".join(f"{head_of(key)} {first[key]}" for key in same)] * bool(same), same
+    return [", ".join(f"{key} {first[key]}" for key in same)] * bool(same), same
 
-
+# %% ../../nbs/13_cli/06_writing.ipynb #7a0c0505
 def known_table(keys: Iterable[str], rows: Sequence[Mapping]) -> Table:
     "A table of rows, with the columns for which some row has a value."
     keys = [key for key in keys if any(row[key] not in (None, "") for row in rows)]

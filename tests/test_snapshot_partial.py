@@ -64,6 +64,20 @@ def test_partly_named_owners_are_unknown():
     assert group.counted is None and group.previous.tolist() == [0, 0]
 
 
+def test_owners_that_are_not_shown_prove_nothing_about_subscriptions():
+    """Where partitions are missing in between, uneven loads do not contradict a sticky assignor."""
+    def text(numbers, state="Stable"):
+        rows = [["g", "t", number, 1, 2, 1, "a", "/h", "c"] for number in numbers] + [
+            ["g", "u", 0, 1, 2, 1, "b", "/h", "c"]]
+        return table(OFFSETS, *rows) + table(["GROUP", "COORDINATOR (ID)", "ASSIGNMENT-STRATEGY", "STATE", "#MEMBERS"],
+                                             ["g", "k:9092 (1)", "roundrobin", state, 2])
+    def kind(text):
+        [note] = [note for note in read_groups(text)["g"].notes if note.kind.startswith("subscriptions")]
+        return note.kind.removeprefix("subscriptions-"), note.text
+    assert kind(text([0, 1, 3, 4]))[0] == kind(text([0, 1, 2], "PreparingRebalance"))[0] == "assumed"
+    assert kind(text([0, 1, 2]))[0] == "agree" and "2 parts" in kind(text([0, 1, 2]))[1]
+
+
 # The order and the names of sources
 
 def test_digits_of_other_scripts_in_the_names_of_files(tmp_path):

@@ -319,6 +319,25 @@ def test_a_wrapped_table_among_others():
         read_groups(broken.replace(lines[5][:100], lines[5][:60] + "\n" + lines[5][60:100]))
 
 
+def test_a_header_in_three_lines():
+    columns = "GROUP TOPIC PARTITION CURRENT-OFFSET LOG-END-OFFSET LAG CONSUMER-ID HOST CLIENT-ID".split()
+    lines = [columns, *(["g", "t", str(number), "5", "9", "4", f"m-{number}", "/h", "c"] for number in range(4))]
+    text = "".join(" ".join(line[at:at + 3]) + "\n" for line in lines for at in (0, 3, 6))
+    groups = read_groups(text)
+    assert groups.rejects == [] and groups["g"].previous.tolist() == [0, 1, 2, 3]
+    assert read_groups(text + "\n" + DESCRIBE)["orders-billing"] == read_groups(DESCRIBE)["orders-billing"]
+
+
+def test_squeezed_rows_of_a_state():
+    groups = read_groups(DESCRIBE + re.sub(" +", " ", STATE))
+    assert groups.rejects == [] and groups["orders-billing"].strategy == "sticky"
+    columns = ["GROUP", "COORDINATOR (ID)", "ASSIGNMENT-STRATEGY", "STATE", "#MEMBERS"]
+    shifted = table(columns, ["orders-billing", "k:9092 (1)", "range", "Stable", 3]).replace("range ", "range    ")
+    assert read_groups(DESCRIBE + shifted)["orders-billing"].state == "Stable"
+    for damaged in ("k:9092", "range"), ("k:9092 (1)", "k (1)"), ("range ", ""):
+        assert read_groups(DESCRIBE + shifted.replace(*damaged)).rejected == 1
+
+
 # --- cells ----------------------------------------------------------------------------------------------------------
 
 @pytest.mark.parametrize("cell, owned", {

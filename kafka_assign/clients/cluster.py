@@ -27,7 +27,7 @@ from ..groups.notes import Note, offset_notes
 from ..protocol.wire import WireError, decode_assignment, decode_subscription
 from ..snapshot import Groups, Ignored, Reject
 from ..text.errors import needing
-from ..text.words import brief, did_you_mean, first_of, quoted, shown
+from ..text.words import brief, count_of, did_you_mean, first_of, quoted, shown
 
 # %% ../../nbs/11_clients/06_cluster.ipynb #c16e0008
 class CaptureError(ValueError):
@@ -134,8 +134,8 @@ def _assigned_by_leader(requests, answer):
         members.append(Member(
             one.member_id, sent.topics if sent else sorted({topic for topic, _ in owned}), owned=owned,
             rack=sent and sent.rack, client_id=one.client_id, host=one.client_host, instance_id=one.group_instance_id))
-    guess = (f"those of {count_of(len(unknown), 'member')} cannot be read; taken for them are the topics of their own "
-             "partitions, else all topics of the group") if unknown else ""
+    guess = (f"those of {count_of(len(unknown), 'member')} cannot be read; such a member is taken to subscribe to the "
+             "topics of its partitions, or to all topics of the group if it owns none") if unknown else ""
     return _Description(answer.group_state, answer.protocol_data, -1, members, unknown, guess)
 
 # %% ../../nbs/11_clients/06_cluster.ipynb #c16e0033
@@ -156,8 +156,8 @@ def _assigned_by_broker(requests, answer):
             one.member_id, sorted(topics), owned=owned[one.member_id], rack=one.rack_id, client_id=one.client_id,
             host=one.client_host, instance_id=one.instance_id))
     expressions = first_of([quoted(one) for one in sorted(matched)], 3)
-    guess = (f"some members subscribe by a regular expression ({expressions}); only those of its topics are known that "
-             "are assigned to such members") if matched else ""
+    guess = (f"some members subscribe by a regular expression ({expressions}), and only the topics assigned to such "
+             "members are known to match") if matched else ""
     return _Description(answer.group_state, answer.assignor_name, answer.group_epoch, members, (), guess, moving)
 
 # %% ../../nbs/11_clients/06_cluster.ipynb #c16e0014

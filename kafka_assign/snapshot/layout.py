@@ -50,6 +50,7 @@ UNKNOWN = "-", "unknown"
 _FILLER = "\udc00"      # the second UTF-16 unit of the character before it; decoded text never contains it
 _JOINED_HOST = re.compile(r"(.*[^/])(/[\w.:%]+)")
 _HOST = re.compile(r".*/[\w.:%]+|-|none")      # as Java prints it, or below `OWNER`, behind a client id
+_COORDINATOR = re.compile(r"\S+:\d+ \(-?\d+\)")
 _NUMBER_COLUMNS = "PARTITION", "CURRENT-OFFSET", "LOG-END-OFFSET", "LAG"
 _NUMBER_BEGINS = re.compile(" [0-9-]")
 _HEADER_WITHIN = re.compile(r"(?:GROUP +)?(?:TOPIC +PARTITION|CONSUMER-ID|COORDINATOR \(ID\)) ")
@@ -114,6 +115,10 @@ class TableLayout:
         text, most = line.strip(" \t"), len(columns) - 1 if columns[-1] == "ASSIGNMENT" else 0
         words = text.split(", ") if self.commas else re.split("[ \t]+", text, maxsplit=most)
         truncated = len(line) < self.width and all(line[start - 1:start] in ("", " ") for start in self.starts[1:])
+        if not truncated and self.kind == "state":
+            at = columns.index("COORDINATOR (ID)")
+            words[at:at + 2] = [" ".join(words[at:at + 2])]
+            return words if len(words) == len(columns) and _COORDINATOR.fullmatch(words[at]) else None
         if truncated or not {"HOST", "OWNER"} & {*columns}:
             return None
         host = columns.index("HOST" if "HOST" in columns else "OWNER")

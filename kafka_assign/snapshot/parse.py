@@ -76,15 +76,15 @@ _MOST_PARTS = 4                    # of a header
 _MOST_LINES = 64                   # of a row; that of a member may have a long assignment
 
 
-def wrapped_layouts(parts: Sequence[str]) -> dict[str, TableLayout]:
-    """The layouts of tables whose header is wrapped into `parts`, by what was between them: ` ` if each part has whole
-    cells, or nothing."""
+def wrapped_layouts(parts: Sequence[str], kinds: Sequence[str] = PARSED_KINDS) -> dict[str, TableLayout]:
+    """The layouts of tables of some kinds whose header is wrapped into `parts`, by what was between them: ` ` if each
+    part has whole cells, or nothing."""
     found = {between: layout_of(between.join(parts)) for between in (" ", "")}
     last = layout_of(parts[-1])
     if last and last.kind not in ("truncated", "other"):                      # a header of its own
         return {}
     return {between: layout for between, layout in found.items()
-            if layout and layout.kind in PARSED_KINDS and len({*layout.columns}) == len(layout.columns)}
+            if layout and layout.kind in kinds and len({*layout.columns}) == len(layout.columns)}
 
 # %% ../../nbs/07_snapshot/06_parse.ipynb #a6000013
 def _parses(line: str, layout: TableLayout) -> bool:
@@ -159,9 +159,9 @@ class TextParser:
         if not self.wrapped and _PART_OF_HEADER.fullmatch(line) and line.strip():
             head = [*self.head, line.rstrip("\r")][-_MOST_PARTS:]
             for parts in (head[at:] for at in range(len(head) - 1)):
-                if wrapped_layouts(parts):                             # a further part may follow
+                if wrapped_layouts(parts, (*PARSED_KINDS, "truncated")):      # a further part may follow
                     self.account.ignore("header", "the header of a table whose lines are wrapped")
-                    self.head, self.wrapped = parts, []
+                    self.head, self.wrapped = parts, [] if wrapped_layouts(parts) else None
                     return
         if self.wrapped is not None and line.strip() and not (layout_of(line) or remark_kind(line)):
             self.wrapped.append((self.account.position, line.rstrip("\r")))

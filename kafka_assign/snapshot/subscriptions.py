@@ -166,8 +166,8 @@ def inferred_subscriptions(
                              f"within each of {len(parts)} parts that share no topics, since {why}")
     if not uncertain:
         names = first_of([*map(shown, java_sorted(idle))], 3)
-        why = (f"range gives part of a topic to each of its subscribers, so the idle members ({names}) subscribe to none "
-               "of them (a misspelled topic?)")
+        why = (f"range gives part of a topic to each of its subscribers, so the idle members ({names}) subscribe to "
+               "none of them (a misspelled topic?)")
     else:
         why = f"{assignor} cannot have given these owners if all members subscribe to the same topics"
     return Subscriptions("unknown", of_owners, why, uncertain)

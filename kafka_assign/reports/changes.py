@@ -70,8 +70,9 @@ def _member_rows(found, was, then, now):
         elif id != old.members[was[at]]:
             yield _row(new, "member-restarted", member.instance_id or member.client_id, old.members[was[at]], id,
                        None if member.instance_id else "the same member by its host and client id")
+    stayed = {*was.values()}
     for at, id in enumerate(old.members):
-        if at not in was.values():
+        if at not in stayed:
             perhaps = "or it is idle now" if _only_busy(new) else None
             yield _row(new, "member-left", id, then[id]["partitions"], None, perhaps)
 
@@ -186,12 +187,15 @@ def diff(old: Group | Mapping[Any, Group], new: Group | Mapping[Any, Group]) -> 
     both = [pair for pair in pairs if None not in pair]
     rows = [_row(one or then, "group-new" if one else "group-gone", None, words=repr(one or then)[1:-1])
             for then, one in pairs if None in (then, one)]
+    seen = [progress_between(*pair) for pair in both]
     needs = [_needs(side) for side in zip(*both)] or [[], []]
-    for (then, now), before, after in zip(both, *needs):
+    for found, (_, now), before, after in zip(seen, both, *needs):
         rows += [_row(now, "need-new", need, words=why) for need, why in after.items() if need not in before]
         rows += [_row(now, "need-resolved", need, words=why) for need, why in before.items() if need not in after]
-        rows += _changes(progress_between(then, now))
+        rows += _changes(found)
     rows.sort(key=lambda row: _KINDS.index(row["what"]))
-    spans = {f" from {when(then)} to {when(now)}" for then, now in both}
-    who = shown(both[0][1].name) if len(both) == 1 else count_of(len(both), "group")
-    return Difference(rows, who + (spans.pop() if len(spans) == 1 else ""))
+    spans = {f" from {when(then)} to {when(now)}" for then, now in both if then.time or now.time or now.moment}
+    caption = shown(both[0][1].name) if len(both) == 1 else count_of(len(both), "group")
+    caption += spans.pop() if len(spans) == 1 else ""
+    unknown = any(found.seconds is None for found in seen)
+    return Difference(rows, caption + "; without both times there are no rates" * unknown)

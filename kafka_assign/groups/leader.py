@@ -104,7 +104,7 @@ class Leader:
     @cached_property
     def clients(self) -> tuple[str, ...]:
         "The client libraries of the members, as `clients_of` returns them."
-        return clients_of(self.client_ids)
+        return clients_of([*filter(None, self.client_ids)] or self.client_ids)    # new members have none
 
     @cached_property
     def python(self) -> tuple[str, ...]:

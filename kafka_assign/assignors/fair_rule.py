@@ -18,7 +18,7 @@ def fair_by_rule(columns: Columns) -> np.ndarray:
 
 # %% ../../nbs/01_proposals/02_kip49.ipynb #1619de9e
 def assign_least_loaded(columns: Columns, topics: list[int]) -> np.ndarray:
-    "Assign each partition to the least-loaded eligible consumer; of several, to the first by id."
+    "Assign each partition to the least-loaded eligible consumer, the first by id."
     owner, load = np.full(columns.size, -1, np.int32), [0] * columns.member_count
     for topic in topics:
         eligible = columns.subscribers_of(topic)

@@ -12,7 +12,7 @@ from rules import range_rule, roundrobin_rule
 from kafka_assign import Assignment, Group, Member, assign, assign_many, strategies
 from kafka_assign.arrays import ragged
 from kafka_assign.assignors import lag
-from kafka_assign.assignors.fair import fair_by_rule
+from kafka_assign.assignors.fair_rule import fair_by_rule
 from kafka_assign.assignors.batch import answer, batch_of_groups
 from kafka_assign.assignors.registry import resolve
 from kafka_assign.arrays.columns import Columns, side_by_side

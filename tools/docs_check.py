@@ -21,6 +21,7 @@ from typing import NamedTuple
 from urllib.parse import unquote, urlsplit
 
 import nbformat
+import statements
 from browser import find_chromium, measure
 from bs4 import BeautifulSoup
 from nbconvert import HTMLExporter
@@ -434,7 +435,7 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as scratch:
         copy = copy_project(ROOT, Path(scratch).resolve() / "copy")
         docs(copy) if quarto else process(copy)
-        problems = [*source_problems(copy), *readme_problems(copy)]
+        problems = [*source_problems(copy), *readme_problems(copy), *statements.problems(copy)]
         if quarto:
             problems += site_problems(copy)
     if problems:

@@ -202,7 +202,9 @@ def check_sidebar(root):
 # nbdev runs imports, exported cells and nothing else; the traceback of a failure is its own, only the message counts.
 PROCESS = """
 import sys
+from pathlib import Path
 from nbdev.serve import proc_nbs
+sys.path += sorted({str(path.parent.resolve()) for path in Path("nbs").rglob("*.py")})      # what pages import
 try: proc_nbs(n_workers=0)
 except Exception as error: sys.exit(f"{error}\\n{error.__cause__!r}")
 """

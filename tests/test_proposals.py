@@ -1,0 +1,73 @@
+"""The proposals' pages: every statement is shown, quoted and tested, and a reader may change the examples."""
+import json
+import re
+import shutil
+import sys
+
+import pytest
+from conftest import ROOT
+from statements import FOLDER, problems
+
+PAGES = ["02_kip49.ipynb"]
+
+
+def failures(page, monkeypatch, *changes):
+    """Run the code of a page, with some of its texts replaced: how each failing cell under Checks fails, and others."""
+    monkeypatch.syspath_prepend(ROOT / FOLDER)
+    cells = json.loads((ROOT / FOLDER / page).read_text(encoding="utf-8"))["cells"]
+    sources = [(cell["cell_type"], "".join(cell["source"])) for cell in cells]
+    for old, new in changes:
+        assert sum(source.count(old) for _, source in sources) == 1, old
+    checks, others, under_checks, known = [], [], False, {"__name__": "__main__"}
+    for kind, source in sources:
+        if kind == "markdown":
+            under_checks = under_checks or bool(re.search("(?m)^## Checks$", source))
+            continue
+        for old, new in changes:
+            source = source.replace(old, new)
+        try:
+            exec(compile(source, page, "exec"), known)
+        except Exception as error:
+            (checks if under_checks else others).append(f"{type(error).__name__}: {error}")
+    sys.modules.pop("proposals", None)
+    return checks, others
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_a_page_checks_itself(page, monkeypatch):
+    assert failures(page, monkeypatch) == ([], [])
+
+
+@pytest.mark.parametrize("page, old, new, name", [
+    ("02_kip49.ipynb", '"T1": 2, "T2": 1, "T3": 2, "T4": 1, "T5": 2},\n              {"C1"',
+     '"T1": 4, "T2": 1, "T3": 2, "T4": 1, "T5": 2},\n              {"C1"', "running example"),
+    ("02_kip49.ipynb", '{"C1": new, "C2": old, "C3": old, "C4": new})\nplot',
+     '{"C1": new, "C2": old, "C3": new, "C4": new})\nplot', "running example"),
+    ("02_kip49.ipynb", '"C3": ["T2"]})\n\n\ndef by_name', '"C3": ["T1"]})\n\n\ndef by_name', "order of topics"),
+])
+def test_a_reader_changes_an_example(page, old, new, name, monkeypatch):
+    """The page runs to its end; one check fails, and names what was changed."""
+    checks, others = failures(page, monkeypatch, (old, new))
+    assert not others and len(checks) == 1 and name in checks[0], (checks, others)
+
+
+# --- statements --------------------------------------------------------------------------------------------------
+
+def test_every_statement_is_shown_quoted_and_tested():
+    assert problems(ROOT) == []
+
+
+@pytest.mark.parametrize("file, pattern, text, problem", [
+    ("statements.toml", r'id = "49.4"', 'id = "49.10"', "statement 49.4 has no row"),
+    ("statements.toml", "substantial improvement", "great improvement", "must quote statement 49.1"),
+    ("02_kip49.ipynb", "heavily skewed", "rather skewed", "must be words of the proposal"),
+    ("02_kip49.ipynb", "## The order of topics", "## Topics", "statement 49.5 needs a heading"),
+    ("statements.toml", "test_many.py::test_", "test_many.py::test_gone_", "test of statement 49.4 does not exist")])
+def test_a_statement_that_is_not_shown_is_noticed(file, pattern, text, problem, tmp_path):
+    shutil.copytree(ROOT / FOLDER, tmp_path / FOLDER)
+    shutil.copytree(ROOT / "tests", tmp_path / "tests", ignore=shutil.ignore_patterns("reference", "__pycache__"))
+    path = tmp_path / FOLDER / file
+    whole = path.read_text(encoding="utf-8")
+    assert pattern in whole
+    path.write_text(whole.replace(pattern, text, 1), encoding="utf-8")
+    assert any(problem in line for line in problems(tmp_path))

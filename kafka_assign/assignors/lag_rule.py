@@ -31,7 +31,7 @@ def lag_by_rule(columns: Columns) -> np.ndarray:
 # %% ../../nbs/01_proposals/03_kafka5337.ipynb #d10987ca
 def assign_topic(columns: Columns, topic: int,
                  lag: list[int]) -> Iterator[tuple[int, int]]:
-    "The places of a topic in decreasing order of lag, each with its consumer."
+    "The places of a topic, the largest lag first, each with the consumer that gets it."
     consumers = columns.subscribers_of(topic)
     count, total = dict.fromkeys(consumers, 0), dict.fromkeys(consumers, 0)
     decreasing = sorted(columns.places(topic), key=lambda place: -lag[place])

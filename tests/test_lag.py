@@ -14,13 +14,14 @@ from test_reference import answered, cases
 
 from kafka_assign import Group, GroupError, Member, StrategyError, assign, assign_many
 from kafka_assign.assignors import lag_search
-from kafka_assign.assignors.lag import assign_by_rounds, lag_bound, lag_by_rule
+from kafka_assign.assignors.lag import assign_by_rounds, lag_bound
+from kafka_assign.assignors.lag_rule import lag_by_rule
 from kafka_assign.arrays.columns import side_by_side
 from kafka_assign.assignors.conformance import check_strategy, random_groups
 from kafka_assign.text.words import count_of
 from kafka_assign.protocol.wire import Claims, encode_sticky
 
-PAGE = Path(__file__).resolve().parent.parent / "nbs/01_proposals/03_kafka5337.ipynb"
+PAGE = Path(__file__).resolve().parent.parent / "nbs/06_assignors/08_lag.ipynb"
 SEARCHED = {  # options -> what they say of counts: the scope, and the skew allowed
     "scope=group": ("group", 1),
     "scope=group,max_skew=2": ("group", 2),

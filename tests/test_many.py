@@ -13,13 +13,14 @@ from kafka_assign import Assignment, Group, Member, assign, assign_many, strateg
 from kafka_assign.arrays import ragged
 from kafka_assign.assignors import lag
 from kafka_assign.assignors.fair_rule import fair_by_rule
+from kafka_assign.assignors.lag_rule import lag_by_rule
 from kafka_assign.assignors.batch import answer, batch_of_groups
 from kafka_assign.assignors.registry import resolve
 from kafka_assign.arrays.columns import Columns, side_by_side
 from kafka_assign.arrays.ragged import row_offsets
 
 NAMES = [name for name in strategies() if resolve(name).many]
-RULES = {"range": range_rule, "roundrobin": roundrobin_rule, "fair": fair_by_rule, "lag": lag.lag_by_rule}
+RULES = {"range": range_rule, "roundrobin": roundrobin_rule, "fair": fair_by_rule, "lag": lag_by_rule}
 
 every_strategy = pytest.mark.parametrize("name", NAMES)
 every_rule = pytest.mark.parametrize("name", RULES)

@@ -8,7 +8,7 @@ import pytest
 from conftest import ROOT
 from statements import FOLDER, problems
 
-PAGES = ["02_kip49.ipynb"]
+PAGES = ["02_kip49.ipynb", "03_kafka5337.ipynb"]
 
 
 def failures(page, monkeypatch, *changes):
@@ -44,6 +44,18 @@ def test_a_page_checks_itself(page, monkeypatch):
     ("02_kip49.ipynb", '{"C1": new, "C2": old, "C3": old, "C4": new})\nplot',
      '{"C1": new, "C2": old, "C3": new, "C4": new})\nplot', "running example"),
     ("02_kip49.ipynb", '"C3": ["T2"]})\n\n\ndef by_name', '"C3": ["T1"]})\n\n\ndef by_name', "order of topics"),
+    ("03_kafka5337.ipynb", '{"t0": 3}, {"C0": ["t0"], "C1": ["t0"]},\n              lag={"t0": [100_000,',
+     '{"t0": 4}, {"C0": ["t0"], "C1": ["t0"]},\n              lag={"t0": [7, 100_000,', "running example"),
+    ("03_kafka5337.ipynb", 'group = Group({"t0": 3}, {"C0": ["t0"], "C1": ["t0"]},',
+     'group = Group({"t0": 3, "t1": 2}, {"C0": ["t0"], "C2": ["t1"], "C3": []},', "running example"),
+    ("03_kafka5337.ipynb", 'ten = Group({"t": 10}, {"c1": ["t"], "c2": ["t"], "c3": ["t"]}',
+     'ten = Group({"t": 10}, {"c1": [], "c2": []}', "group with ten partitions"),
+    ("03_kafka5337.ipynb", 'idle = Group({"t": 7}, {"c1"', 'idle = Group({"t": 7}, {"c3"', "group without lag"),
+    ("03_kafka5337.ipynb", '{"consumer-1": ["topic1", "topic2"], "consumer-2": ["topic1"]},\n            lag',
+     '{"consumer-1": ["topic2"], "consumer-2": ["topic1"]},\n            lag', "group with two topics"),
+    ("03_kafka5337.ipynb", "hot = {topic: [30, 1]", "hot = {topic: [30, 1, 9]", "group with four topics"),
+    ("03_kafka5337.ipynb", 'offsets = {"committed": [5555,', 'offsets = {"committed": [9000,', "offsets"),
+    ("03_kafka5337.ipynb", 'puzzle = Group({"t": 5}, {"C0": ["t"],', 'puzzle = Group({"t": 5}, {"C0": [],', "puzzle"),
 ])
 def test_a_reader_changes_an_example(page, old, new, name, monkeypatch):
     """The page runs to its end; one check fails, and names what was changed."""

@@ -16,7 +16,7 @@ def about(page: str) -> tuple[str, str, str]:
 
 
 def chapter(page: str) -> str:
-    """The title of a page's chapter: `01_proposals/07_lag_search.ipynb` is in `Proposals`."""
+    """The title of a page's chapter: `06_assignors/09_lag_search.ipynb` is in `Assignors`."""
     return page.partition("/")[0].lstrip("0123456789_").replace("_", " ").capitalize()
 
 

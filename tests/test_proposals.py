@@ -8,7 +8,7 @@ import pytest
 from conftest import ROOT
 from statements import FOLDER, problems
 
-PAGES = ["02_kip49.ipynb"]
+PAGES = ["02_kip49.ipynb", "04_kip315.ipynb"]
 
 
 def failures(page, monkeypatch, *changes):
@@ -44,6 +44,20 @@ def test_a_page_checks_itself(page, monkeypatch):
     ("02_kip49.ipynb", '{"C1": new, "C2": old, "C3": old, "C4": new})\nplot',
      '{"C1": new, "C2": old, "C3": new, "C4": new})\nplot', "running example"),
     ("02_kip49.ipynb", '"C3": ["T2"]})\n\n\ndef by_name', '"C3": ["T1"]})\n\n\ndef by_name', "order of topics"),
+    ("04_kip315.ipynb", 'topics = {"impressions": 10, "clicks": 10}', 'topics = {"impressions": 10, "clicks": 7}',
+     "running example"),
+    ("04_kip315.ipynb", 'for consumer in "ABCD"}', 'for consumer in "AB"}', "running example"),
+    ("04_kip315.ipynb", "encode_stream_join([1, 2, 99], epoch=6)", "encode_stream_join([1, 2], epoch=8)", "of claims"),
+    ("04_kip315.ipynb", 'owned = {"A": [0, 1, 2, 3], "B": [4], "C": []}',
+     'owned = {"A": [0, 1], "B": [4, 5], "C": [], "D": []}', "example of a draft"),
+    ("04_kip315.ipynb", '{"A": [*pair, "X"], "B": pair}', '{"A": pair, "B": [*pair, "X"]}', "example of topic X"),
+    ("04_kip315.ipynb", 'six = {"clicks": 6, "impressions": 6}', 'six = {"clicks": 4, "impressions": 6}', "zombie"),
+    ("04_kip315.ipynb", '{"clicks": 3, "impressions": 3}, "ABC"\n', '{"clicks": 3, "impressions": 3}, "ABCD"\n',
+     "group that changes"),
+    ("04_kip315.ipynb", 'two = {"clicks": 2, "impressions": 2}', 'two = {"clicks": 3, "impressions": 3}',
+     "group that loses partitions"),
+    ("04_kip315.ipynb", '"B": [(topic, 9) for topic in joined]})', '"C": [(topic, 9) for topic in joined]})',
+     "second puzzle"),
 ])
 def test_a_reader_changes_an_example(page, old, new, name, monkeypatch):
     """The page runs to its end; one check fails, and names what was changed."""

@@ -20,8 +20,10 @@ from kafka_assign.assignors.stream_join_rule import (
 from kafka_assign.arrays.columns import Columns
 from kafka_assign.assignors.registry import resolve
 from kafka_assign.assignors.running import running_strategy
+from kafka_assign.life.rebalance import lead
 from kafka_assign.protocol.wire import (
-    decode_epoch, decode_stream_join, decode_subscription, encode_stream_join)
+    Subscription, decode_assignment, decode_epoch, decode_stream_join, decode_subscription, encode_stream_join,
+    encode_subscription)
 
 REFERENCE = Path(__file__).parent / "reference" / "stream-join-sticky.jsonl"
 CASES = {case["id"]: case for case in map(json.loads, REFERENCE.read_text(encoding="utf-8").splitlines())}
@@ -162,6 +164,16 @@ def test_step_5_with_a_topic_of_one_consumer():
     assert [number for topic, number in tried["A"] if topic == "X"] == list(range(11))
     assert [group.at(place) for place in np.flatnonzero(tried.unassigned)] == [("X", at) for at in range(11, 100)]
     assert numbers_of(tried)[1] == " ".join(map(str, range(11, 22)))
+
+
+def test_what_the_leader_sends_has_the_next_epoch():
+    """One more than the highest of all subscriptions, also of one whose claims are void; 0 if there is none."""
+    for epochs, expected in ((7, 6, 7), 8), ((3, 9, 9), 10), ((None,) * 3, 0):
+        sent = {name: (None, encode_subscription(Subscription(
+            BOTH, None if epoch is None else encode_stream_join([number], epoch))))
+            for name, number, epoch in zip("ABC", (0, 1, 1), epochs)}
+        answers = lead("stream-join-sticky", sent, dict.fromkeys(BOTH, 3))
+        assert {decode_epoch(decode_assignment(data).user_data) for data in answers.values()} == {expected}
 
 
 def test_violated_expectations_are_met_again():

@@ -18,11 +18,8 @@ def stream_join_by_rule(topics: Mapping[str, int], members: Mapping[str, Sequenc
     previous = previous_ownership(claims, eligible)  # step 2
     own = {consumer: previous.get(consumer, []) for consumer, wanted in members.items()
            if any(topics.get(topic) for topic in wanted)}
-    unowned = unowned_numbers(own, eligible)  # step 3
-    selected = {consumer: [] for consumer in members}
-    for consumer, number in draft(own, unowned):  # step 4
-        selected[consumer].append(number)
-    return topic_partitions(selected, topics, members)  # step 5
+    picks = list(draft(own, unowned_numbers(own, eligible)))  # steps 3 and 4
+    return topic_partitions(picks, topics, members)  # step 5
 
 # %% ../../nbs/01_proposals/04_kip315.ipynb #cf4ff8b4
 def eligible_count(topics: Mapping[str, int],
@@ -73,10 +70,10 @@ def select(consumer: str, own: dict[str, list[int]], unowned: list[int]) -> int:
     return own[longest].pop()
 
 # %% ../../nbs/01_proposals/04_kip315.ipynb #315a0017
-def topic_partitions(selected: Mapping[str, Sequence[int]], topics: Mapping[str, int],
+def topic_partitions(picks: Sequence[tuple[str, int]], topics: Mapping[str, int],
                      members: Mapping[str, Sequence[str]]
                      ) -> dict[str, list[tuple[str, int]]]:
     "Each selected number in all of the topics in the consumer's subscription."
-    return {consumer: sorted((topic, number) for topic in set(wanted)
-                             for number in selected[consumer] if topics.get(topic))
+    return {consumer: sorted((topic, number) for one, number in picks if one == consumer
+                             for topic in set(wanted) if topics.get(topic))
             for consumer, wanted in members.items()}

@@ -8,7 +8,7 @@ import pytest
 from conftest import ROOT
 from statements import FOLDER, problems
 
-PAGES = ["02_kip49.ipynb", "03_kafka5337.ipynb"]
+PAGES = ["02_kip49.ipynb", "03_kafka5337.ipynb", "04_kip315.ipynb"]
 
 
 def failures(page, monkeypatch, *changes):
@@ -56,6 +56,17 @@ def test_a_page_checks_itself(page, monkeypatch):
     ("03_kafka5337.ipynb", "hot = {topic: [30, 1]", "hot = {topic: [30, 1, 9]", "group with four topics"),
     ("03_kafka5337.ipynb", 'offsets = {"committed": [5555,', 'offsets = {"committed": [9000,', "offsets"),
     ("03_kafka5337.ipynb", 'puzzle = Group({"t": 5}, {"C0": ["t"],', 'puzzle = Group({"t": 5}, {"C0": [],', "puzzle"),
+    ("04_kip315.ipynb", 'topics = {"impressions": 10, "clicks": 10}', 'topics = {"impressions": 10, "clicks": 7}',
+     "running example"),
+    ("04_kip315.ipynb", 'for consumer in "ABCD"}', 'for consumer in "AB"}', "running example"),
+    ("04_kip315.ipynb", '"C": ([0], 7)}\nprevious', '"C": ([0, 2], 8)}\nprevious', "example of claims"),
+    ("04_kip315.ipynb", 'owned = {"A": [0, 1, 2, 3], "B": [4], "C": []}',
+     'owned = {"A": [0, 1], "B": [4, 5], "C": [], "D": []}', "example of a draft"),
+    ("04_kip315.ipynb", '"X": 100}\ntried', '"X": 7}\ntried', "example of topic X"),
+    ("04_kip315.ipynb", 'join(three, "ABC")', 'join(three, "ABCD")', "group that changes"),
+    ("04_kip315.ipynb", 'two = {"clicks": 3, "impressions": 3}, {"clicks": 2, "impressions": 2}',
+     'two = {"clicks": 4, "impressions": 3}, {"clicks": 2, "impressions": 1}', "group that changes"),
+    ("04_kip315.ipynb", 'crowd, joined = "ABCDE"', 'crowd, joined = "ABCD"', "second puzzle"),
 ])
 def test_a_reader_changes_an_example(page, old, new, name, monkeypatch):
     """The page runs to its end; one check fails, and names what was changed."""
@@ -74,6 +85,8 @@ def test_every_statement_is_shown_quoted_and_tested():
     ("statements.toml", "substantial improvement", "great improvement", "must quote statement 49.1"),
     ("02_kip49.ipynb", "heavily skewed", "rather skewed", "must be words of the proposal"),
     ("02_kip49.ipynb", "## The order of topics", "## Topics", "statement 49.5 needs a heading"),
+    ("04_kip315.ipynb", "### Step 6: determine the epoch", "### Step 6", "statement 315.14 needs a heading"),
+    ("04_kip315.ipynb", "The next epoch is the maximum", "The next is the maximum", "must quote statement 315.14"),
     ("statements.toml", "test_many.py::test_", "test_many.py::test_gone_", "test of statement 49.4 does not exist")])
 def test_a_statement_that_is_not_shown_is_noticed(file, pattern, text, problem, tmp_path):
     shutil.copytree(ROOT / FOLDER, tmp_path / FOLDER)

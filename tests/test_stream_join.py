@@ -2,6 +2,7 @@
 
 import json
 import random
+from collections import Counter
 from pathlib import Path
 
 import numpy as np
@@ -13,12 +14,16 @@ from outputs import texts
 
 from kafka_assign import (
     Group, LiveGroup, Member, StrategyError, assign, assign_many, co_partitioned)
-from kafka_assign.assignors.stream_join import stream_join_by_rule, unjoined
+from kafka_assign.assignors.stream_join import unjoined
+from kafka_assign.assignors.stream_join_rule import (
+    draft, eligible_count, previous_ownership, stream_join_by_rule, unowned_numbers)
 from kafka_assign.arrays.columns import Columns
 from kafka_assign.assignors.registry import resolve
 from kafka_assign.assignors.running import running_strategy
+from kafka_assign.life.rebalance import lead
 from kafka_assign.protocol.wire import (
-    decode_epoch, decode_stream_join, decode_subscription, encode_stream_join)
+    Subscription, decode_assignment, decode_epoch, decode_stream_join, decode_subscription, encode_stream_join,
+    encode_subscription)
 
 REFERENCE = Path(__file__).parent / "reference" / "stream-join-sticky.jsonl"
 CASES = {case["id"]: case for case in map(json.loads, REFERENCE.read_text(encoding="utf-8").splitlines())}
@@ -59,6 +64,145 @@ def moved_numbers(topics, members, claims, assignment):
     owner = np.array([names.index(selected[number]) for number in range(eligible)], np.int32)
     return state, owner
 
+
+# --- the example and the steps of the proposal -------------------------------------------------------------------
+
+BOTH = ["impressions", "clicks"]
+TEN = Group(dict.fromkeys(BOTH, 10), dict.fromkeys("ABCD", BOTH))
+
+
+def numbers_of(assignment):
+    """Each member's numbers, as in `0 1 2`; the same in both topics."""
+    found = {topic: [" ".join(str(number) for one, number in owned if one == topic) for owned in assignment.values()]
+             for topic in BOTH}
+    assert found["clicks"] == found["impressions"]
+    return found["clicks"]
+
+
+def changes(assignment):
+    """Number -> previous and new owner, of the numbers with another one."""
+    group, names = assignment.group, [*assignment.group.members, None]
+    return {group.at(place).partition: (names[group.previous[place]], names[assignment.owner[place]])
+            for place in np.flatnonzero(assignment.group.previous != assignment.owner)}
+
+
+def test_the_example_of_the_proposal():
+    """Its tables: round robin splits every number, range moves 3 and 6 without need; only 8 and 9 must be placed."""
+    assert list(co_partitioned(assign(TEN, "roundrobin")).values()) == [list(range(10))]
+    ranged = assign(TEN, "range")
+    assert numbers_of(ranged) == ["0 1 2", "3 4 5", "6 7", "8 9"]
+    after = TEN.replace(owned=ranged.to_dict()).leave("D")
+    assert numbers_of(assign(after, "range")) == ["0 1 2 3", "4 5 6", "7 8 9"]
+    assert changes(assign(after, "range")) == {3: ("B", "A"), 6: ("C", "B"), 8: (None, "C"), 9: (None, "C")}
+    assert numbers_of(assign(after, "stream-join-sticky")) == ["0 1 2 9", "3 4 5", "6 7 8"]
+    assert changes(assign(after, "stream-join-sticky")) == {8: (None, "C"), 9: (None, "A")}
+
+
+@pytest.mark.parametrize("name", ["sticky", "kip54", "StickyAssignor"])
+def test_the_sticky_assignors_split_numbers(name):
+    """From scratch all ten; from a valid assignment those that they place."""
+    assert list(co_partitioned(assign(TEN, name)).values()) == [list(range(10))]
+    after = TEN.replace(owned=assign(TEN, "range").to_dict()).leave("D")
+    assert list(co_partitioned(assign(after, name)).values()) == [[8, 9]]
+
+
+@pytest.mark.parametrize("topics, members, eligible", [
+    ({"x": 10, "y": 10}, {"A": ["x", "y"]}, 10), ({"x": 12, "y": 10}, {"A": ["x"], "B": ["y"]}, 10),
+    ({"x": 12, "y": 1}, {"A": ["x"]}, 12), ({"x": 12, "y": 0}, {"A": ["x", "y", "z"]}, 12), ({"x": 3}, {}, 0),
+    ({"x": 0}, {"A": ["x"]}, 0)])
+def test_step_1_takes_the_minimum(topics, members, eligible):
+    """Over the subscribed topics that have partitions."""
+    assert eligible_count(topics, members) == eligible
+
+
+def test_step_2_prefers_the_higher_epoch():
+    """In random claims: the owner of a number is the first of two in the order of epochs, unless they are tied."""
+    rng = random.Random(2)
+    for _ in range(500):
+        claims = {name: (rng.sample(range(-1, 9), rng.randrange(9)), rng.randint(0, 3)) for name in "ABCD"}
+        eligible = rng.randrange(8)
+        expected = {name: [] for name in claims}
+        for number in range(eligible):
+            order = sorted((-epoch, name) for name, (numbers, epoch) in claims.items() if number in numbers)
+            if order and (len(order) == 1 or order[0][0] < order[1][0]):
+                expected[order[0][1]].append(number)
+        assert previous_ownership(claims, eligible) == expected
+
+
+def test_step_3_the_rest_is_unowned():
+    assert unowned_numbers({"A": [4, 1], "B": []}, 6) == [0, 2, 3, 5]
+    assert unowned_numbers({}, 2) == [0, 1] and unowned_numbers({"A": [0, 1]}, 2) == []
+
+
+def test_step_4_is_a_fair_draft():
+    """Every pick of 1,000 drafts follows the three rules, and no consumer is a round ahead of another."""
+    rng = random.Random(4)
+    for _ in range(1_000):
+        own = {name: [] for name in NAMES[:rng.randint(1, 5)]}
+        eligible, unowned = rng.randrange(12), []
+        for number in range(eligible):
+            rng.choice([*own.values(), unowned]).append(number)
+        left, free, picks = {name: set(numbers) for name, numbers in own.items()}, set(unowned), Counter()
+        for name, number in draft(own, unowned):
+            assert not left[name] or number in left[name]                                         # rule 1
+            assert left[name] or not free or number in free                                       # rule 2
+            owner = next((one for one in left if number in left[one]), None)
+            assert owner in (None, name) or len(left[owner]) == max(map(len, left.values()))      # rule 3
+            assert picks[name] == min(picks[one] for one in own)
+            ahead = [one for one in own if picks[one] == picks[name] and left[one]]
+            assert left[name] or not ahead                                    # those with numbers of their own first
+            (free if owner is None else left[owner]).remove(number)
+            picks[name] += 1
+        assert picks.total() == eligible and not free and not any(left.values())
+
+
+def test_step_5_with_a_topic_of_one_consumer():
+    """The proposal's topic X: A has numbers 0 to 10, and gets these of its 100 partitions; no one gets the rest."""
+    group = Group({**dict.fromkeys(BOTH, 22), "X": 100}, {"A": [*BOTH, "X"], "B": BOTH},
+                  owned={"A": [(topic, number) for topic in BOTH for number in range(11)]})
+    tried = assign(group, "stream-join-sticky")
+    assert [number for topic, number in tried["A"] if topic == "X"] == list(range(11))
+    assert [group.at(place) for place in np.flatnonzero(tried.unassigned)] == [("X", at) for at in range(11, 100)]
+    assert numbers_of(tried)[1] == " ".join(map(str, range(11, 22)))
+
+
+def test_what_the_leader_sends_has_the_next_epoch():
+    """One more than the highest of all subscriptions, also of one whose claims are void; 0 if there is none."""
+    for epochs, expected in ((7, 6, 7), 8), ((3, 9, 9), 10), ((None,) * 3, 0):
+        sent = {name: (None, encode_subscription(Subscription(
+            BOTH, None if epoch is None else encode_stream_join([number], epoch))))
+            for name, number, epoch in zip("ABC", (0, 1, 1), epochs)}
+        answers = lead("stream-join-sticky", sent, dict.fromkeys(BOTH, 3))
+        assert {decode_epoch(decode_assignment(data).user_data) for data in answers.values()} == {expected}
+
+
+def test_violated_expectations_are_met_again():
+    """Members add a topic, then remove one, one by one; then topics get partitions, one by one: nothing moves."""
+    live = LiveGroup("stream-join-sticky", dict.fromkeys(BOTH, 3), dict.fromkeys("ABC", BOTH))
+    first = {number: name for name in "ABC" for _, number in live[name]}
+    live.add_partitions("purchases", 3)
+    wanted = dict.fromkeys("ABC", BOTH)
+
+    def check():
+        for name in "ABC":
+            assert live[name] == sorted((topic, number) for topic in wanted[name]
+                                        for number in first if first[number] == name)
+    for new in [*BOTH, "purchases"], ["impressions", "purchases"]:
+        for name in "ABC":
+            live.resubscribe(name, new)
+            wanted[name] = new
+            check()
+    live.add_partitions("purchases")
+    check()
+    live.join("D", wanted["A"])
+    check()
+    assert not live["D"]
+    live.add_partitions("impressions")
+    check()
+    assert live["D"] == [("impressions", 3), ("purchases", 3)]
+
+
+# --- the strategy ---------------------------------------------------------------------------------------------------
 
 @pytest.mark.parametrize("case", CASES)
 def test_vectors(case):

@@ -49,14 +49,14 @@ def problems(root: Path) -> list[str]:
         if not any(f'statements("{proposal}")' in code for part in parts for code in part.code):
             found.append(f"{page}: a cell must list the statements")
         for id, one in known.items():
-            part = next((part for part in parts if part.heading == one["section"]), None)
-            if part is None:
-                found.append(f"{page}: statement {id} needs a heading {one['section']!r}")
-                continue
-            if not (part.code or one.get("sentence")):
-                found.append(f"{page}: {one['section']!r} needs a cell that shows statement {id}")
-            found += [f"{page}: {one['section']!r} must quote statement {id}: {quote[:60]}" for quote in one["quotes"]
-                      if not any(quote in text for text in part.quoted)]
+            headings = [one["section"]] if isinstance(one["section"], str) else one["section"]
+            shown = [part for part in parts if part.heading in headings]
+            found += [f"{page}: statement {id} needs a heading {heading!r}"
+                      for heading in headings if heading not in [part.heading for part in shown]]
+            found += [f"{page}: {part.heading!r} needs a cell that shows statement {id}"
+                      for part in shown if not (part.code or one.get("sentence"))]
+            found += [f"{page}: {' or '.join(map(repr, headings))} must quote statement {id}: {quote[:60]}"
+                      for quote in one["quotes"] if not any(quote in text for part in shown for text in part.quoted)]
             file, _, name = one["test"].partition("::")
             path = root / "tests" / file
             if not (path.exists() and (not name or f"\ndef {name}(" in path.read_text(encoding="utf-8"))):

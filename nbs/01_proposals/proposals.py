@@ -25,6 +25,7 @@ def statements(proposal: str) -> Markdown:
     "Every statement of a proposal: where its page shows it, and the test that holds it."
     lines = ["| | statement | shown in | test |", "|---|---|---|---|"]
     for one in tomllib.loads(STATEMENTS.read_text(encoding="utf-8"))[proposal]["statement"]:
-        anchor = re.sub(r"[^a-z0-9]+", "-", one["section"].lower()).strip("-")
-        lines.append(f"| {one['id']} | {one['says']} | [{one['section']}](#{anchor}) | `{one['test']}` |")
+        headings = [one["section"]] if isinstance(one["section"], str) else one["section"]
+        links = [f"[{heading}](#{re.sub(r'[^a-z0-9]+', '-', heading.lower()).strip('-')})" for heading in headings]
+        lines.append(f"| {one['id']} | {one['says']} | {', '.join(links)} | `{one['test']}` |")
     return Markdown("\n".join(lines))

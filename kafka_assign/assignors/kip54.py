@@ -62,8 +62,7 @@ def set_fixed_assignments_aside(state: AssignmentState) -> AssignmentState:
 # %% ../../nbs/01_proposals/01_kip54.ipynb #a4c9574c
 def reassign(state: AssignmentState) -> AssignmentState:
     "Step 4: move partitions to less loaded consumers until no move improves balance."
-    consumer_of = state.current_partition_consumer.copy()
-    load = current_loads(state)
+    consumer_of, load = state.current_partition_consumer.copy(), current_loads(state)
     partitions, modified = reassignable_partitions(state), True
     while modified:
         modified = False

@@ -12,7 +12,7 @@ from oracles import best, outcome, squares
 from test_reference import answered, cases
 
 from kafka_assign import Assignment, Group, Member, assign, assign_many
-from kafka_assign.assignors import kip54
+from kafka_assign.assignors import kip54, kip54_state
 
 CASES = cases("kip54")
 EXAMPLES = [name for name in CASES if name.startswith("kip54-ex")]
@@ -92,10 +92,37 @@ def test_each_step_keeps_its_word(group):
     owner = np.array(complete.current_partition_consumer, np.int32)
     Assignment(group, owner).check()  # step 2
     assert (owner[group.previous >= 0] == group.previous[group.previous >= 0]).all()  # step 2
-    assert not kip54.unassigned_partitions(complete)  # step 2
-    assert kip54.current_balance_score(moved) <= kip54.current_balance_score(narrowed)  # step 4
+    assert not kip54_state.unassigned_partitions(complete)  # step 2
+    score = kip54_state.current_balance_score
+    assert score(moved) <= score(narrowed)  # step 4
     assert kip54.revert_unless_better(narrowed, moved) in (narrowed, moved)  # step 5
     assert kip54.add_fixed_assignments(narrowed, current.consumers) == complete  # steps 3 and 6
+
+
+@given(groups())
+def test_the_data_structures_are_what_the_proposal_calls_them(group):
+    current = kip54.update_current_assignment(group)
+    potential, everything = current.partition2_all_potential_consumers, range(len(group.previous))
+    subscribers = {topic: [at for at, one in enumerate(group.details) if topic in one.topics] for topic in group.topics}
+    assert potential == [subscribers[group.at(place).topic] for place in everything]
+    by_potential = sorted(everything, key=lambda place: (len(potential[place]), place))
+    assert kip54_state.sorted_all_partitions(current) == by_potential
+    assert kip54_state.unassigned_partitions(current) == [
+        place for place in by_potential if group.previous[place] == -1 and potential[place]]
+    narrowed = kip54.set_fixed_assignments_aside(kip54.distribute_unassigned_partitions(current))
+    free, owner = [place for place in by_potential if len(potential[place]) >= 2], narrowed.current_partition_consumer
+    loads = {at: owner.count(at) for at in range(len(group.members)) if any(at in potential[place] for place in free)}
+    assert kip54_state.current_loads(narrowed) == loads
+    pairs = combinations(loads.values(), 2)
+    assert kip54_state.current_balance_score(narrowed) == sum(abs(one - other) for one, other in pairs)
+    reassignable = kip54_state.reassignable_partitions(narrowed)
+    assert sorted(reassignable) == sorted(free)
+    if len({tuple(potential[place]) for place in free}) > 1:
+        assert reassignable == free
+    else:                               # from the consumer that has the most left, the last of several
+        for done, place in enumerate(reassignable):
+            left = {at: (load - sum(owner[one] == at for one in reassignable[:done]), at) for at, load in loads.items()}
+            assert left[owner[place]] == max(left[owner[one]] for one in reassignable[done:])
 
 
 def every_group(partitions, members, topics):

@@ -8,7 +8,7 @@ import pytest
 from conftest import ROOT
 from statements import FOLDER, problems
 
-PAGES = ["02_kip49.ipynb", "03_kafka5337.ipynb", "04_kip315.ipynb"]
+PAGES = ["01_kip54.ipynb", "02_kip49.ipynb", "03_kafka5337.ipynb", "04_kip315.ipynb"]
 
 
 def failures(page, monkeypatch, *changes):
@@ -39,6 +39,22 @@ def test_a_page_checks_itself(page, monkeypatch):
 
 
 @pytest.mark.parametrize("page, old, new, name", [
+    ("01_kip54.ipynb", 'example2 = Group({"t0": 1, "t1": 2, "t2": 3}', 'example2 = Group({"t0": 1, "t1": 2, "t2": 4}',
+     "example 2"),
+    ("01_kip54.ipynb", 'example2 = Group({"t0": 1, "t1": 2, "t2": 3},\n                 {"C0": ["t0"], ',
+     'example2 = Group({"t0": 1, "t1": 2, "t2": 3},\n                 {', "example 2"),
+    ("01_kip54.ipynb", 'dict.fromkeys(["C0", "C1", "C2"], four))', 'dict.fromkeys(["C0", "C2"], four))', "example 1"),
+    ("01_kip54.ipynb", '"C3": [("t3", 0)], "C9": [("t2", 1)]})\nsteps', '"C2": [], "C3": [("t3", 0)]})\nsteps',
+     "the running group"),
+    ("01_kip54.ipynb", 'group = Group({"t0": 1, "t1": 2, "t2": 3, "t3": 1}',
+     'group = Group({"t0": 4, "t1": 0, "t2": 3}', "the running group"),
+    ("01_kip54.ipynb", '{"C0": both, "C1": both})', '{"A": both, "B": both, "C": ["t0"]})', "example 3"),
+    ("01_kip54.ipynb", "rejoined(generation_of_c3=1)", "rejoined(generation_of_c3=3)", "the group of KIP-341"),
+    ("01_kip54.ipynb", '"C2": ["t0"]},\n              owned={"C0": [("t1", 0), ("t1", 1)]})\nplot',
+     '"C2": ["t0", "t1"]},\n              owned={"C0": [("t1", 0), ("t1", 1)]})\nplot', "the smallest group"),
+    ("01_kip54.ipynb", 'owned={"C0": [("t2", 0)]})\nstates', 'owned={"C2": [("t2", 0)]})\nstates',
+     "the group with an unnecessary move"),
+    ("01_kip54.ipynb", 'pair = Group({"t": 2}, {"C0"', 'pair = Group({"t": 3}, {"C0"', "the group of KAFKA-2019"),
     ("02_kip49.ipynb", '"T1": 2, "T2": 1, "T3": 2, "T4": 1, "T5": 2},\n              {"C1"',
      '"T1": 4, "T2": 1, "T3": 2, "T4": 1, "T5": 2},\n              {"C1"', "running example"),
     ("02_kip49.ipynb", '{"C1": new, "C2": old, "C3": old, "C4": new})\nplot',

@@ -1,23 +1,32 @@
 """What the pages of the proposals share: tables of assignments, and the list of a proposal's statements."""
 import re
 import tomllib
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 from IPython.display import Markdown
-from kafka_assign import Group, assign
+from kafka_assign import Assignment, Group, assign
 
 STATEMENTS = Path(__file__).with_name("statements.toml")
 
 
 def table_of_members(group: Group, strategies: Iterable[str]) -> Markdown:
     "A row per member, a column per strategy with the partitions that it gives to the member."
-    answers = [assign(group, name) for name in strategies]
-    names = " | ".join(answer.strategy for answer in answers)
-    lines = [f"| consumer | {names} |", "|---" * (len(answers) + 1) + "|"]
-    for member in group.members:
-        cells = [", ".join(f"{topic}-{number}" for topic, number in answer[member]) for answer in answers]
-        lines.append(f"| {member} | {' | '.join(cell or '(none)' for cell in cells)} |")
+    return table_of_answers({answer.strategy: answer for answer in (assign(group, name) for name in strategies)})
+
+
+def table_of_answers(answers: Mapping[str, Assignment]) -> Markdown:
+    "A row per member, a column per title with the partitions that its assignment gives to the member."
+    lines = [f"| consumer | {' | '.join(answers)} |", "|---" * (len(answers) + 1) + "|"]
+    for member in dict.fromkeys(name for answer in answers.values() for name in answer):
+        cells = [", ".join(f"{topic}-{number}" for topic, number in answer[member]) or "(none)"
+                 if member in answer else "" for answer in answers.values()]
+        lines.append(f"| {member} | {' | '.join(cells)} |")
+    had = [(answer.group.previous >= 0).any() for answer in answers.values()]
+    if any(had):
+        cells = [f"score {answer.balance_score}" + f", kept {answer.kept.sum()}" * bool(claims)
+                 for answer, claims in zip(answers.values(), had)]
+        lines.append(f"| | {' | '.join(cells)} |")
     return Markdown("\n".join(lines))
 
 

@@ -1122,7 +1122,7 @@ def test_only_lag_that_depends_on_inferred_subscriptions_says_if():
     for note, words in (("subscriptions-certain", ""), ("subscriptions-agree", " if every member subscribes to ")):
         found = {row["need"]: row["reason"] for row in rank(group.replace(notes=[Note(note, None, ("why",))]))}
         assert found["lag"].endswith("behind, best possible 18,000" + (words and words + "all topics"))
-        assert found["skew"].endswith("lies on 1 of the 2 members that could share it" + (words and words + "t"))
+        assert found["skew"].endswith("is on 1 of the 2 members that could share it" + (words and words + "t"))
         assert "if " not in found.get("overload", "")
 
 

@@ -129,7 +129,7 @@ TABLE = [
     ("uneven", OF["franz-go"], "range", "set kgo.Balancers(cooperative-sticky): two rolling restarts", "Java"),
     ("uneven", OF["franz-go"], "cooperative-sticky", "franz-go's cooperative-sticky should not give this: ch", "set "),
     ("uneven", OF["kafkajs"], "RoundRobinAssigner", "or set partitionAssigners: [one of your own]", "rolling"),
-    ("uneven", OF["kafka-go"], "range", "each assignor of kafka-go deals out topic by topic", "upgrade"),
+    ("uneven", OF["kafka-go"], "range", "each assignor of kafka-go assigns topic by topic", "upgrade"),
     ("uneven", OF["ruby-kafka"], "roundrobin", "upgrade ruby-kafka to 0.7.5 or later", "Java"),
     ("uneven", OF["kafka-python"], "range", "set partition_assignment_strategy=[roundrobin]", "Java"),
     ("uneven", OF["Kafka Streams"], "stream", "Kafka Streams assigns this group with its own assignor", "set "),

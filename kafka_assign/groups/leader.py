@@ -53,7 +53,8 @@ CLIENTS = {one.name: one for one in (
            ("cooperative-sticky", "sticky", "range", "roundrobin"), ("cooperative-sticky",),
            even="cooperative-sticky", mixes=True),
     Client("kafkajs", "kafkajs", "partitionAssigners: [{}]", ("RoundRobinAssigner",),
-           ("RoundRobinAssigner",), even="RoundRobinAssigner", own="RoundRobinAssigner", upgrade="1.13"),
+           ("RoundRobinAssigner",), even="RoundRobinAssigner", own="RoundRobinAssigner",
+           upgrade="1.13"),
     Client("kafka-go", r".*\(github\.com/segmentio/kafka-go\)", "GroupBalancers: {}",
            ("range", "roundrobin", "rack-affinity"), ("range", "roundrobin"),
            own="rack-affinity"),
@@ -104,7 +105,8 @@ class Leader:
     @cached_property
     def clients(self) -> tuple[str, ...]:
         "The client libraries of the members, as `clients_of` returns them."
-        return clients_of([*filter(None, self.client_ids)] or self.client_ids)    # new members have none
+        known = [*filter(None, self.client_ids)]    # new members have none
+        return clients_of(known or self.client_ids)
 
     @cached_property
     def python(self) -> tuple[str, ...]:

@@ -200,13 +200,16 @@ class Adviser(NamedTuple):
         known = [CLIENTS[name] for name in leader.clients if name and name != "Java"]
         if client is None and not known:
             step = "see what else the client library of its members ships"
-            return Remedy("", f"no client known here has an assignor {quoted(reported)}: {step}", (step,))
+            words = f"no client known here has an assignor {quoted(reported)}: {step}"
+            return Remedy("", words, (step,))
         if client is None:
-            both = set.intersection(*(set(CLIENTS[name or "Java"].ships) for name in leader.clients))
+            both = set.intersection(
+                *(set(CLIENTS[name or "Java"].ships) for name in leader.clients))
             names = ", ".join(name or "unknown" for name in leader.clients)
             step = f"choose an assignor that all of them ship ({', '.join(sorted(both)) or 'none'})"
-            return Remedy("", f"its members are of several client libraries (by their ids: {names}), "
-                              f"and any of them may lead: {step}", (step,))
+            words = (f"its members are of several client libraries (by their ids: {names}), "
+                     f"and any of them may lead: {step}")
+            return Remedy("", words, (step,))
         if need not in ("idle", "overload", "skew"):
             why = "no assignor that it ships looks at lag" if need == "lag" else (
                 "what its assignors would give is not forecast")
@@ -218,18 +221,21 @@ class Adviser(NamedTuple):
             loads += f" (the largest is {-(-size // members):,})"
         chosen = client.even
         if need == "skew":
-            chosen = next((one for one in client.ships if one.lower()[:5] in ("range", "round")), "")
-            loads = f"{chosen} deals out each topic over all its subscribers"
+            chosen = next((one for one in client.ships
+                           if one.lower()[:5] in ("range", "round")), "")
+            loads = f"{chosen} spreads each topic over all its subscribers"
         own = client.setting.format("one of your own")
         in_turn = reported.lower().startswith("round")
         if need != "skew" and in_turn and client.upgrade and self._begins_alike(group):
-            step = f"upgrade {client.name} to {client.upgrade} or later (the leader's version decides)"
+            step = (f"upgrade {client.name} to {client.upgrade} or later "
+                    "(the leader's version decides)")
             other = chosen if chosen != reported else "one of your own"
-            words = (f"before {client.upgrade}, {client.name} began every topic at the same member: {step}, "
-                     f"or set {client.setting.format(other)}; {loads}; what moves is not forecast")
+            words = (f"before {client.upgrade}, {client.name} began every topic at the same "
+                     f"member: {step}, or set {client.setting.format(other)}; {loads}; "
+                     "what moves is not forecast")
         elif not chosen:
             step = f"set {own}"
-            words = f"each assignor of {client.name} deals out topic by topic: {step}"
+            words = f"each assignor of {client.name} assigns topic by topic: {step}"
         elif chosen == reported:
             step = CHECK
             words = f"{client.name}'s {chosen} should not give this: {step}"
@@ -239,7 +245,7 @@ class Adviser(NamedTuple):
         return Remedy("", words, (step,))
 
     def _begins_alike(self, group):
-        "Whether the owner of a partition follows from its number alone, in a circle of the members."
+        "Whether the number of a partition, modulo that of the members, gives its owner."
         columns = self.batch.columns
         begin, end = columns.group_offsets[group:group + 2]
         members = int(np.diff(columns.member_offsets[group:group + 2]).item())

@@ -214,7 +214,7 @@ def _checked_groups(groups):
 
 
 def _moments_before(groups, numbered):
-    "The moment before each group, by its number, among those given and those that were read with them."
+    "The moment before each group, by its number: one that was given, or read with it."
     found, last = {}, {}
     for number, group in sorted(numbered.items(), key=lambda one: moment_order(one[1])):
         before = last.get((group.cluster, group.name))
@@ -267,7 +267,8 @@ def rank(groups: Mapping[Any, Group] | Iterable[Group] | Group,
     sizes, found = np.array([group.columns.size for group in groups], np.int64), []
     for part in batch_slices(sizes):
         batch = groups[part]
-        earlier = {at: before[number] for at, number in enumerate(numbers[part]) if number in before}
+        earlier = {at: before[number] for at, number in enumerate(numbers[part])
+                   if number in before}
         judgment = judge(batch_of_groups(batch), chosen, joins, everything, earlier=earlier)
         for at, reasons in sorted(judgment.failures.items()):
             reason = next(iter(reasons.values()))
@@ -284,7 +285,7 @@ def rank(groups: Mapping[Any, Group] | Iterable[Group] | Group,
 
 # %% ../../nbs/08_ranking/04_judging.ipynb #e7e00002
 def even_lag(groups: Iterable[Group], ranking: Iterable[NeedRow]) -> list[str]:
-    "A sentence on each group that lags far behind, evenly over its members and without a cause here."
+    "A sentence on each group that lags far behind, evenly over its members, without a known cause."
     explained = {(row["cluster"], row["group_id"], row["time"], row["moment"]) for row in ranking
                  if row["need"] in ("stuck", "skew", "lag", "incurable", "rebalancing")}
     found = []

@@ -157,7 +157,7 @@ def _lagging(evidence):
 
 
 def _skewed(evidence):
-    "Groups of which one topic has most of the lag, and lies on few members."
+    "Groups of which one topic has most of the lag, and is on few members."
     batch, columns = evidence.batch, evidence.batch.columns
     topics = busiest_topics(columns)
     for one in _short("skew", "member", evidence):
@@ -169,11 +169,12 @@ def _skewed(evidence):
         yield one._replace(words=one.words | {
             "topic": name, "lag": f"{int(np.maximum(columns.lag[places], 0).sum()):,}",
             "total": _known_lag(evidence.current, one.group, "lag_total"),
-            "owners": int(columns.subscriber_counts[topic]) - missing, "could": f"the {count_of(could, 'member')}", "perhaps": perhaps})
+            "owners": int(columns.subscriber_counts[topic]) - missing,
+            "could": f"the {count_of(could, 'member')}", "perhaps": perhaps})
 
 # %% ../../nbs/08_ranking/03_rules.ipynb #0b0e0002
 def _unowned_topics(evidence):
-    "Groups with members that own nothing of a topic that nobody subscribes to, where records wait."
+    "Groups whose members neither own nor subscribe to a topic in which records wait."
     columns, batch, figures = evidence.batch.columns, evidence.batch, evidence.current.figures
     if columns.lag is None:
         return
@@ -192,7 +193,7 @@ def _unowned_topics(evidence):
         if (offsets := alone.offsets) is not None:
             first = columns.group_offsets[group]
             topics = [at for at in topics.tolist() if (
-                offsets.committed[columns.start[at] - first:columns.start[at + 1] - first] >= 0).any()]
+                offsets.committed[slice(*columns.start[at:at + 2] - first)] >= 0).any()]
         if len(topics):
             names = [shown(str(batch.topics[at])) for at in topics]
             records = int(lag[topics].sum())
@@ -204,8 +205,8 @@ def _unowned_topics(evidence):
 
 def _no_subscriber(certain, **_):
     "The remedy for topics with offsets and without a subscriber."
-    gone = ("its members no longer subscribe to it (its offsets are old, and there is nothing to do; "
-            "--delete-offsets removes them)")
+    gone = ("its members no longer subscribe to it (its offsets are old, and there is nothing "
+            "to do; --delete-offsets removes them)")
     if certain:
         step = "subscribe a member to it if its records should be consumed"
         return Remedy(words=f"{gone}: {step}", steps=(step,))
@@ -415,7 +416,7 @@ RULES = (
     Rule("idle", _misled, "{why}", _correct_subscription),
     Rule("overload", partial(_short, "overload", "partition"),
          "largest load {now}, best possible {least:,}{perhaps}"),
-    Rule("skew", _skewed, "{topic} has {lag} of {total} of lag and lies on {owners:,} of {could} "
+    Rule("skew", _skewed, "{topic} has {lag} of {total} of lag and is on {owners:,} of {could} "
          "that could share it{perhaps}"),
     Rule("lag", _lagging,
          "one member lags {now} behind, best possible {least:,}{known}{perhaps}",

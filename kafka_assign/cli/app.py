@@ -307,7 +307,7 @@ def rank_command(
       kafka-assign rank captures/ --format csv
       kafka-assign rank captures/ --need lag --min-lag 10000 --limit 10
     """
-    from kafka_assign.cli.ranking import checked_needs, known_lag, show_ranking
+    from kafka_assign.cli.ranking import checked_needs, total_lag, show_ranking
     from kafka_assign.groups.joins import checked_joins
     from kafka_assign.ranking.judging import rank
     from kafka_assign.snapshot import Groups
@@ -320,7 +320,7 @@ def rank_command(
         failed.append(f"{group_label(group)}: {why}")
     check_usable(groups)
     lagging = {key: one for key, one in picked_groups(groups, group).items()
-               if known_lag(one) >= min_lag}
+               if total_lag(one) >= min_lag}
     picked = [*lagging.values()]
     ranking = rank(Groups(lagging, before=groups.before), chosen, pairs, everything,
                    on_failure=fail)

@@ -58,6 +58,7 @@ FIXED = {
     "groups.certificate": {"LARGEST"},
     "groups.group": {"SHOWN_MEMBERS"},
     "groups.notes": {"_MOST_NAMED"},
+    "groups.progress": {"_LEAST", "_MOST_NAMED"},
     "life.consequences": {"_MOST_NAMED"},
     "life.live": {"_MOST_NAMED"},
     "life.rebalance": {"_LAST_EPOCH", "_MOST_ROUNDS"},

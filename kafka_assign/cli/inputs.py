@@ -89,7 +89,7 @@ def _captured(given, server, settings, cluster, reset, time="", at="latest"):
         warnings.showwarning = lambda words, kind, *where: write_remark(words) if kind is UserWarning else None
         task = bar.add_task("groups", total=None)
         return capture(
-            server, given.get("group"), settings, timeout=given["timeout"], cluster=cluster,
+            server, given.get("group") or None, settings, timeout=given["timeout"], cluster=cluster,
             reset=reset or "latest", progress=lambda done, total: bar.update(task, completed=done, total=total))
 
 # %% ../../nbs/13_cli/04_inputs.ipynb #86969919

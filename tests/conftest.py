@@ -24,6 +24,8 @@ for number, handler in (signal.SIGINT, signal.default_int_handler), (signal.SIGT
     if signal.getsignal(number) == signal.SIG_IGN:
         signal.signal(number, handler)
 
+os.environ.pop("COLUMNS", None)     # pytest-xdist sets it; without it, output is for a pipe
+
 settings.register_profile("short", max_examples=25, deadline=None, derandomize=True)
 settings.register_profile("unshrunk", settings.get_profile("short"), phases=[Phase.explicit, Phase.generate])
 settings.register_profile("long", max_examples=2000, deadline=None, print_blob=True)

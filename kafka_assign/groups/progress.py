@@ -24,7 +24,7 @@ def _names_of(member):
 
 
 def same_members(old: Group, new: Group) -> dict[int, int]:
-    "The members of `new` that `old` has, too, as indices: each with the one that it was."
+    "The members of `new` that `old` has, too: by index in `new`, the index in `old`."
     found = {}
     for form in 0, 1:
         sides = {}, {}
@@ -42,7 +42,7 @@ _LEAST = 60            # seconds between two moments; most consumers commit ever
 
 
 class Progress(NamedTuple):
-    "What happened to a group between two moments; columns over the partitions that it has at the second."
+    "What happened to a group between two moments; columns over its partitions at the second."
     old: Group
     new: Group
     place: np.ndarray  # of each partition at the first moment; -1 = it was not there

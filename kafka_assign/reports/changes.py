@@ -176,8 +176,9 @@ class Difference:
 def diff(old: Group | Mapping[Any, Group], new: Group | Mapping[Any, Group]) -> Difference:
     """What changed between two moments of a group, or of several.
 
-    Members are the same if their instance id or id is; one that left and one that came also if these
-    two alone have their host and client id. Rates need the times of both moments, and offsets.
+    A member is the same if its instance id is, or, without one, its id. A member that left and one that joined also
+    count as the same if no other of these has their host and client id. Rates need the times of both moments, and
+    offsets.
 
     `old`: the group, or groups in a mapping such as `read_groups` returns, at the earlier moment; if it has a group at
     several moments, the last one counts. `new`: the same at the later moment. Raises `GroupError` if one of them is

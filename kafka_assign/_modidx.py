@@ -2393,6 +2393,8 @@ d = { 'settings': {'branch': 'main', 'doc_baseurl': '', 'doc_host': '', 'git_url
                                                                                     'kafka_assign/ranking/rules.py'),
                                             'kafka_assign.ranking.rules._standing': ( '08_ranking/rules.html#_standing',
                                                                                       'kafka_assign/ranking/rules.py'),
+                                            'kafka_assign.ranking.rules._start': ( '08_ranking/rules.html#_start',
+                                                                                   'kafka_assign/ranking/rules.py'),
                                             'kafka_assign.ranking.rules._strange_owners': ( '08_ranking/rules.html#_strange_owners',
                                                                                             'kafka_assign/ranking/rules.py'),
                                             'kafka_assign.ranking.rules._too_many_members': ( '08_ranking/rules.html#_too_many_members',

@@ -509,3 +509,82 @@ def test_37_no_client_needs_another_assignor_for_new_partitions(client, reported
     assert row["steps"][0].startswith("restart one member that subscribes to the topic (m-1)")
     assert ("session.timeout.ms" in row["steps"][0]) == static and len(row["steps"]) == 2 - (client == "ruby-kafka")
     assert (", 3 placed" in row["remedy"]) == (client in ("consumer-g-1", "rdkafka"))
+
+
+# others of these kinds: nothing unknown is stated as a fact
+
+
+def described(*rows):
+    """What `--describe` prints of group `g`: topic, partition, committed offset, end and client id for each row."""
+    heads = ("GROUP", "TOPIC", "PARTITION", "CURRENT-OFFSET", "LOG-END-OFFSET", "LAG", "CONSUMER-ID", "HOST", "CLIENT-ID")
+    return table(heads, *(
+        ("g", topic, number, committed, end, "-" if "-" in (committed, end) else end - committed,
+         *((f"{client}-{UUID(int=7)}", "/10.2.0.1", client) if client else "---"))
+        for topic, number, committed, end, client in rows))
+
+
+def test_even_lag_is_not_explained_while_idle_members_may_be_missing():
+    text = described(("a", 0, 0, 40_000, "consumer-g-1"), ("a", 1, 0, 40_000, "consumer-g-2"))
+    out = run("rank -", text).out
+    assert "g: 80,000 records of lag, even over the members in the input" in out and "not the cause" not in out
+    counted = table(["GROUP", "COORDINATOR (ID)", "ASSIGNMENT-STRATEGY", "STATE", "#MEMBERS"],
+                    ["g", "b:9092 (1)", "range", "Stable", 2])
+    assert "assignment is not the cause" in run("rank -", text + counted).out
+
+
+def test_a_group_without_members_and_without_a_state_may_be_rebalancing():
+    """The tool writes that a group is empty, or rebalances, on standard error, which a redirection does not save."""
+    text = described(("a", 0, 5, 45, ""), ("a", 1, 5, 45, ""))
+    [row] = json.loads(run("rank - --format json", text).out)
+    assert row["need"] == "abandoned" and row["reason"] == "the input shows neither members nor a state while 80 records wait"
+    assert "rebalancing" in row["remedy"] and len(row["steps"]) == 2 and "--state" in row["steps"][0]
+    assert "1 group without members in the input" in run("rank -", text).out
+    [row] = json.loads(run("rank - --format json", f"Consumer group 'g' has no active members.\n{text}").out)
+    assert row["reason"].startswith("no active members") and "--state" not in row["remedy"]
+
+
+def test_idle_members_with_unknown_subscriptions_may_be_helped():
+    owned = {"a": "t(0,1,2,3)", "b": "t(4,5,6,7)", "c": "-"}       # as Sarama's range never deals them out
+    text = table(["GROUP", "CONSUMER-ID", "HOST", "CLIENT-ID", "#PARTITIONS", "ASSIGNMENT"], *(
+        ["g", f"{name}-{UUID(int=7)}", "/10.2.0.1", "sarama", 4 * (some != "-"), some] for name, some in owned.items()))
+    text += table(["GROUP", "COORDINATOR (ID)", "ASSIGNMENT-STRATEGY", "STATE", "#MEMBERS"],
+                  ["g", "b:9092 (1)", "range", "Stable", 3])
+    [row] = json.loads(run("rank - --format json", text).out)
+    assert row["need"] == "idle" and "if they subscribe" in row["reason"]
+    assert row["remedy"].startswith("check what the idle members subscribe to") and row["strategy"] is None
+
+
+def test_clients_of_several_libraries_are_not_sent_to_what_they_run():
+    members = [Member(name, ["t"], client_id=client, owned=[("t", n) for n in range(6)] * (name == "a"))
+               for name, client in (("a", "rdkafka"), ("b", "sarama"))]
+    for row in rank(Group({"t": 6}, members, strategy="range", state="Stable")):
+        assert "that all of them ship (roundrobin)" in row["remedy"]
+
+
+def test_an_assignor_of_another_library_is_no_unknown_one():
+    members = [Member(name, ["t"], client_id="kafkajs", owned=[("t", at)]) for at, name in enumerate("ab")]
+    group = Group({"t": 2}, members, strategy="RoundRobinAssigner", state="Stable", name="g")
+    out = unwrapped(run("compare -", group.to_json()).out)
+    assert "not known here" not in out and "have their own assignors, which are not forecast" in out
+
+
+def test_blanks_of_web_pages_are_blanks():
+    text = described(("a", 0, 0, 5, "consumer-g-1"), ("a", 1, 0, 5, "consumer-g-2"))
+    pasted = read_groups(text.replace(" ", "\xa0"))
+    assert pasted == read_groups(text) and pasted.rejects == []
+
+
+def test_show_says_what_lag_is_unknown():
+    text = described(("a", 0, "-", "-", "consumer-g-1"), ("a", 1, 0, 5, "consumer-g-2"))
+    out = unwrapped(run("show -", text).out)
+    assert "at least 5 records of lag; the lag of 1 partition is unknown" in out
+    assert "at least" not in run("show -", described(("a", 0, 3, 3, "consumer-g-1"), ("a", 1, 0, 5, "consumer-g-2"))).out
+
+
+def test_diff_says_that_offsets_were_reset(tmp_path):
+    old, new = tmp_path / "2026-03-01T0214.txt", tmp_path / "2026-03-01T0219.txt"
+    old.write_text(described(("a", 0, 900, 950, "consumer-g-1"), ("a", 1, 900, 950, "consumer-g-1")))
+    new.write_text(described(("a", 0, 10, 950, "consumer-g-1"), ("a", 1, 920, 950, "consumer-g-1")))
+    rows = json.loads(run(["diff", str(old), str(new), "--format", "json"]).out)
+    rows = [row for row in (rows if isinstance(rows, list) else rows["rows"]) if row["what"] == "lag"]
+    assert len(rows) == 2 and all("1 partition with a committed offset that went back" in row["words"] for row in rows)

@@ -43,7 +43,7 @@ def _reported(leader):
     forecast = f"kafka-{name}"
     chosen = find_strategy(forecast if forecast in BUILT_IN else name)
     if chosen is None:
-        raise StrategyError(f"the group runs {quoted(name)}, a strategy that is not known here")
+        raise StrategyError(leader.foreign or f"the group runs {quoted(name)}, a strategy that is not known here")
     if ALIASES.get(name, name) in BUILT_IN and not chosen.protocol_name:
         raise StrategyError(f"the group runs {quoted(name)}, which does not ship with Kafka: it may "
                             "differ from the strategy of that name in this package")

@@ -83,14 +83,15 @@ _TOO_OLD = re.compile(r"kafka-python-[0-2]\.")       # takes classes, not instan
 
 # %% ../../nbs/05_groups/02_leader.ipynb #c11ea002
 ASSIGNED_BY_BROKER = "consumer", "streams", "share"       # types of groups
+_NO_OTHER = "no other assignor can run in it"
 _FIXED = {               # by the type of a group, or the assignor that it reports
-    "consumer": "the broker assigns this group (group.remote.assignor of the members, "
-                "else the first of the broker's group.consumer.assignors)",
-    "streams": "the broker assigns this Streams group",
-    "stream": "Kafka Streams assigns this group with its own assignor",
-    "compatible": "Kafka Connect assigns this group with its own assignor"}
+    "consumer": "the broker assigns this group: group.remote.assignor of the members, else the first "
+                "of the broker's group.consumer.assignors, chooses among the broker's own (uniform "
+                "evens out loads, range deals out topic by topic), which are not forecast",
+    "streams": f"the broker assigns this Streams group: {_NO_OTHER}",
+    "stream": f"Kafka Streams assigns this group with its own assignor: {_NO_OTHER}",
+    "compatible": f"Kafka Connect assigns this group with its own assignor: {_NO_OTHER}"}
 _FIXED |= dict.fromkeys(("sessioned", "default"), _FIXED["compatible"])
-_FIXED = {name: f"{words}: no other assignor can run in it" for name, words in _FIXED.items()}
 
 
 @dataclass(frozen=True)

@@ -204,7 +204,8 @@ class Adviser(NamedTuple):
         if client is None:
             both = set.intersection(*(set(CLIENTS[name or "Java"].ships) for name in leader.clients))
             names = ", ".join(name or "unknown" for name in leader.clients)
-            step = f"choose an assignor that all of them ship ({', '.join(sorted(both)) or 'none'})"
+            others = ", ".join(sorted(both - {reported})) or "no other"
+            step = f"choose an assignor that all of them ship ({others})"
             return Remedy("", f"its members are of several client libraries (by their ids: {names}), "
                               f"and any of them may lead: {step}", (step,))
         if need not in ("idle", "overload", "skew"):

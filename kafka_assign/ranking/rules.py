@@ -283,9 +283,9 @@ def _too_many_members(evidence):
 
 def _check_subscriptions(**_):
     "The remedy for idle members whose subscriptions are not shown."
-    return no_strategy("check what the idle members subscribe to, which the input does not "
-                       "show (a misspelled topic?)",
-                       but=["they may also be spares, or more than the group needs"])
+    step = ("check what the idle members subscribe to, which the input does not show (a misspelled "
+            "topic?)")
+    return Remedy(words=f"{step}; they may also be spares, or more than the group needs", steps=(step,))
 
 
 def _do_without(now, guessed, **_):
@@ -359,7 +359,17 @@ def _abandoned(evidence):
     for group in np.flatnonzero(empty & (waiting > 0)).tolist():
         yield Finding(group, int(waiting[group]), {
             "now": _known_lag(evidence.current, group, "lag_total"),
-            "wait": "waits" if figures["lag_total"][group] == 1 else "wait"})
+            "wait": "waits" if figures["lag_total"][group] == 1 else "wait",
+            "members": "the input shows neither members nor a state" if any(
+                note.kind == "members-not-shown" for note in evidence.batch.group(group).notes)
+            else "no active members"})
+
+
+def _start(now, members, wait):
+    "The remedy for a group that has, or shows, no members."
+    known = members == "no active members"
+    steps = *[_SEE_STATE] * (not known), _START
+    return Remedy(words="; if it has none, ".join(steps) + f"; {_OFFSETS}", steps=steps)
 
 
 def _interrupted(evidence):
@@ -386,6 +396,8 @@ class Rule(NamedTuple):
 # %% ../../nbs/08_ranking/03_rules.ipynb #898c606e
 _START = ("start its members, unless it is idle on purpose (a batch job, a stopped Streams "
           "application) or only stores the offsets of consumers that never join")
+_SEE_STATE = ("see whether it has members (--state shows it; a group that is rebalancing may show no "
+              "owners, either)")
 _OFFSETS = ("deleting the group drops its offsets; they also expire once it has had no members "
             "for offsets.retention.minutes (7 days by default)")
 _WHY_STUCK = ("see why the consumer does not commit (a record that fails on every retry, "
@@ -422,8 +434,7 @@ RULES = (
          but="{pace}"),
     Rule("split-join", partial(_short, "split-join", "partition number"),
          "{now} of declared joins split over members, best possible {least:,}"),
-    Rule("abandoned", _abandoned, "no active members while {now} {wait}",
-         Remedy(words=f"{_START}; {_OFFSETS}", steps=(_START,))),
+    Rule("abandoned", _abandoned, "{members} while {now} {wait}", _start),
     Rule("incurable", _too_many_members,
          "{now:,} of {of} idle{who}: more members than partitions they could take", _do_without),
     Rule("incurable", _hot_partition, "{partition}, on {owner}, holds {now:,} of {total} of lag",

@@ -162,9 +162,11 @@ class Shown:
     def caption(self) -> str:
         "The group in a line."
         group, by = self.group, leader_of(self.group).by
-        lag = Assignment.current(group).summary()["lag_total"]
+        known = Assignment.current(group).summary()
+        lag, unknown = known["lag_total"], known["lag_unknown"]
         facts = [group.state, group.strategy and f"runs {group.strategy}", by and f"assigned by {by}",
-                 None if lag is None else f"{count_of(lag, 'record')} of lag", group.time]
+                 None if lag is None else f"{'at least ' * (unknown > 0)}{count_of(lag, 'record')} of lag",
+                 unknown and f"the lag of {count_of(unknown, 'partition')} is unknown", group.time]
         return "; ".join([repr(group)[1:-1], *map(shown, filter(None, facts))])
 
     @property

@@ -561,11 +561,12 @@ def test_clients_of_several_libraries_are_not_sent_to_what_they_run():
         assert "that all of them ship (roundrobin)" in row["remedy"]
 
 
-def test_an_assignor_of_another_library_is_no_unknown_one():
-    members = [Member(name, ["t"], client_id="kafkajs", owned=[("t", at)]) for at, name in enumerate("ab")]
+@pytest.mark.parametrize("client", ["kafkajs", "notifier"])
+def test_an_assignor_of_another_library_is_no_unknown_one(client):
+    members = [Member(name, ["t"], client_id=client, owned=[("t", at)]) for at, name in enumerate("ab")]
     group = Group({"t": 2}, members, strategy="RoundRobinAssigner", state="Stable", name="g")
     out = unwrapped(run("compare -", group.to_json()).out)
-    assert "not known here" not in out and "have their own assignors, which are not forecast" in out
+    assert "not known here" not in out and "RoundRobinAssigner is kafkajs's own assignor, which is not forecast" in out
 
 
 def test_blanks_of_web_pages_are_blanks():

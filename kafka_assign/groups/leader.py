@@ -152,6 +152,8 @@ class Leader:
         same = self.client.like_java if self.client else ()
         if same and self.strategy in ("", *same) and (same == _OF_JAVA or self.alike):
             return ""
+        if self.client and re.fullmatch(self.client.own, self.strategy):
+            return f"{shown(self.strategy)} is {self.client.name}'s own assignor, which is not forecast"
         names = first_of([name for name in self.clients if name not in ("", "Java")], 3)
         return names and (f"{names} clients (by their ids) have their own assignors, "
                           "which are not forecast")

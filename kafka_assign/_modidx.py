@@ -1906,6 +1906,8 @@ d = { 'settings': {'branch': 'main', 'doc_baseurl': '', 'doc_host': '', 'git_url
                                                                                         'kafka_assign/groups/notes.py'),
                                            'kafka_assign.groups.notes.absent_topics': ( '05_groups/notes.html#absent_topics',
                                                                                         'kafka_assign/groups/notes.py'),
+                                           'kafka_assign.groups.notes.disputed': ( '05_groups/notes.html#disputed',
+                                                                                   'kafka_assign/groups/notes.py'),
                                            'kafka_assign.groups.notes.instant': ( '05_groups/notes.html#instant',
                                                                                   'kafka_assign/groups/notes.py'),
                                            'kafka_assign.groups.notes.may_lack_partitions': ( '05_groups/notes.html#may_lack_partitions',

@@ -516,7 +516,7 @@ def test_37_no_client_needs_another_assignor_for_new_partitions(client, reported
 
 def described(*rows):
     """What `--describe` prints of group `g`: topic, partition, committed offset, end and client id for each row."""
-    heads = ("GROUP", "TOPIC", "PARTITION", "CURRENT-OFFSET", "LOG-END-OFFSET", "LAG", "CONSUMER-ID", "HOST", "CLIENT-ID")
+    heads = "GROUP TOPIC PARTITION CURRENT-OFFSET LOG-END-OFFSET LAG CONSUMER-ID HOST CLIENT-ID".split()
     return table(heads, *(
         ("g", topic, number, committed, end, "-" if "-" in (committed, end) else end - committed,
          *((f"{client}-{UUID(int=7)}", "/10.2.0.1", client) if client else "---"))
@@ -536,7 +536,8 @@ def test_a_group_without_members_and_without_a_state_may_be_rebalancing():
     """The tool writes that a group is empty, or rebalances, on standard error, which a redirection does not save."""
     text = described(("a", 0, 5, 45, ""), ("a", 1, 5, 45, ""))
     [row] = json.loads(run("rank - --format json", text).out)
-    assert row["need"] == "abandoned" and row["reason"] == "the input shows neither members nor a state while 80 records wait"
+    assert row["need"] == "abandoned"
+    assert row["reason"] == "the input shows neither members nor a state while 80 records wait"
     assert "rebalancing" in row["remedy"] and len(row["steps"]) == 2 and "--state" in row["steps"][0]
     assert "1 group without members in the input" in run("rank -", text).out
     [row] = json.loads(run("rank - --format json", f"Consumer group 'g' has no active members.\n{text}").out)
@@ -579,7 +580,8 @@ def test_show_says_what_lag_is_unknown():
     text = described(("a", 0, "-", "-", "consumer-g-1"), ("a", 1, 0, 5, "consumer-g-2"))
     out = unwrapped(run("show -", text).out)
     assert "at least 5 records of lag; the lag of 1 partition is unknown" in out
-    assert "at least" not in run("show -", described(("a", 0, 3, 3, "consumer-g-1"), ("a", 1, 0, 5, "consumer-g-2"))).out
+    known = described(("a", 0, 3, 3, "consumer-g-1"), ("a", 1, 0, 5, "consumer-g-2"))
+    assert "at least" not in run("show -", known).out
 
 
 def test_diff_says_that_offsets_were_reset(tmp_path):
@@ -589,3 +591,15 @@ def test_diff_says_that_offsets_were_reset(tmp_path):
     rows = json.loads(run(["diff", str(old), str(new), "--format", "json"]).out)
     rows = [row for row in (rows if isinstance(rows, list) else rows["rows"]) if row["what"] == "lag"]
     assert len(rows) == 2 and all("1 partition with a committed offset that went back" in row["words"] for row in rows)
+
+
+def test_a_member_with_disputed_partitions_is_not_idle():
+    """As if captured twice: the partitions of one member are those of another, too."""
+    text = described(*(("q", number, 5, 20_005, "consumer-g-1") for number in range(6)),
+                     *(("q", number, 5, 20_005, "consumer-g-2") for number in range(3, 6)))
+    [row] = json.loads(run("rank - --all --format json", text).out)
+    assert (row["need"], row["affected"]) == ("two-owners", 3)
+    assert "even over" not in run("rank -", text).out
+    [found] = json.loads(run("show - --format json", text).out)
+    assert {row["client_id"]: (row["partitions"], row["lag"], row["assignment"]) for row in found["rows"]} == {
+        "consumer-g-1": (6, 120_000, "q:0,1,2,3,4,5"), "consumer-g-2": (3, 60_000, "q:3,4,5")}

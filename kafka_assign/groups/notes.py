@@ -5,7 +5,7 @@
 # %% auto #0
 __all__ = ['NOTE_TEXTS', 'UNSURE', 'INFERRED', 'CUT_KINDS', 'UNSEEN_KINDS', 'LAG_KINDS', 'MEMBER_IDS_TO_COME',
            'UNCERTAIN_ANSWERS', 'Note', 'remark', 'note_text', 'note_documents', 'may_lack_partitions', 'absent_topics',
-           'absence_notes', 'two_owners_notes', 'reset_notes', 'offset_notes', 'instant']
+           'absence_notes', 'disputed', 'two_owners_notes', 'reset_notes', 'offset_notes', 'instant']
 
 # %% ../../nbs/05_groups/01_notes.ipynb #9d3ef09e
 from collections.abc import Iterable
@@ -164,6 +164,18 @@ def absence_notes(group: Any) -> list[Note]:
     return [Note("topics-absent", len(absent), (first_of(words, _MOST_NAMED, "; "),))]
 
 # %% ../../nbs/05_groups/01_notes.ipynb #a6ee0006
+def disputed(group: Any) -> dict[tuple[str, int], list[str]]:
+    "The partitions that several members own, each with the ids of those members."
+    columns, claimed = group.columns, {}
+    several = np.flatnonzero((columns.previous < 0) & (columns.consumer < -1)).tolist()
+    for member in group.details if several else ():
+        for one in member.owned:
+            claimed.setdefault(one, []).append((member.generation, member.id))
+    found = {one: [name for made, name in claimed[one] if made == max(claimed[one])[0]]
+             for one in map(group.at, several)}
+    return {one: names for one, names in found.items() if len(names) > 1}
+
+
 def two_owners_notes(group: Any) -> list[Note]:
     "A note on the partitions that several members own, if there are any."
     columns = group.columns

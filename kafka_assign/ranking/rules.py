@@ -18,7 +18,7 @@ from ..assignors.base import Strategy
 from ..assignors.batch import GroupBatch, cut_short
 from ..assignors.running import STATIC_EXCEPTION
 from ..groups.leader import rebalancing
-from ..groups.notes import absence_notes, absent_topics
+from ..groups.notes import absence_notes, absent_topics, disputed
 from .advice import (
     CALL_LEADER, Adviser, Remedy, no_strategy, runnable)
 from .outcomes import (
@@ -169,7 +169,8 @@ def _skewed(evidence):
         yield one._replace(words=one.words | {
             "topic": name, "lag": f"{int(np.maximum(columns.lag[places], 0).sum()):,}",
             "total": _known_lag(evidence.current, one.group, "lag_total"),
-            "owners": int(columns.subscriber_counts[topic]) - missing, "could": f"the {count_of(could, 'member')}", "perhaps": perhaps})
+            "owners": int(columns.subscriber_counts[topic]) - missing, "could": f"the {count_of(could, 'member')}",
+            "perhaps": perhaps})
 
 # %% ../../nbs/08_ranking/03_rules.ipynb #0b0e0002
 def _unowned_topics(evidence):
@@ -324,21 +325,12 @@ def _owned_twice(evidence):
     columns = evidence.batch.columns
     several = (columns.previous < 0) & (columns.consumer < -1)
     for group in np.flatnonzero(row_sums(several, columns.group_offsets)).tolist():
-        alone, claimed = evidence.batch.group(group), {}
-        for member in alone.details:
-            for one in member.owned:
-                claimed.setdefault(one, []).append((member.generation, member.id))
-        begin, end = columns.group_offsets[group:group + 2]
-        twice = [alone.at(at) for at in np.flatnonzero(several[begin:end]).tolist()]
-        owners = [[shown(name) for made, name in claimed[one] if made == max(claimed[one])[0]]
-                  for one in twice]
-        twice = [(one, names) for one, names in zip(twice, owners) if len(names) > 1]
-        if twice:
-            (topic, number), names = twice[0]
+        if twice := disputed(evidence.batch.group(group)):
+            (topic, number), names = next(iter(twice.items()))
             more = count_of(len(twice) - 1, "more partition")
             yield Finding(group, len(twice), {
                 "partition": f"{shown(topic)}-{number}", "count": len(names),
-                "names": first_of(names, _MOST_NAMED, " and "),
+                "names": first_of([*map(shown, names)], _MOST_NAMED, " and "),
                 "more": f" (and {more})" * (len(twice) > 1)})
 
 
@@ -392,6 +384,7 @@ class Rule(NamedTuple):
     cure: Remedy | Callable[..., Remedy] | None = None  # function of the words; None = a strategy
     but: str = ""  # what else to know
     settled: bool = True  # whether it is not judged while a group rebalances
+    loads: bool = False  # whether it is not judged while partitions have several owners
 
 # %% ../../nbs/08_ranking/03_rules.ipynb #898c606e
 _START = ("start its members, unless it is idle on purpose (a batch job, a stopped Streams "
@@ -422,21 +415,22 @@ RULES = (
          "{partition} is with {member}, which does not subscribe to it{more}", _other_owner),
     Rule("stuck", _standing, "{words}",
          Remedy(words=f"no assignment helps: {_WHY_STUCK}", steps=(_WHY_STUCK,))),
-    Rule("idle", _idle, _COULD_TAKE),
-    Rule("idle", _perhaps_idle, _COULD_TAKE, _check_subscriptions),
+    Rule("idle", _idle, _COULD_TAKE, loads=True),
+    Rule("idle", _perhaps_idle, _COULD_TAKE, _check_subscriptions, loads=True),
     Rule("idle", _misled, "{why}", _correct_subscription),
     Rule("overload", partial(_short, "overload", "partition"),
-         "largest load {now}, best possible {least:,}{perhaps}"),
+         "largest load {now}, best possible {least:,}{perhaps}", loads=True),
     Rule("skew", _skewed, "{topic} has {lag} of {total} of lag and lies on {owners:,} of {could} "
-         "that could share it{perhaps}"),
+         "that could share it{perhaps}", loads=True),
     Rule("lag", _lagging,
          "one member lags {now} behind, best possible {least:,}{known}{perhaps}",
-         but="{pace}"),
+         but="{pace}", loads=True),
     Rule("split-join", partial(_short, "split-join", "partition number"),
          "{now} of declared joins split over members, best possible {least:,}"),
     Rule("abandoned", _abandoned, "{members} while {now} {wait}", _start),
     Rule("incurable", _too_many_members,
-         "{now:,} of {of} idle{who}: more members than partitions they could take", _do_without),
+         "{now:,} of {of} idle{who}: more members than partitions they could take", _do_without,
+         loads=True),
     Rule("incurable", _hot_partition, "{partition}, on {owner}, holds {now:,} of {total} of lag",
          no_strategy("see whether its consumer is slow or stuck",
                      but=["better keys spread only future records"])),
@@ -493,7 +487,9 @@ def needs(batch: GroupBatch, current: Outcome, results: Mapping[str, Outcome],
     evidence = evidence_of(batch, current, results, strategies, fails, everything, stuck, paces)
     adviser = Adviser(batch, evidence.results, strategies,
                       running or [None] * batch.columns.groups, evidence.fails)
+    shared = {one.group for one in _owned_twice(evidence)}
     found = [in_words(rule, one, adviser) for rule in RULES for one in rule.find(evidence)
-             if not (rule.settled and rebalancing(batch.states[one.group]))]
+             if not (rule.settled and rebalancing(batch.states[one.group]))
+             and not (rule.loads and one.group in shared)]
     return sorted(
         found, key=lambda one: (one.group, one.kind, -one.affected, one.reason))

@@ -603,3 +603,23 @@ def test_a_member_with_disputed_partitions_is_not_idle():
     [found] = json.loads(run("show - --format json", text).out)
     assert {row["client_id"]: (row["partitions"], row["lag"], row["assignment"]) for row in found["rows"]} == {
         "consumer-g-1": (6, 120_000, "q:0,1,2,3,4,5"), "consumer-g-2": (3, 60_000, "q:3,4,5")}
+
+
+@pytest.mark.parametrize("client, reported", [("kafkajs", "RoundRobinAssigner"), ("sarama", "range"), ("kgo", "")])
+def test_more_members_than_partitions_leave_some_idle_under_any_assignor(client, reported):
+    members = [Member(name, ["t"], client_id=client, owned=[("t", at), ("t", at + 3)]) for at, name in enumerate("abc")]
+    text = Group({"t": 6}, members, strategy=reported, state="Stable", name="g").to_json()
+    sentence = "in short, under any assignor: at least 1 of 7 members would be idle"
+    assert sentence in unwrapped(run("compare - --join 4", text).out)
+    assert "any assignor" not in run("compare - --join 3", text).out
+
+
+@pytest.mark.parametrize("assignor", ["range", "roundrobin"])
+def test_partitions_that_the_leader_has_not_seen_do_not_contradict_it(assignor):
+    members = [Member(name, ["t", "u"], client_id="consumer-g-1") for name in "abc"]
+    group = Group({"t": 6, "u": 4}, members, strategy=assignor, state="Stable", name="g")
+    group = group.replace(owned=dict(assign(group, assignor)))
+    grown = group.with_partitions({"t": 7, "u": 9})
+    assert "cannot have produced" not in run("show -", grown.to_json()).out + run("compare -", grown.to_json()).out
+    wrong = grown.replace(owned={"a": [("t", 0)], "b": [("t", number) for number in range(1, 6)]})
+    assert f"{assignor} cannot have produced" in run("show -", wrong.to_json()).out

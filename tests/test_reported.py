@@ -570,12 +570,6 @@ def test_an_assignor_of_another_library_is_no_unknown_one(client):
     assert "not known here" not in out and "RoundRobinAssigner is kafkajs's own assignor, which is not forecast" in out
 
 
-def test_blanks_of_web_pages_are_blanks():
-    text = described(("a", 0, 0, 5, "consumer-g-1"), ("a", 1, 0, 5, "consumer-g-2"))
-    pasted = read_groups(text.replace(" ", "\xa0"))
-    assert pasted == read_groups(text) and pasted.rejects == []
-
-
 def test_show_says_what_lag_is_unknown():
     text = described(("a", 0, "-", "-", "consumer-g-1"), ("a", 1, 0, 5, "consumer-g-2"))
     out = unwrapped(run("show -", text).out)

@@ -163,7 +163,7 @@ def absence_notes(group: Any) -> list[Note]:
     words = [_absence(group, at) for at in absent[:_MOST_NAMED]] + [""] * len(absent[_MOST_NAMED:])
     return [Note("topics-absent", len(absent), (first_of(words, _MOST_NAMED, "; "),))]
 
-# %% ../../nbs/05_groups/01_notes.ipynb #a6ee0006
+# %% ../../nbs/05_groups/01_notes.ipynb #a6ee0d15
 def disputed(group: Any) -> dict[tuple[str, int], list[str]]:
     "The partitions that several members own, each with the ids of those members."
     columns, claimed = group.columns, {}
@@ -175,7 +175,7 @@ def disputed(group: Any) -> dict[tuple[str, int], list[str]]:
              for one in map(group.at, several)}
     return {one: names for one, names in found.items() if len(names) > 1}
 
-
+# %% ../../nbs/05_groups/01_notes.ipynb #a6ee0006
 def two_owners_notes(group: Any) -> list[Note]:
     "A note on the partitions that several members own, if there are any."
     columns = group.columns

@@ -148,7 +148,7 @@ class TextParser:
 
     def block(self, block: bytes) -> None:
         "Parse a block of whole lines."
-        text = block.decode("utf-8", "surrogateescape").removesuffix("\n").replace("\xa0", " ")    # as on web pages
+        text = block.decode("utf-8", "surrogateescape").removesuffix("\n")
         for line in (_FOR_TERMINALS.sub("", text) if "\x1b" in text else text).split("\n"):
             self.account.position += 1
             self.line(self.prefix.sub("", line, count=1) if self.prefix else line)

@@ -352,7 +352,8 @@ def _abandoned(evidence):
         yield Finding(group, int(waiting[group]), {
             "now": _known_lag(evidence.current, group, "lag_total"),
             "wait": "waits" if figures["lag_total"][group] == 1 else "wait",
-            "members": "the input shows neither members nor a state" if any(
+            "members": "the input shows neither members nor a state"
+            if not evidence.batch.states[group] and any(
                 note.kind == "members-not-shown" for note in evidence.batch.group(group).notes)
             else "no active members"})
 

@@ -372,8 +372,9 @@ def test_a_single_partition_above_the_best_is_trifling():
     assert kinds(rank(worst)) == ["overload"]
 
 
-BY_THE_BROKER = ("the broker assigns this group (group.remote.assignor of the members, else the first of the broker's "
-                 "group.consumer.assignors): no other assignor can run in it")
+BY_THE_BROKER = ("the broker assigns this group: group.remote.assignor of the members, else the first of the broker's "
+                 "group.consumer.assignors, chooses among the broker's own (uniform evens out loads, range deals out "
+                 "topic by topic), which are not forecast")
 
 
 def test_the_broker_assigns_groups_of_type_consumer():

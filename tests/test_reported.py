@@ -509,3 +509,111 @@ def test_37_no_client_needs_another_assignor_for_new_partitions(client, reported
     assert row["steps"][0].startswith("restart one member that subscribes to the topic (m-1)")
     assert ("session.timeout.ms" in row["steps"][0]) == static and len(row["steps"]) == 2 - (client == "ruby-kafka")
     assert (", 3 placed" in row["remedy"]) == (client in ("consumer-g-1", "rdkafka"))
+
+
+# others of these kinds: nothing unknown is stated as a fact
+
+
+def described(*rows):
+    """What `--describe` prints of group `g`: topic, partition, committed offset, end and client id for each row."""
+    heads = "GROUP TOPIC PARTITION CURRENT-OFFSET LOG-END-OFFSET LAG CONSUMER-ID HOST CLIENT-ID".split()
+    return table(heads, *(
+        ("g", topic, number, committed, end, "-" if "-" in (committed, end) else end - committed,
+         *((f"{client}-{UUID(int=7)}", "/10.2.0.1", client) if client else "---"))
+        for topic, number, committed, end, client in rows))
+
+
+def test_even_lag_is_not_explained_while_idle_members_may_be_missing():
+    text = described(("a", 0, 0, 40_000, "consumer-g-1"), ("a", 1, 0, 40_000, "consumer-g-2"))
+    out = run("rank -", text).out
+    assert "g: 80,000 records of lag, even over the members in the input" in out and "not the cause" not in out
+    counted = table(["GROUP", "COORDINATOR (ID)", "ASSIGNMENT-STRATEGY", "STATE", "#MEMBERS"],
+                    ["g", "b:9092 (1)", "range", "Stable", 2])
+    assert "assignment is not the cause" in run("rank -", text + counted).out
+
+
+def test_a_group_without_members_and_without_a_state_may_be_rebalancing():
+    """The tool writes that a group is empty, or rebalances, on standard error, which a redirection does not save."""
+    text = described(("a", 0, 5, 45, ""), ("a", 1, 5, 45, ""))
+    [row] = json.loads(run("rank - --format json", text).out)
+    assert row["need"] == "abandoned"
+    assert row["reason"] == "the input shows neither members nor a state while 80 records wait"
+    assert "rebalancing" in row["remedy"] and len(row["steps"]) == 2 and "--state" in row["steps"][0]
+    assert "1 group without members in the input" in run("rank -", text).out
+    [row] = json.loads(run("rank - --format json", f"Consumer group 'g' has no active members.\n{text}").out)
+    assert row["reason"].startswith("no active members") and "--state" not in row["remedy"]
+
+
+def test_idle_members_with_unknown_subscriptions_may_be_helped():
+    owned = {"a": "t(0,1,2,3)", "b": "t(4,5,6,7)", "c": "-"}       # as Sarama's range never deals them out
+    text = table(["GROUP", "CONSUMER-ID", "HOST", "CLIENT-ID", "#PARTITIONS", "ASSIGNMENT"], *(
+        ["g", f"{name}-{UUID(int=7)}", "/10.2.0.1", "sarama", 4 * (some != "-"), some] for name, some in owned.items()))
+    text += table(["GROUP", "COORDINATOR (ID)", "ASSIGNMENT-STRATEGY", "STATE", "#MEMBERS"],
+                  ["g", "b:9092 (1)", "range", "Stable", 3])
+    [row] = json.loads(run("rank - --format json", text).out)
+    assert row["need"] == "idle" and "if they subscribe" in row["reason"]
+    assert row["remedy"].startswith("check what the idle members subscribe to") and row["strategy"] is None
+
+
+def test_clients_of_several_libraries_are_not_sent_to_what_they_run():
+    members = [Member(name, ["t"], client_id=client, owned=[("t", n) for n in range(6)] * (name == "a"))
+               for name, client in (("a", "rdkafka"), ("b", "sarama"))]
+    for row in rank(Group({"t": 6}, members, strategy="range", state="Stable")):
+        assert "that all of them ship (roundrobin)" in row["remedy"]
+
+
+@pytest.mark.parametrize("client", ["kafkajs", "notifier"])
+def test_an_assignor_of_another_library_is_no_unknown_one(client):
+    members = [Member(name, ["t"], client_id=client, owned=[("t", at)]) for at, name in enumerate("ab")]
+    group = Group({"t": 2}, members, strategy="RoundRobinAssigner", state="Stable", name="g")
+    out = unwrapped(run("compare -", group.to_json()).out)
+    assert "not known here" not in out and "RoundRobinAssigner is kafkajs's own assignor, which is not forecast" in out
+
+
+def test_show_says_what_lag_is_unknown():
+    text = described(("a", 0, "-", "-", "consumer-g-1"), ("a", 1, 0, 5, "consumer-g-2"))
+    out = unwrapped(run("show -", text).out)
+    assert "at least 5 records of lag; the lag of 1 partition is unknown" in out
+    known = described(("a", 0, 3, 3, "consumer-g-1"), ("a", 1, 0, 5, "consumer-g-2"))
+    assert "at least" not in run("show -", known).out
+
+
+def test_diff_says_that_offsets_were_reset(tmp_path):
+    old, new = tmp_path / "2026-03-01T0214.txt", tmp_path / "2026-03-01T0219.txt"
+    old.write_text(described(("a", 0, 900, 950, "consumer-g-1"), ("a", 1, 900, 950, "consumer-g-1")))
+    new.write_text(described(("a", 0, 10, 950, "consumer-g-1"), ("a", 1, 920, 950, "consumer-g-1")))
+    rows = json.loads(run(["diff", str(old), str(new), "--format", "json"]).out)
+    rows = [row for row in (rows if isinstance(rows, list) else rows["rows"]) if row["what"] == "lag"]
+    assert len(rows) == 2 and all("1 partition with a committed offset that went back" in row["words"] for row in rows)
+
+
+def test_a_member_with_disputed_partitions_is_not_idle():
+    """As if captured twice: the partitions of one member are those of another, too."""
+    text = described(*(("q", number, 5, 20_005, "consumer-g-1") for number in range(6)),
+                     *(("q", number, 5, 20_005, "consumer-g-2") for number in range(3, 6)))
+    [row] = json.loads(run("rank - --all --format json", text).out)
+    assert (row["need"], row["affected"]) == ("two-owners", 3)
+    assert "even over" not in run("rank -", text).out
+    [found] = json.loads(run("show - --format json", text).out)
+    assert {row["client_id"]: (row["partitions"], row["lag"], row["assignment"]) for row in found["rows"]} == {
+        "consumer-g-1": (6, 120_000, "q:0,1,2,3,4,5"), "consumer-g-2": (3, 60_000, "q:3,4,5")}
+
+
+@pytest.mark.parametrize("client, reported", [("kafkajs", "RoundRobinAssigner"), ("sarama", "range"), ("kgo", "")])
+def test_more_members_than_partitions_leave_some_idle_under_any_assignor(client, reported):
+    members = [Member(name, ["t"], client_id=client, owned=[("t", at), ("t", at + 3)]) for at, name in enumerate("abc")]
+    text = Group({"t": 6}, members, strategy=reported, state="Stable", name="g").to_json()
+    sentence = "in short, under any assignor: at least 1 of 7 members would be idle"
+    assert sentence in unwrapped(run("compare - --join 4", text).out)
+    assert "any assignor" not in run("compare - --join 3", text).out
+
+
+@pytest.mark.parametrize("assignor", ["range", "roundrobin"])
+def test_partitions_that_the_leader_has_not_seen_do_not_contradict_it(assignor):
+    members = [Member(name, ["t", "u"], client_id="consumer-g-1") for name in "abc"]
+    group = Group({"t": 6, "u": 4}, members, strategy=assignor, state="Stable", name="g")
+    group = group.replace(owned=dict(assign(group, assignor)))
+    grown = group.with_partitions({"t": 7, "u": 9})
+    assert "cannot have produced" not in run("show -", grown.to_json()).out + run("compare -", grown.to_json()).out
+    wrong = grown.replace(owned={"a": [("t", 0)], "b": [("t", number) for number in range(1, 6)]})
+    assert f"{assignor} cannot have produced" in run("show -", wrong.to_json()).out

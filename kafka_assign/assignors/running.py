@@ -43,7 +43,7 @@ def _reported(leader):
     forecast = f"kafka-{name}"
     chosen = find_strategy(forecast if forecast in BUILT_IN else name)
     if chosen is None:
-        raise StrategyError(f"the group runs {quoted(name)}, a strategy that is not known here")
+        raise StrategyError(leader.foreign or f"the group runs {quoted(name)}, a strategy that is not known here")
     if ALIASES.get(name, name) in BUILT_IN and not chosen.protocol_name:
         raise StrategyError(f"the group runs {quoted(name)}, which does not ship with Kafka: it may "
                             "differ from the strategy of that name in this package")
@@ -99,6 +99,10 @@ def doubt_owners(group: Group, strategy: Strategy) -> str:
     owner = np.where(known, strategy.run(group).owner, group.previous)
     if (group.previous < 0).all() or np.array_equal(owner, group.previous):
         return ""
+    number, topic_of, owned = group.columns.number, group.columns.topic_of, group.previous >= 0
+    seen = {topic: int(number[owned & (topic_of == at)].max(initial=-1)) + 1 for at, topic in enumerate(group.topics)}
+    if seen != group.topic_counts and not doubt_owners(group.with_partitions(seen), strategy):
+        return ""                               # the partitions behind those are new: the leader has not seen them
     static = any(member.instance_id is not None for member in group.details)
     return "; ".join([impossible_owners(strategy.label, group, owner), CHECK, NEW_PARTITIONS,
                       *[STATIC_EXCEPTION] * static])

@@ -64,9 +64,10 @@ def _abandoned_words(rows, groups):
     found = {tuple(key_of(group).values()): group for group in groups}
     groups = [found[row["cluster"], row["group_id"], row["time"], row["moment"]] for row in rows]
     lag, unknown = sum(map(total_lag, groups)), any((group.lag < 0).any() for group in groups)
+    where = " in the input" * any(note.kind == "members-not-shown" for group in groups for note in group.notes)
     names = first_of([*map(group_label, groups)], 3)
     return (f"{'at least ' * unknown}{count_of(lag, 'record')} wait{'s' * (lag == 1)} for "
-            f"{count_of(len(groups), 'group')} without members ({names}): --need abandoned lists them")
+            f"{count_of(len(groups), 'group')} without members{where} ({names}): --need abandoned lists them")
 
 
 def show_ranking(ranking: Sequence[Mapping], form: str, groups: Sequence[Group], needs: Collection[str] = (),

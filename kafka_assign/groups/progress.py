@@ -50,6 +50,7 @@ class Progress(NamedTuple):
     consumed: np.ndarray  # records by which the committed offset grew; -1 = unknown
     produced: np.ndarray  # records by which the end of the log grew; -1 = unknown
     stuck: np.ndarray  # whether records arrived and none was consumed, although a member owns the partition
+    back: np.ndarray  # whether the committed offset is lower than before
 
 # %% ../../nbs/05_groups/12_progress.ipynb #d1a00012
 def _seconds(old, new):
@@ -73,7 +74,8 @@ def progress_between(old: Group, new: Group) -> Progress:
     seconds = _seconds(old.time, new.time)
     told = not rebalancing(new.state) and (seconds is None or seconds >= _LEAST)
     stuck = (consumed == 0) & (produced > 0) & waited & (new.previous >= 0) & told
-    return Progress(old, new, place, seconds, consumed, produced, stuck)
+    back = (now[0] >= 0) & (now[0] < then[0])
+    return Progress(old, new, place, seconds, consumed, produced, stuck, back)
 
 # %% ../../nbs/05_groups/12_progress.ipynb #d1a0000d
 def _rate(rate):

@@ -206,12 +206,14 @@ class Adviser(NamedTuple):
             both = set.intersection(
                 *(set(CLIENTS[name or "Java"].ships) for name in leader.clients))
             names = ", ".join(name or "unknown" for name in leader.clients)
-            step = f"choose an assignor that all of them ship ({', '.join(sorted(both)) or 'none'})"
+            others = ", ".join(sorted(both - {reported})) or "no other"
+            step = f"choose an assignor that all of them ship ({others})"
             words = (f"its members are of several client libraries (by their ids: {names}), "
                      f"and any of them may lead: {step}")
             return Remedy("", words, (step,))
         if need not in ("idle", "overload", "skew"):
-            why = "no assignor that it ships looks at lag" if need == "lag" else (
+            why = ("no assignor that it ships looks at lag; one that evens out loads or topics may "
+                   "still spread it") if need == "lag" else (
                 "what its assignors would give is not forecast")
             return Remedy(words=f"its clients are {client.name}: {why}")
         size, members = (int(np.diff(offsets[group:group + 2]).item()) for offsets in (
@@ -224,25 +226,22 @@ class Adviser(NamedTuple):
             chosen = next((one for one in client.ships
                            if one.lower()[:5] in ("range", "round")), "")
             loads = f"{chosen} spreads each topic over all its subscribers"
-        own = client.setting.format("one of your own")
+        other = chosen if chosen not in ("", reported) else "one of your own"
+        way = way_of_client(leader, None, other, self.batch.dynamic[group])
+        words, steps = way.words, way.steps
         in_turn = reported.lower().startswith("round")
         if need != "skew" and in_turn and client.upgrade and self._begins_alike(group):
             step = (f"upgrade {client.name} to {client.upgrade} or later "
                     "(the leader's version decides)")
-            other = chosen if chosen != reported else "one of your own"
-            words = (f"before {client.upgrade}, {client.name} began every topic at the same "
-                     f"member: {step}, or set {client.setting.format(other)}; {loads}; "
-                     "what moves is not forecast")
+            words, steps = f"{step}, or {words}; {loads}; what moves is not forecast", (step,)
+            words = f"before {client.upgrade}, {client.name} began every topic at the same member: {words}"
         elif not chosen:
-            step = f"set {own}"
-            words = f"each assignor of {client.name} assigns topic by topic: {step}"
+            words = f"each assignor of {client.name} assigns topic by topic: {words}"
         elif chosen == reported:
-            step = CHECK
-            words = f"{client.name}'s {chosen} should not give this: {step}"
+            words, steps = f"{client.name}'s {chosen} should not give this: {CHECK}", (CHECK,)
         else:
-            way = way_of_client(leader, None, chosen, self.batch.dynamic[group])
-            return Remedy("", f"{way.words}; {loads}; what moves is not forecast", way.steps)
-        return Remedy("", words, (step,))
+            words = f"{words}; {loads}; what moves is not forecast"
+        return Remedy("", words, steps)
 
     def _begins_alike(self, group):
         "Whether the number of a partition, modulo that of the members, gives its owner."

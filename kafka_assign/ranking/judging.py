@@ -29,6 +29,7 @@ from ..groups.assignment import CURRENT
 from ..groups.build import GroupError
 from ..groups.group import Group
 from ..groups.joins import join_numbers, parsed_joins
+from ..groups.notes import UNSEEN_KINDS
 from ..groups.progress import pace, progress_between, stuck
 from .outcomes import (
     LEAST_LAG, Outcome, attainable, current_outcome, outcome, shortfalls)
@@ -287,13 +288,15 @@ def rank(groups: Mapping[Any, Group] | Iterable[Group] | Group,
 def even_lag(groups: Iterable[Group], ranking: Iterable[NeedRow]) -> list[str]:
     "A sentence on each group that lags far behind, evenly over its members, without a known cause."
     explained = {(row["cluster"], row["group_id"], row["time"], row["moment"]) for row in ranking
-                 if row["need"] in ("stuck", "skew", "lag", "incurable", "rebalancing")}
+                 if row["need"] in ("two-owners", "stuck", "skew", "lag", "incurable", "rebalancing")}
     found = []
     for group in groups:
         lag = lag_per_member(group.columns, group.previous)
         largest, total = int(lag.max(initial=0)), int(lag.sum())
         about = group.cluster or None, group.name, group.time or None, group.moment or None
         if largest >= LEAST_LAG and 2 * largest * len(lag) < 3 * total and about not in explained:
-            found.append(f"{shown(group.name)}: {count_of(total, 'record')} of lag, even over its "
-                         "members: assignment is not the cause")
+            unseen = any(note.kind in UNSEEN_KINDS for note in group.notes)
+            found.append(f"{shown(group.name)}: {count_of(total, 'record')} of lag, even over " + (
+                "the members in the input" if unseen else
+                "its members: assignment is not the cause"))
     return found

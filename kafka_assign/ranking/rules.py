@@ -18,7 +18,7 @@ from ..assignors.base import Strategy
 from ..assignors.batch import GroupBatch, cut_short
 from ..assignors.running import STATIC_EXCEPTION
 from ..groups.leader import rebalancing
-from ..groups.notes import absence_notes, absent_topics
+from ..groups.notes import absence_notes, absent_topics, disputed
 from .advice import (
     CALL_LEADER, Adviser, Remedy, no_strategy, runnable)
 from .outcomes import (
@@ -172,6 +172,7 @@ def _skewed(evidence):
             "owners": int(columns.subscriber_counts[topic]) - missing,
             "could": f"the {count_of(could, 'member')}", "perhaps": perhaps})
 
+
 # %% ../../nbs/08_ranking/03_rules.ipynb #0b0e0002
 def _unowned_topics(evidence):
     "Groups whose members neither own nor subscribe to a topic in which records wait."
@@ -284,9 +285,9 @@ def _too_many_members(evidence):
 
 def _check_subscriptions(**_):
     "The remedy for idle members whose subscriptions are not shown."
-    return no_strategy("check what the idle members subscribe to, which the input does not "
-                       "show (a misspelled topic?)",
-                       but=["they may also be spares, or more than the group needs"])
+    step = ("check what the idle members subscribe to, which the input does not show (a misspelled "
+            "topic?)")
+    return Remedy(words=f"{step}; they may also be spares, or more than the group needs", steps=(step,))
 
 
 def _do_without(now, guessed, **_):
@@ -325,21 +326,12 @@ def _owned_twice(evidence):
     columns = evidence.batch.columns
     several = (columns.previous < 0) & (columns.consumer < -1)
     for group in np.flatnonzero(row_sums(several, columns.group_offsets)).tolist():
-        alone, claimed = evidence.batch.group(group), {}
-        for member in alone.details:
-            for one in member.owned:
-                claimed.setdefault(one, []).append((member.generation, member.id))
-        begin, end = columns.group_offsets[group:group + 2]
-        twice = [alone.at(at) for at in np.flatnonzero(several[begin:end]).tolist()]
-        owners = [[shown(name) for made, name in claimed[one] if made == max(claimed[one])[0]]
-                  for one in twice]
-        twice = [(one, names) for one, names in zip(twice, owners) if len(names) > 1]
-        if twice:
-            (topic, number), names = twice[0]
+        if twice := disputed(evidence.batch.group(group)):
+            (topic, number), names = next(iter(twice.items()))
             more = count_of(len(twice) - 1, "more partition")
             yield Finding(group, len(twice), {
                 "partition": f"{shown(topic)}-{number}", "count": len(names),
-                "names": first_of(names, _MOST_NAMED, " and "),
+                "names": first_of([*map(shown, names)], _MOST_NAMED, " and "),
                 "more": f" (and {more})" * (len(twice) > 1)})
 
 
@@ -360,7 +352,18 @@ def _abandoned(evidence):
     for group in np.flatnonzero(empty & (waiting > 0)).tolist():
         yield Finding(group, int(waiting[group]), {
             "now": _known_lag(evidence.current, group, "lag_total"),
-            "wait": "waits" if figures["lag_total"][group] == 1 else "wait"})
+            "wait": "waits" if figures["lag_total"][group] == 1 else "wait",
+            "members": "the input shows neither members nor a state"
+            if not evidence.batch.states[group] and any(
+                note.kind == "members-not-shown" for note in evidence.batch.group(group).notes)
+            else "no active members"})
+
+
+def _start(now, members, wait):
+    "The remedy for a group that has, or shows, no members."
+    known = members == "no active members"
+    steps = *[_SEE_STATE] * (not known), _START
+    return Remedy(words="; if it has none, ".join(steps) + f"; {_OFFSETS}", steps=steps)
 
 
 def _interrupted(evidence):
@@ -383,10 +386,13 @@ class Rule(NamedTuple):
     cure: Remedy | Callable[..., Remedy] | None = None  # function of the words; None = a strategy
     but: str = ""  # what else to know
     settled: bool = True  # whether it is not judged while a group rebalances
+    loads: bool = False  # whether it is not judged while partitions have several owners
 
 # %% ../../nbs/08_ranking/03_rules.ipynb #898c606e
 _START = ("start its members, unless it is idle on purpose (a batch job, a stopped Streams "
           "application) or only stores the offsets of consumers that never join")
+_SEE_STATE = ("see whether it has members (--state shows it; a group that is rebalancing may show no "
+              "owners, either)")
 _OFFSETS = ("deleting the group drops its offsets; they also expire once it has had no members "
             "for offsets.retention.minutes (7 days by default)")
 _WHY_STUCK = ("see why the consumer does not commit (a record that fails on every retry, "
@@ -411,22 +417,22 @@ RULES = (
          "{partition} is with {member}, which does not subscribe to it{more}", _other_owner),
     Rule("stuck", _standing, "{words}",
          Remedy(words=f"no assignment helps: {_WHY_STUCK}", steps=(_WHY_STUCK,))),
-    Rule("idle", _idle, _COULD_TAKE),
-    Rule("idle", _perhaps_idle, _COULD_TAKE, _check_subscriptions),
+    Rule("idle", _idle, _COULD_TAKE, loads=True),
+    Rule("idle", _perhaps_idle, _COULD_TAKE, _check_subscriptions, loads=True),
     Rule("idle", _misled, "{why}", _correct_subscription),
     Rule("overload", partial(_short, "overload", "partition"),
-         "largest load {now}, best possible {least:,}{perhaps}"),
+         "largest load {now}, best possible {least:,}{perhaps}", loads=True),
     Rule("skew", _skewed, "{topic} has {lag} of {total} of lag and is on {owners:,} of {could} "
-         "that could share it{perhaps}"),
+         "that could share it{perhaps}", loads=True),
     Rule("lag", _lagging,
          "one member lags {now} behind, best possible {least:,}{known}{perhaps}",
-         but="{pace}"),
+         but="{pace}", loads=True),
     Rule("split-join", partial(_short, "split-join", "partition number"),
          "{now} of declared joins split over members, best possible {least:,}"),
-    Rule("abandoned", _abandoned, "no active members while {now} {wait}",
-         Remedy(words=f"{_START}; {_OFFSETS}", steps=(_START,))),
+    Rule("abandoned", _abandoned, "{members} while {now} {wait}", _start),
     Rule("incurable", _too_many_members,
-         "{now:,} of {of} idle{who}: more members than partitions they could take", _do_without),
+         "{now:,} of {of} idle{who}: more members than partitions they could take", _do_without,
+         loads=True),
     Rule("incurable", _hot_partition, "{partition}, on {owner}, holds {now:,} of {total} of lag",
          no_strategy("see whether its consumer is slow or stuck",
                      but=["better keys spread only future records"])),
@@ -483,7 +489,9 @@ def needs(batch: GroupBatch, current: Outcome, results: Mapping[str, Outcome],
     evidence = evidence_of(batch, current, results, strategies, fails, everything, stuck, paces)
     adviser = Adviser(batch, evidence.results, strategies,
                       running or [None] * batch.columns.groups, evidence.fails)
+    shared = {one.group for one in _owned_twice(evidence)}
     found = [in_words(rule, one, adviser) for rule in RULES for one in rule.find(evidence)
-             if not (rule.settled and rebalancing(batch.states[one.group]))]
+             if not (rule.settled and rebalancing(batch.states[one.group]))
+             and not (rule.loads and one.group in shared)]
     return sorted(
         found, key=lambda one: (one.group, one.kind, -one.affected, one.reason))

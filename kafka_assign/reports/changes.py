@@ -16,7 +16,7 @@ from ..assignors.registry import checked_group
 from ..groups.assignment import Assignment
 from ..groups.build import GroupError
 from ..groups.group import Group
-from ..groups.notes import may_lack_partitions
+from ..groups.notes import UNSEEN_KINDS, may_lack_partitions
 from ..groups.progress import Progress, progress_between, rates, same_members, when
 from ..ranking.judging import rank
 from .view import Shown
@@ -55,7 +55,7 @@ def _row(group, what, subject=None, old=None, new=None, words=None, **fast) -> C
 # %% ../../nbs/10_reports/08_changes.ipynb #d1b00008
 def _only_busy(group):
     "Whether the group may have members that the input does not show, because they are idle."
-    return bool({note.kind for note in group.notes} & {"members-missing", "idle-members-not-shown"})
+    return any(note.kind in UNSEEN_KINDS for note in group.notes)
 
 
 def _member_rows(found, was, then, now):
@@ -116,8 +116,10 @@ def _changes(found: Progress) -> Iterator[ChangeRow]:
     lags += [(id, then[old.members[was[at]]]["lag"] if at in was else None, now[id]["lag"], new.previous == at)
              for at, id in enumerate(new.members)]
     for id, before, after, chosen in lags:
-        fast = rates(found, chosen)
-        if before != after or fast and (fast["consumed"] or fast["produced"]):
+        fast, back = rates(found, chosen), int((found.back & chosen).sum())
+        if back:
+            fast = {"words": f"{count_of(back, 'partition')} with a committed offset that went back (a reset?)"}
+        if before != after or back or fast and (fast["consumed"] or fast["produced"]):
             yield _row(new, "lag", id, before, after, **fast)
 
 # %% ../../nbs/10_reports/08_changes.ipynb #d1b0000b

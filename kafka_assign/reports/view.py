@@ -22,7 +22,7 @@ from ..groups.assignment import Assignment
 from ..groups.build import GroupError
 from ..groups.group import Group
 from ..groups.leader import leader_of
-from ..groups.notes import absence_notes
+from ..groups.notes import absence_notes, disputed
 from ..life.consequences import rollout_notes
 from ..ranking.judging import rank
 from ..snapshot import Groups
@@ -93,15 +93,17 @@ def _by_lag(rows):
 
 def _member_rows(group) -> list[ShownMember]:
     "A row for each member."
-    now, named, rows = Assignment.current(group), group.counted is None, []
-    total = now.summary()["lag_total"]
+    named, rows, several = group.counted is None, [], disputed(group)
+    total = Assignment.current(group).summary()["lag_total"]
     for at, member in enumerate(group.details):
-        found = _lag_in(group, group.previous == at) if named else dict.fromkeys(("lag", "largest", "largest_lag"))
+        own = group.previous == at
+        own[[group.position(*one) for one, names in several.items() if member.id in names]] = True
+        found = _lag_in(group, own) if named else dict.fromkeys(("lag", "largest", "largest_lag"))
         rows.append({
             "member": member.id, "instance_id": member.instance_id, "client_id": member.client_id or None,
-            "host": member.host or None, "partitions": int(now.loads[at] if named else max(group.counted[at], 0)),
+            "host": member.host or None, "partitions": int(own.sum() if named else max(group.counted[at], 0)),
             "share": found["lag"] / total if total and found["lag"] is not None else None, **found,
-            "assignment": owned_words(now[member.id]) or None})
+            "assignment": owned_words(map(group.at, np.flatnonzero(own).tolist())) or None})
     return _by_lag(rows)
 
 
@@ -162,9 +164,11 @@ class Shown:
     def caption(self) -> str:
         "The group in a line."
         group, by = self.group, leader_of(self.group).by
-        lag = Assignment.current(group).summary()["lag_total"]
+        known = Assignment.current(group).summary()
+        lag, unknown = known["lag_total"], known["lag_unknown"]
         facts = [group.state, group.strategy and f"runs {group.strategy}", by and f"assigned by {by}",
-                 None if lag is None else f"{count_of(lag, 'record')} of lag", group.time]
+                 None if lag is None else f"{'at least ' * (unknown > 0)}{count_of(lag, 'record')} of lag",
+                 unknown and f"the lag of {count_of(unknown, 'partition')} is unknown", group.time]
         return "; ".join([repr(group)[1:-1], *map(shown, filter(None, facts))])
 
     @property

@@ -11,6 +11,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from ..groups.assignment import Assignment, AssignmentError, headline
+from ..groups.notes import may_lack_partitions
 from ..life.rebalance import Rebalance
 from .comparison import Comparison
 from ..text.errors import checked_kind
@@ -104,7 +105,9 @@ def change_in_words(comparison: Comparison, stopped: int = 0) -> str:
     label, why = (comparison.running, "") if comparison.running else comparison.assumed or ("", "")
     answer = comparison.assignments.get(label)
     if not answer:                                  # not known, or without members
-        return ""
+        group = comparison.group
+        idle = 0 if may_lack_partitions(group.notes) else len(group.members) - group.columns.size
+        return f"under any assignor: at least {idle:,} of {len(group.members):,} members would be idle" * (idle > 0)
     row, now = answer.summary(), comparison.current.summary()
     if row["moved"] is None:
         return ""

@@ -373,7 +373,7 @@ def test_a_single_partition_above_the_best_is_trifling():
 
 
 BY_THE_BROKER = ("the broker assigns this group: group.remote.assignor of the members, else the first of the broker's "
-                 "group.consumer.assignors, chooses among the broker's own (uniform evens out loads, range deals out "
+                 "group.consumer.assignors, chooses among the broker's own (uniform evens out loads, range assigns "
                  "topic by topic), which are not forecast")
 
 

@@ -333,7 +333,8 @@ def test_a_sentence_says_what_changes_do(both, runs):
     if words:
         numbers = re.match(r"under (\S+): (.+?) partitions? would move to another member"
                            r"(?:, (.+?) partitions? without an owner would get one)?"
-                           r", (.+?) partitions? of remaining members would pause(?: .besides the (.+?) of leaving.+?)?"
+                           r", (.+?) partitions? of remaining members would pause"
+                           r"(?: .besides the (.+?) of leaving members.)?"
                            r"(?:, (.+?) of [0-9,]+ members? would be idle)?"
                            r"(?:; the largest lag of a member would go from (\S+) to (\S+))?", words).groups()
         now, [row] = answer["rows"][0], rows

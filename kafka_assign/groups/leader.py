@@ -86,8 +86,8 @@ _TOO_OLD = re.compile(r"kafka-python-[0-2]\.")       # takes classes, not instan
 ASSIGNED_BY_BROKER = "consumer", "streams", "share"       # types of groups
 _NO_OTHER = "no other assignor can run in it"
 _FIXED = {               # by the type of a group, or the assignor that it reports
-    "consumer": "the broker assigns this group: group.remote.assignor of the members, else the first "
-                "of the broker's group.consumer.assignors, chooses among the broker's own (uniform "
+    "consumer": "the broker assigns this group: group.remote.assignor of the members, else the "
+                "first of the broker's group.consumer.assignors, chooses among the broker's own (uniform "
                 "evens out loads, range assigns topic by topic), which are not forecast",
     "streams": f"the broker assigns this Streams group: {_NO_OTHER}",
     "stream": f"Kafka Streams assigns this group with its own assignor: {_NO_OTHER}",
@@ -155,7 +155,8 @@ class Leader:
         if same and self.strategy in ("", *same) and (same == _OF_JAVA or self.alike):
             return ""
         if self.client and re.fullmatch(self.client.own, self.strategy):
-            return f"{shown(self.strategy)} is {self.client.name}'s own assignor, which is not forecast"
+            return (f"{shown(self.strategy)} is {self.client.name}'s own assignor, "
+                    "which is not forecast")
         names = first_of([name for name in self.clients if name not in ("", "Java")], 3)
         return names and (f"{names} clients (by their ids) have their own assignors, "
                           "which are not forecast")

@@ -234,7 +234,8 @@ class Adviser(NamedTuple):
             step = (f"upgrade {client.name} to {client.upgrade} or later "
                     "(the leader's version decides)")
             words, steps = f"{step}, or {words}; {loads}; what moves is not forecast", (step,)
-            words = f"before {client.upgrade}, {client.name} began every topic at the same member: {words}"
+            words = (f"before {client.upgrade}, {client.name} began every topic at the same "
+                     f"member: {words}")
         elif not chosen:
             words = f"each assignor of {client.name} assigns topic by topic: {words}"
         elif chosen == reported:

@@ -288,7 +288,8 @@ def rank(groups: Mapping[Any, Group] | Iterable[Group] | Group,
 def even_lag(groups: Iterable[Group], ranking: Iterable[NeedRow]) -> list[str]:
     "A sentence on each group that lags far behind, evenly over its members, without a known cause."
     explained = {(row["cluster"], row["group_id"], row["time"], row["moment"]) for row in ranking
-                 if row["need"] in ("two-owners", "stuck", "skew", "lag", "incurable", "rebalancing")}
+                 if row["need"] in ("two-owners", "stuck", "skew", "lag", "incurable",
+                                    "rebalancing")}
     found = []
     for group in groups:
         lag = lag_per_member(group.columns, group.previous)

@@ -287,7 +287,8 @@ def _check_subscriptions(**_):
     "The remedy for idle members whose subscriptions are not shown."
     step = ("check what the idle members subscribe to, which the input does not show (a misspelled "
             "topic?)")
-    return Remedy(words=f"{step}; they may also be spares, or more than the group needs", steps=(step,))
+    words = f"{step}; they may also be spares, or more than the group needs"
+    return Remedy(words=words, steps=(step,))
 
 
 def _do_without(now, guessed, **_):

@@ -96,13 +96,14 @@ def _rack_codes(flat, order, first, size):
     return Racks(flat.rack[order], offsets, flat.replica_rack[taken])
 
 # %% ../../nbs/12_fleet/03_codec.ipynb #6ef61662
-def _groups_noted(rows, kinds):
-    "Mask over the groups that have a note of one of these kinds."
-    notes = flatten_lists(rows["notes"])
-    noted = pc.is_in(notes.field("kind"), pa.array(sorted(kinds)))
-    found = np.zeros(rows.num_rows, bool)
-    found[notes.row[noted.to_numpy(zero_copy_only=False)]] = True
-    return found
+def _groups_noted(rows, *families):
+    "For each family of kinds, a mask over the groups that have a note of one of its kinds."
+    notes, masks = flatten_lists(rows["notes"]), np.zeros((len(families), rows.num_rows), bool)
+    of = notes.field("kind")
+    for mask, kinds in zip(masks, families):
+        noted = pc.is_in(of, pa.array(sorted(kinds)))
+        mask[notes.row[noted.to_numpy(zero_copy_only=False)]] = True
+    return masks
 
 # %% ../../nbs/12_fleet/03_codec.ipynb #934156a8
 class _CodedRows(NamedTuple):
@@ -246,14 +247,14 @@ def batch_of(flat: FlatRows) -> GroupBatch:
     types, states, strategies = (rows[name].fill_null("").to_pylist() for name in ("type", "state", "strategy"))
     dynamic, members = row_sums(flat.instance < 0, offsets), row_lengths(offsets)
     alike = coded.columns.subscribed_alike & ((dynamic == 0) | (dynamic == members))
+    may_lack, inferred, unsure = _groups_noted(rows, CUT_KINDS, INFERRED, UNSURE)
     return GroupBatch(
         coded.columns, coded.topics, coded.members, states,
         [Leader(*about, client_ids[slice(*members)], same) for *about, members, same
          in zip(types, strategies, pairwise(offsets.tolist()), alike.tolist())],
         group=_group_maker(flat, coded, need_row),
         read=lambda rule: _with_decoded_claims(flat, coded, rule) if rule else coded.columns,
-        may_lack=_groups_noted(rows, CUT_KINDS),
-        inferred=_groups_noted(rows, INFERRED), unsure=_groups_noted(rows, UNSURE), plain=~need_row, rows=rows,
+        may_lack=may_lack, inferred=inferred, unsure=unsure, plain=~need_row, rows=rows,
         dynamic=dynamic.tolist())
 
 # %% ../../nbs/12_fleet/03_codec.ipynb #958afc51

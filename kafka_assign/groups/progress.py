@@ -72,8 +72,8 @@ def progress_between(old: Group, new: Group) -> Progress:
                              for first, last in zip(then, now))
     waited = (then[2] > then[0]) | (produced > 1)        # a single record may have arrived just now
     seconds = _seconds(old.time, new.time)
-    told = not rebalancing(new.state) and (seconds is None or seconds >= _LEAST)
-    stuck = (consumed == 0) & (produced > 0) & waited & (new.previous >= 0) & told
+    judged = not rebalancing(new.state) and (seconds is None or seconds >= _LEAST)
+    stuck = (consumed == 0) & (produced > 0) & waited & (new.previous >= 0) & judged
     back = (now[0] >= 0) & (now[0] < then[0])
     return Progress(old, new, place, seconds, consumed, produced, stuck, back)
 

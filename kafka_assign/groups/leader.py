@@ -87,8 +87,8 @@ ASSIGNED_BY_BROKER = "consumer", "streams", "share"       # types of groups
 _NO_OTHER = "no other assignor can run in it"
 _FIXED = {               # by the type of a group, or the assignor that it reports
     "consumer": "the broker assigns this group: group.remote.assignor of the members, else the "
-                "first of the broker's group.consumer.assignors, chooses among the broker's own (uniform "
-                "evens out loads, range assigns topic by topic), which are not forecast",
+                "first of the broker's group.consumer.assignors, chooses among the broker's own "
+                "(uniform evens out loads, range assigns topic by topic), which are not forecast",
     "streams": f"the broker assigns this Streams group: {_NO_OTHER}",
     "stream": f"Kafka Streams assigns this group with its own assignor: {_NO_OTHER}",
     "compatible": f"Kafka Connect assigns this group with its own assignor: {_NO_OTHER}"}

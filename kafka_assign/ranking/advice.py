@@ -119,7 +119,7 @@ def runnable(leader: Leader, strategies: Mapping[str, Strategy]) -> list[str]:
 
 # %% ../../nbs/08_ranking/02_advice.ipynb #01904d43
 class Cost(NamedTuple):
-    "What a strategy costs a group, the most important first."
+    "What a strategy costs a group, the most important first; a new cost is a field here, from a figure of `Outcome`."
     idle: int  # members that it leaves idle although they could take partitions
     moved: int
 

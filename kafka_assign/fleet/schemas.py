@@ -84,7 +84,7 @@ _NEED_FIELDS = (
     _field("affected", pa.int64(), "number of affected partitions, or of members if the reason counts these"),
     _field("reason", pa.string(), "what is wrong, in words"),
     _field("strategy", pa.string(),
-           "strategy that would help: the one in use if it would, else the one with the fewest moves; null = none"),
+           "strategy that would help: fewest idle members, then the one in use, then fewest moves; null = none"),
     _field("remedy", pa.string(), "what would help, in words"),
     _field("steps", pa.list_(pa.string()), "what to do, in this order; empty = nothing"))
 

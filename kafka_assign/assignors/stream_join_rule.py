@@ -44,7 +44,7 @@ def previous_ownership(claims: Mapping[str, tuple[Sequence[int], int]],
 
 # %% ../../nbs/01_proposals/04_kip315.ipynb #315a0012
 def unowned_numbers(own: Mapping[str, Sequence[int]], eligible: int) -> list[int]:
-    "The eligible numbers in no list of owned ones, such as those of a consumer that left."
+    "The eligible numbers that no consumer owned, or only one that has left."
     owned = {number for numbers in own.values() for number in numbers}
     return [number for number in range(eligible) if number not in owned]
 

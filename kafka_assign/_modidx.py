@@ -784,6 +784,8 @@ d = { 'settings': {'branch': 'main', 'doc_baseurl': '', 'doc_host': '', 'git_url
                                                                                                                          'kafka_assign/assignors/stream_join_rule.py'),
                                                          'kafka_assign.assignors.stream_join_rule.select': ( '01_proposals/kip315.html#select',
                                                                                                              'kafka_assign/assignors/stream_join_rule.py'),
+                                                         'kafka_assign.assignors.stream_join_rule.steal': ( '01_proposals/kip315.html#steal',
+                                                                                                            'kafka_assign/assignors/stream_join_rule.py'),
                                                          'kafka_assign.assignors.stream_join_rule.stream_join_by_rule': ( '01_proposals/kip315.html#stream_join_by_rule',
                                                                                                                           'kafka_assign/assignors/stream_join_rule.py'),
                                                          'kafka_assign.assignors.stream_join_rule.topic_partitions': ( '01_proposals/kip315.html#topic_partitions',

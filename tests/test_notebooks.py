@@ -6,6 +6,7 @@ import pytest
 import yaml
 from notebooks import (
     as_terminal, complete_settings, fold, make_readable, markdown_of, once_each, raw_html, tidy_markdown,
+    unlink_tests,
 )
 from test_pages import ROOT
 
@@ -67,6 +68,15 @@ def test_pictures_are_in_the_page():
     cell = code("plot", outputs=[{"data": {"image/svg+xml": ["<svg>\n", "</svg>"], "text/plain": "words"}}])
     raw_html(cell)
     assert cell["outputs"][0]["data"]["text/markdown"] == "```{=html}\n<svg>\n</svg>\n```"
+
+
+def test_the_site_has_no_links_to_tests():
+    """Links within the site stay."""
+    rows = ["| [The rule](#the-rule) | [`test_lag.py::test_ties`](../../tests/test_lag.py) |\n", "| a | b |"]
+    cell = code("table", outputs=[{"data": {"text/markdown": rows}}])
+    unlink_tests(cell)
+    assert cell["outputs"][0]["data"]["text/markdown"] == (
+        "| [The rule](#the-rule) | `test_lag.py::test_ties` |\n| a | b |")
 
 
 def test_readme_has_tables_in_markdown():

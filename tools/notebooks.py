@@ -263,6 +263,7 @@ def make_readable(root, page):
             fold(cell, heading)
             give_alt_text(cell)
             raw_html(cell)
+            unlink_tests(cell)
             as_terminal(cell)
         cell["source"] = "".join(cell["source"]).splitlines(True)  # one text would be read as one line
     path.write_text(json.dumps(notebook), encoding="utf-8")
@@ -344,6 +345,13 @@ def raw_html(cell):
         for kind in "text/html", "image/svg+xml":
             if html := output.get("data", {}).pop(kind, None):
                 output["data"]["text/markdown"] = f"```{{=html}}\n{''.join(html).strip()}\n```"
+
+
+def unlink_tests(cell):
+    """Links to tests become their words: the site has no tests."""
+    for output in cell.get("outputs", []):
+        if text := output.get("data", {}).get("text/markdown"):
+            output["data"]["text/markdown"] = re.sub(r"\[(`[^`]+`)\]\((?:\.\./)+tests/[^)]*\)", r"\1", "".join(text))
 
 
 def write_readme(root):

@@ -35,6 +35,7 @@ def statements(proposal: str) -> Markdown:
     lines = ["| | statement | shown in | test |", "|---|---|---|---|"]
     for one in tomllib.loads(STATEMENTS.read_text(encoding="utf-8"))[proposal]["statement"]:
         headings = [one["section"]] if isinstance(one["section"], str) else one["section"]
-        links = [f"[{heading}](#{re.sub(r'[^a-z0-9]+', '-', heading.lower()).strip('-')})" for heading in headings]
-        lines.append(f"| {one['id']} | {one['says']} | {', '.join(links)} | `{one['test']}` |")
+        links = [f"[{heading}](#{re.sub(r'[^a-z0-9.]+', '-', heading.lower()).strip('-')})" for heading in headings]
+        file = one["test"].partition("::")[0]
+        lines.append(f"| {one['id']} | {one['says']} | {', '.join(links)} | [`{one['test']}`](../../tests/{file}) |")
     return Markdown("\n".join(lines))

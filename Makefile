@@ -4,6 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check
 SETTLED := settings.ini setup.py constraints.txt
+STARTUP := $(VENV)/etc/ipython/startup/pages.py
 # Two processes, each with whole files, whose tests share fixtures, in their order: the longest one is an early one.
 PYTEST := python -m pytest -n 2 --dist loadfile --no-loadscope-reorder --durations=10
 export PATH := $(CURDIR)/$(BIN):$(PATH)
@@ -39,7 +40,7 @@ notebooks: spark java dev  ## export, execute and clean every notebook, and writ
 
 lab: spark java dev  ## open the notebooks in JupyterLab
 	@$(BIN)/jupyter trust nbs/*.ipynb nbs/*/*.ipynb > /dev/null  # else JupyterLab shows their pictures only after a run
-	@$(BIN)/jupyter lab nbs/index.ipynb
+	@$(BIN)/python -m jupyterlab --ContentsManager.pre_save_hook=tools.notebooks.clean_page nbs/index.ipynb
 
 docs: quarto dev  ## build the site into _docs/ (needs quarto)
 	@$(BIN)/python tools/notebooks.py docs
@@ -68,7 +69,7 @@ pages: spark java dev
 
 # What is installed, and stamps that say so: a second run installs nothing and works offline.
 spark: $(VENV)/.spark
-dev: $(VENV)/.dev
+dev: $(VENV)/.dev $(STARTUP)
 java: $(VENV)/.python
 	@$(BIN)/python tools/java.py || $(MAKE) -s $(VENV)/.java
 
@@ -90,3 +91,6 @@ $(VENV)/.dev: $(VENV)/.spark
 	@echo "Installing what notebooks and tests need into $(VENV)/ (once)"
 	@$(PIP) install --quiet --use-pep517 -c constraints.txt -e '.[kafka,dev]'
 	@touch $@
+
+$(STARTUP): | $(VENV)/.python
+	@mkdir -p $(@D) && ln -sf $(CURDIR)/tools/startup.py $@

@@ -4,16 +4,19 @@ A cell that begins with `%%bash` is run here. A fence of Markdown (```sh) is not
 or change a cluster. `make test` runs whole pages; here only the commands run, so they may not rely on Python cells.
 """
 
+import os
 import re
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
-from notebooks import ROOT, TERMINAL, environment
+from notebooks import ROOT, clean_page, copy_project, environment
 from test_pages import MODULE_PAGES, NBS, NOTEBOOKS, cells, code, named, words
 
 GUIDES = [path for path in NOTEBOOKS if path.parent != NBS and path not in MODULE_PAGES]
 MOST_WORDS = 3000
+TERMINAL = "%%bash\n"  # how a cell of commands begins
 
 
 def commands(path):
@@ -42,6 +45,34 @@ def test_commands_print_what_the_page_shows(path, tmp_path):
         done = subprocess.run(["bash"], input=typed, cwd=tmp_path, env=env, text=True, capture_output=True)
         assert (done.stdout, done.stderr) == shown, typed
         assert done.returncode == 0, typed
+
+
+def test_guides_run_in_jupyter_and_change_no_file(tmp_path, monkeypatch):
+    """Not even if what starts the kernel sets neither PATH nor plain output; `make lab` saves what is committed."""
+    import nbformat
+    from nbclient import NotebookClient
+
+    copy, scripts = copy_project(ROOT, tmp_path / "copy"), str(Path(sys.executable).parent)
+    for words in "init -q", "add -A":
+        subprocess.run(["git", *words.split()], cwd=copy, check=True)
+    startup = tmp_path / "env/etc/ipython/startup/pages.py"
+    (tmp_path / "env").mkdir()
+    (tmp_path / "env/.python").touch()  # for make, an environment that needs no more
+    subprocess.run(["make", "-s", f"VENV={tmp_path / 'env'}", str(startup)], cwd=copy, check=True)
+    (tmp_path / "ipython").mkdir()
+    (tmp_path / "ipython/profile_default").symlink_to(startup.parent.parent)
+    others = [one for one in os.environ["PATH"].split(os.pathsep) if one != scripts]
+    monkeypatch.setenv("PATH", os.pathsep.join(others))
+    monkeypatch.setenv("IPYTHONDIR", str(tmp_path / "ipython"))
+    monkeypatch.setenv("JUPYTER_RUNTIME_DIR", str(tmp_path / "runtime"))
+    for page in "start/which", "guides/own_strategy":
+        path = copy / f"nbs/{page}.ipynb"
+        notebook, where = nbformat.read(path, as_version=4), {"metadata": {"path": path.parent}}
+        NotebookClient(notebook, resources=where, coalesce_streams=True).execute()
+        clean_page({"type": "notebook", "content": notebook})
+        nbformat.write(notebook, path)
+    changed = ["git", "ls-files", "--modified", "--others", "--exclude-standard"]
+    assert subprocess.run(changed, cwd=copy, check=True, text=True, capture_output=True).stdout == ""
 
 
 @pytest.mark.parametrize("path", [path for path in GUIDES if any(commands(path))], ids=named)

@@ -5,7 +5,7 @@ import re
 import pytest
 import yaml
 from notebooks import (
-    as_terminal, complete_settings, fold, make_readable, markdown_of, once_each, raw_html, tidy_markdown,
+    as_terminal, clean_page, complete_settings, fold, make_readable, markdown_of, once_each, raw_html, tidy_markdown,
     unlink_tests,
 )
 from test_pages import ROOT
@@ -54,6 +54,20 @@ def test_commands_look_like_a_terminal(source, metadata):
     as_terminal(cell)
     assert cell["cell_type"] == "markdown" and not {"outputs", "execution_count"} & cell.keys()
     assert "```sh\nls -l\n```" in cell["source"] and "```\none\ntwo\n```" in cell["source"]
+
+
+def test_jupyter_saves_what_make_notebooks_writes():
+    """No count, no time; lines of a terminal end as all others, and those of a picture stand one below the other."""
+    outputs = [{"output_type": "stream", "name": "stdout", "text": "one\r\ntwo\r\n"},
+               {"output_type": "execute_result", "data": {"image/svg+xml": "<svg>\n</svg>"}, "metadata": {},
+                "execution_count": 7}]
+    cell = code("!ls", outputs=outputs, execution_count=7, metadata={"execution": {"iopub.status.busy": "now"}})
+    page = {"cells": [cell], "metadata": {"toc": {}}, "nbformat": 4}
+    clean_page({"type": "notebook", "content": page})
+    assert (cell["execution_count"], cell["metadata"], page["metadata"]) == (None, {}, {})
+    assert cell["outputs"][0]["text"] == ["one\n", "two\n"]
+    assert cell["outputs"][1] == {"output_type": "execute_result", "metadata": {}, "execution_count": None,
+                                  "data": {"image/svg+xml": ["<svg>\n", "</svg>"]}}
 
 
 def test_html_is_no_widget():

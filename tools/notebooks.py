@@ -8,6 +8,7 @@
 Written so that running it twice changes nothing: no counts, no times, no addresses, pictures as SVG or PNG.
 """
 import ast
+import atexit
 import json
 import os
 import re
@@ -20,7 +21,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
 PACKAGE = "kafka_assign"
-TERMINAL = "%%bash\n"  # how a cell of commands begins
+GUIDES = "start", "guides"  # the folders of pages that a reader can follow anywhere
 README_HEAD = "<!-- Made from nbs/index.ipynb by `make notebooks`: edit that. -->\n\n"
 
 # What a cell prints must not depend on the terminal, the user's settings or the time zone of whoever runs it.
@@ -75,10 +76,19 @@ def nbdev(root, code):
 
 # --- executing ---------------------------------------------------------------------------------------------------
 
-def execute(path):
-    """Run the cells of one notebook in this process, in its own folder, and write their outputs into it.
+def begin(folder):
+    """Begin a page of this folder there; a guide begins as its reader does, in an empty folder, 88 columns wide."""
+    os.chdir(folder)
+    if folder.name in GUIDES:
+        empty = tempfile.mkdtemp()
+        atexit.register(shutil.rmtree, empty, ignore_errors=True)
+        os.chdir(empty)
+        os.environ["COLUMNS"] = "88"
 
-    A page with commands for a terminal (`%%bash`) runs in an empty folder, as a reader begins, and 88 columns wide.
+
+def execute(path):
+    """Run the cells of one notebook in this process, beginning as `begin` does, and write their outputs into it.
+
     Cells with `#| eval: false` are left as they are. The first error ends it, with the cell it came from.
     """
     from execnb.nbio import read_nb, write_nb
@@ -88,13 +98,9 @@ def execute(path):
 
     path = Path(path).resolve()
     before, notebook = path.read_bytes(), read_nb(path)
-    os.chdir(path.parent)
+    begin(path.parent)
     shell = CaptureShell(path)
     select_figure_formats(shell, [])  # a figure is shown as it wants to be, not also as a PNG
-    if any(cell.source.startswith(TERMINAL) for cell in notebook.cells):
-        empty = tempfile.TemporaryDirectory()
-        os.chdir(empty.name)
-        os.environ["COLUMNS"] = "88"
     for number, cell in enumerate(notebook.cells):
         if cell.cell_type != "code":
             continue
@@ -113,9 +119,23 @@ def execute(path):
 
 
 def tidy(output):
-    """Lines of a command run with `!` end as the terminal has it (CR LF); here they end in LF."""
+    """Texts in lines, as Jupyter saves them; those of a command run with `!` end as a terminal has them (CR LF)."""
     if output.get("text"):
         output["text"] = "".join(output["text"]).replace("\r\n", "\n").splitlines(True)
+    if picture := output.get("data", {}).get("image/svg+xml"):
+        output["data"]["image/svg+xml"] = "".join(picture).splitlines(True)
+
+
+def clean_page(model, **_):
+    """Make a page that JupyterLab saves what `write` would write, so that a run changes nothing (for `make lab`)."""
+    from nbdev.clean import clean_nb
+    from nbdev.config import get_config
+
+    if model["type"] == "notebook":
+        for cell in model["content"]["cells"]:
+            for output in cell.get("outputs", []):
+                tidy(output)
+        clean_nb(model["content"], allowed_cell_metadata_keys=get_config().get("allowed_cell_metadata_keys").split())
 
 
 def execute_each(paths):

@@ -939,7 +939,7 @@ def test_ignored_files_of_a_folder_are_one_line():
     "compare --demo --format xml": "'table', 'json', 'csv'",
     "compare --demo --format csv --moves": "it must be json or table with --moves, --prove, --restart or --rolling",
     "compare --demo --format csv --prove": "one table of figures", "compare --demo --format csv --rolling": "(got csv)",
-    "compare --demo --format csv --restart newsletter": "it must be json or table",
+    "compare --demo --format csv --restart anna": "it must be json or table",
     "assign x": "--strategy", "assign -s range": "give one of these: files, - for standard input, --bootstrap-server",
     "compare --demo --cluster a --cluster b": "--cluster: must be given once (got it 2 times)",
     "compare --demo --format csv --wide --format json": "--format: must be given once", "rank": "give one of",

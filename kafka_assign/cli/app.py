@@ -99,7 +99,7 @@ def compare_command(
     -              does not apply, or is not known
 
     \b
-      kafka-assign compare --demo --join 2 --like billing-1 --fail-if 'moved>5'
+      kafka-assign compare --demo --join 2 --fail-if 'moved>5'
       kafka-assign compare describe.txt members.txt --leave MEMBER --moves
     """
     _compare(ctx, SimpleNamespace(**ctx.params))

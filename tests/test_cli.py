@@ -15,6 +15,7 @@ from types import SimpleNamespace
 from uuid import NAMESPACE_DNS, uuid5
 
 import pytest
+from rich.cells import cell_len
 from typer.testing import CliRunner
 
 from kafka_assign.groups.assignment import SUMMARY_KEYS
@@ -24,10 +25,12 @@ from kafka_assign.groups.members import Member
 from kafka_assign.assignors.base import Strategy
 from kafka_assign.assignors.registry import assign, usual_strategies
 from kafka_assign.cli.app import program as commands
+from kafka_assign.cli.ranking import show_run
 from kafka_assign.snapshot import SnapshotError, read_groups
 from kafka_assign.cli.writing import written_to
 from kafka_assign.samples import demo_group
 from kafka_assign.ranking.judging import rank
+from kafka_assign.ranking.rules import NEEDS
 
 ROOT = Path(__file__).resolve().parent.parent
 SAMPLES = ROOT / "samples"
@@ -1096,6 +1099,25 @@ def test_fleet_without_its_extra(monkeypatch, tmp_path):
     monkeypatch.setitem(sys.modules, "pyarrow", None)
     done = run(f"fleet compare {SAMPLES} -o {tmp_path}")
     assert (done.code, done.out) == (3, "") and one_line(done.err) and "pip install 'kafka_assign[spark]'" in done.err
+
+
+def test_a_run_ends_on_one_screen(capsys, monkeypatch):
+    """Whatever the names, of the most groups that are listed, each with several needs, after another run."""
+    monkeypatch.setenv("COLUMNS", "80")
+    ranking = [{"rank": rank, "cluster": "east", "group_id": f"{'注文' * 60}-{rank}", "time": None, "moment": None,
+                "need": need, "reason": f"{need} " * 30, "remedy": f"[{rank}] " * 30}
+               for rank in range(1, 13) for need in ("idle", "overload")]
+    counts = dict.fromkeys(("files", "rows", "groups"), {"used": 345, "rejected": 0})
+    tables = {"attention": {"rows": 24} | dict.fromkeys(NEEDS, 0) | {"idle": 12, "overload": 12},
+              "changes": {"new": 1, "persisting": 23, "resolved": 2}}
+    show_run(SimpleNamespace(path="run-1", ranking=lambda first: ranking[:first], counts=counts, tables=tables),
+             "table", "runs")
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[:2] == ["345 groups in 345 files, 0 rejects; needs since the last run: 1 new, 2 resolved",
+                         "24 needs (all with --format csv): idle 12, overload 12"]
+    assert [line[:2].strip() for line in lines[2:-1:2]] == [str(rank) for rank in range(1, 11)]
+    assert all("idle, overload: [" in line for line in lines[3:-1:2]) and lines[-1] == "run  runs/run-1"
+    assert len(lines) <= 24 and max(map(cell_len, lines)) <= 80
 
 
 @pytest.mark.needs("spark", "java")

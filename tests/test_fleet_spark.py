@@ -24,6 +24,7 @@ from kafka_assign.fleet.kernel import compare_batches
 from kafka_assign.fleet.schemas import COMPARE_TABLES, GROUP_SCHEMA, FleetError
 from kafka_assign.fleet.session import set_for_job
 from kafka_assign.groups.notes import instant
+from kafka_assign.ranking.rules import NEEDS
 
 pytestmark = pytest.mark.needs("spark", "java")
 
@@ -182,6 +183,8 @@ def test_samples(spark, tmp_path):
     run = run_of(ROOT / "samples", tmp_path / "runs", spark=spark, strategies=None, joins=joins)
     assert run.counts["rows"]["rejected"] == 0 and run.counts["groups"]["used"] == len(run.table("groups"))
     assert run.ranking() == rank(read_groups(ROOT / "samples"), joins=joins)
+    found = Counter(row["need"] for row in run.ranking())
+    assert {need: run.tables["attention"][need] for need in NEEDS} == dict.fromkeys(NEEDS, 0) | found
     assert json.loads((run.path / "run.json").read_text())["strategies"] == run.manifest["strategies"]
 
 

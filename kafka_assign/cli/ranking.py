@@ -128,9 +128,9 @@ def show_run(run, form: str, out: str = "") -> None:
         groups, files = (count_of(run.counts[what]["used"], what[:-1]) for what in ("groups", "files"))
         rejects = count_of(sum(run.counts[what]["rejected"] for what in ("files", "rows", "groups")), "reject")
         since = f"; needs since the last run: {changes['new']:,} new, {changes['resolved']:,} resolved"
-        found = ", ".join(f"{need} {needs[need]:,}" for need in NEEDS if needs[need])
+        names = ", ".join(f"{need} {needs[need]:,}" for need in NEEDS if needs[need])
+        found = f"{count_of(needs['rows'], 'need')} (all with --format csv): {names}"
         write_blocks([
             f"{groups} in {files}, {rejects}{since * bool(changes['persisting'] + changes['resolved'])}",
-            f"{count_of(needs['rows'], 'need')} (all with --format csv): {found}" if found else "no group needs attention",
-            *_first_groups(ranking)])
+            found if ranking else "no group needs attention", *_first_groups(ranking)])
         write_lines([f"run  {shown(path)}"])

@@ -1110,14 +1110,17 @@ def test_a_run_ends_on_one_screen(capsys, monkeypatch):
     counts = dict.fromkeys(("files", "rows", "groups"), {"used": 345, "rejected": 0})
     tables = {"attention": {"rows": 24} | dict.fromkeys(NEEDS, 0) | {"idle": 12, "overload": 12},
               "changes": {"new": 1, "persisting": 23, "resolved": 2}}
-    show_run(SimpleNamespace(path="run-1", ranking=lambda first: ranking[:first], counts=counts, tables=tables),
-             "table", "runs")
+    once = SimpleNamespace(path="run-1", ranking=lambda first: ranking[:first], counts=counts, tables=tables)
+    show_run(once, "table", "runs")
     lines = capsys.readouterr().out.splitlines()
     assert lines[:2] == ["345 groups in 345 files, 0 rejects; needs since the last run: 1 new, 2 resolved",
                          "24 needs (all with --format csv): idle 12, overload 12"]
     assert [line[:2].strip() for line in lines[2:-1:2]] == [str(rank) for rank in range(1, 11)]
     assert all("idle, overload: [" in line for line in lines[3:-1:2]) and lines[-1] == "run  runs/run-1"
     assert len(lines) <= 24 and max(map(cell_len, lines)) <= 80
+    once.ranking = lambda first: []
+    show_run(once, "table", "runs")
+    assert capsys.readouterr().out.splitlines()[1:] == ["no group needs attention", "run  runs/run-1"]
 
 
 @pytest.mark.needs("spark", "java")

@@ -1107,13 +1107,13 @@ def test_a_run_ends_on_one_screen(capsys, monkeypatch):
     ranking = [{"rank": rank, "cluster": "east", "group_id": f"{'注文' * 60}-{rank}", "time": None, "moment": None,
                 "need": need, "reason": f"{need} " * 30, "remedy": f"[{rank}] " * 30}
                for rank in range(1, 13) for need in ("idle", "overload")]
-    counts = dict.fromkeys(("files", "rows", "groups"), {"used": 345, "rejected": 0})
+    counts = dict.fromkeys(("files", "rows", "groups"), {"used": 345})
     tables = {"attention": {"rows": 24} | dict.fromkeys(NEEDS, 0) | {"idle": 12, "overload": 12},
               "changes": {"new": 1, "persisting": 23, "resolved": 2}}
-    once = SimpleNamespace(path="run-1", ranking=lambda first: ranking[:first], counts=counts, tables=tables)
+    once = SimpleNamespace(path="run-1", ranking=lambda first: ranking[:first], rejected=1, counts=counts, tables=tables)
     show_run(once, "table", "runs")
     lines = capsys.readouterr().out.splitlines()
-    assert lines[:2] == ["345 groups in 345 files, 0 rejects; needs since the last run: 1 new, 2 resolved",
+    assert lines[:2] == ["345 groups in 345 files, 1 reject; needs since the last run: 1 new, 2 resolved",
                          "24 needs (all with --format csv): idle 12, overload 12"]
     assert [line[:2].strip() for line in lines[2:-1:2]] == [str(rank) for rank in range(1, 11)]
     assert all("idle, overload: [" in line for line in lines[3:-1:2]) and lines[-1] == "run  runs/run-1"

@@ -217,7 +217,7 @@ def test_rankings(needs, folder):
     counts = dict.fromkeys(("files", "rows", "groups"), {"read": 1, "used": 1, "rejected": 0})
     found = {"rows": len(needs)} | dict.fromkeys(NEEDS, 0) | {"no-owner": len(needs)}
     tables = {"attention": found, "changes": {"new": 0, "persisting": 1, "resolved": 0}}
-    run = SimpleNamespace(path=Path("run-1"), ranking=lambda first: ranking, counts=counts, tables=tables)
+    run = SimpleNamespace(path=Path("run-1"), ranking=lambda first: ranking, rejected=0, counts=counts, tables=tables)
     with patch.dict(os.environ, TERM="dumb", COLUMNS="80"):
         for form in ("table", "json", "csv"):
             with redirect_stdout(Screen()) as screen:

@@ -394,12 +394,12 @@ def fleet_compare_command(
     """Which groups need attention, and what strategies would do for them.
 
     Every group of every input is compared under the usual strategies, or those given
-    with `-s`, and under the one that it runs now. The output counts the needs and shows the ten
-    most urgent groups, each with the reason and a remedy; as CSV, all of them. The
-    tables behind it (groups, results, attention, changes, rejects, ignored) are written as Parquet
-    into a new folder in DIR, and the file run.json last: a folder without it is not a
-    run. Exit code 3: some of the input could not be used. Needs the extra [spark], and
-    Java 17 or the extra [java].
+    with `-s`, and under the one that it runs now. The output counts the needs by name
+    and shows the ten most urgent groups, each with the reason and a remedy; as CSV, it
+    lists all needs. The tables behind it (groups, results, attention, changes, rejects,
+    ignored) are written as Parquet into a new folder in DIR, and the file run.json
+    last: a folder without it is not a run. Exit code 3: some of the input could not be
+    used. Needs the extra [spark], and Java 17 or the extra [java].
 
     \b
       kafka-assign fleet compare samples/ -o runs

@@ -100,7 +100,8 @@ def show_ranking(ranking: Sequence[Mapping], form: str, groups: Sequence[Group],
                  [listed] * bool(ranking))
 
 # %% ../../nbs/13_cli/09_ranking.ipynb #7c996935
-_SHOWN_GROUPS, _SCREEN = 10, 80          # of a run; columns of the screen that they fit on
+_SHOWN_GROUPS = 10          # of a run
+_SCREEN = 80                # columns of a line about one of them
 
 
 def _first_groups(ranking):
@@ -126,11 +127,10 @@ def show_run(run, form: str, out: str = "") -> None:
     else:
         changes, needs = run.tables["changes"], run.tables["attention"]
         groups, files = (count_of(run.counts[what]["used"], what[:-1]) for what in ("groups", "files"))
-        rejects = count_of(sum(run.counts[what]["rejected"] for what in ("files", "rows", "groups")), "reject")
         since = f"; needs since the last run: {changes['new']:,} new, {changes['resolved']:,} resolved"
         names = ", ".join(f"{need} {needs[need]:,}" for need in NEEDS if needs[need])
         found = f"{count_of(needs['rows'], 'need')} (all with --format csv): {names}"
         write_blocks([
-            f"{groups} in {files}, {rejects}{since * bool(changes['persisting'] + changes['resolved'])}",
+            f"{groups} in {files}, {count_of(run.rejected, 'reject')}{since * bool(changes['persisting'] + changes['resolved'])}",
             found if ranking else "no group needs attention", *_first_groups(ranking)])
         write_lines([f"run  {shown(path)}"])

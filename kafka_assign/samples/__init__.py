@@ -23,7 +23,7 @@ def path(name: str) -> Path:
 
 # %% ../../nbs/13_cli/13_samples.ipynb #993b7d9a
 def demo_group():
-    "A small group to start with: two topics under `range`, so two members own four partitions each and two own two."
+    "A small group to start with: under `range`, two of its members own four partitions each, and two own two."
     from kafka_assign.assignors.registry import assign
     from kafka_assign.groups.group import Group
     topics = {"clicks": 6, "views": 6}

@@ -1110,7 +1110,8 @@ def test_a_run_ends_on_one_screen(capsys, monkeypatch):
     counts = dict.fromkeys(("files", "rows", "groups"), {"used": 345})
     tables = {"attention": {"rows": 24} | dict.fromkeys(NEEDS, 0) | {"idle": 12, "overload": 12},
               "changes": {"new": 1, "persisting": 23, "resolved": 2}}
-    once = SimpleNamespace(path="run-1", ranking=lambda first: ranking[:first], rejected=1, counts=counts, tables=tables)
+    once = SimpleNamespace(path="run-1", ranking=lambda first: ranking[:first], rejected=1, counts=counts,
+                           tables=tables)
     show_run(once, "table", "runs")
     lines = capsys.readouterr().out.splitlines()
     assert lines[:2] == ["345 groups in 345 files, 1 reject; needs since the last run: 1 new, 2 resolved",

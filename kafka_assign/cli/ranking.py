@@ -127,10 +127,11 @@ def show_run(run, form: str, out: str = "") -> None:
     else:
         changes, needs = run.tables["changes"], run.tables["attention"]
         groups, files = (count_of(run.counts[what]["used"], what[:-1]) for what in ("groups", "files"))
-        since = f"; needs since the last run: {changes['new']:,} new, {changes['resolved']:,} resolved"
+        since = f"; needs since the last run: {changes['new']:,} new, {changes['resolved']:,} resolved" * bool(
+            changes["persisting"] + changes["resolved"])
         names = ", ".join(f"{need} {needs[need]:,}" for need in NEEDS if needs[need])
         found = f"{count_of(needs['rows'], 'need')} (all with --format csv): {names}"
         write_blocks([
-            f"{groups} in {files}, {count_of(run.rejected, 'reject')}{since * bool(changes['persisting'] + changes['resolved'])}",
+            f"{groups} in {files}, {count_of(run.rejected, 'reject')}{since}",
             found if ranking else "no group needs attention", *_first_groups(ranking)])
         write_lines([f"run  {shown(path)}"])

@@ -16,7 +16,7 @@ export PATH := $(CURDIR)/$(BIN):$(PATH)
 help:
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-11s %s\n", $$1, $$2 }' Makefile
 
-run: spark java  ## rank the sample groups: which of them need attention, and why
+run: spark java  ## rank the sample groups: which of them need attention, why, and what would help
 	@echo "kafka-assign fleet compare samples/ -o runs --joins clicks+impressions"
 	@kafka-assign fleet compare samples/ -o runs --joins clicks+impressions
 

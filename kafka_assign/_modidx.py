@@ -949,6 +949,8 @@ d = { 'settings': {'branch': 'main', 'doc_baseurl': '', 'doc_host': '', 'git_url
                                                                                   'kafka_assign/cli/output.py')},
             'kafka_assign.cli.ranking': { 'kafka_assign.cli.ranking._abandoned_words': ( '13_cli/ranking.html#_abandoned_words',
                                                                                          'kafka_assign/cli/ranking.py'),
+                                          'kafka_assign.cli.ranking._first_groups': ( '13_cli/ranking.html#_first_groups',
+                                                                                      'kafka_assign/cli/ranking.py'),
                                           'kafka_assign.cli.ranking._ranking_blocks': ( '13_cli/ranking.html#_ranking_blocks',
                                                                                         'kafka_assign/cli/ranking.py'),
                                           'kafka_assign.cli.ranking.checked_needs': ( '13_cli/ranking.html#checked_needs',

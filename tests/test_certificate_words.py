@@ -129,7 +129,7 @@ def test_what_lay_too_high():
 def test_reasons_of_the_demo():
     proof = proof_of(assign(demo_group(), "sticky"))
     assert proof.reasons == [
-        "3 partitions had a previous owner on the lowest level, with a higher price than the new owner: "
+        "2 partitions had a previous owner on the lowest level, with a higher price than the new owner: "
         "if an equally flat assignment keeps one of them, it moves another partition instead"]
 
 

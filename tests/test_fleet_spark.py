@@ -19,11 +19,13 @@ from typer.testing import CliRunner
 
 from kafka_assign import Group, compare, rank, read_groups
 from kafka_assign.cli.app import program
+from kafka_assign.cli.ranking import show_run
 from kafka_assign.fleet.codec import group_from_row
 from kafka_assign.fleet.kernel import compare_batches
 from kafka_assign.fleet.schemas import COMPARE_TABLES, GROUP_SCHEMA, FleetError
 from kafka_assign.fleet.session import set_for_job
 from kafka_assign.groups.notes import instant
+from kafka_assign.ranking.rules import NEEDS
 
 pytestmark = pytest.mark.needs("spark", "java")
 
@@ -176,12 +178,18 @@ def test_the_command_line(spark, tmp_path, monkeypatch):
     assert [path.name for path in (tmp_path / "runs").iterdir()] == [Path(answer["run"]).name]
 
 
-def test_samples(spark, tmp_path):
+def test_samples(spark, tmp_path, capsys, monkeypatch):
     """Real captures and generated groups: everything is used, and the ranking is that of a plain process."""
     joins = [["clicks", "impressions"]]
     run = run_of(ROOT / "samples", tmp_path / "runs", spark=spark, strategies=None, joins=joins)
     assert run.counts["rows"]["rejected"] == 0 and run.counts["groups"]["used"] == len(run.table("groups"))
     assert run.ranking() == rank(read_groups(ROOT / "samples"), joins=joins)
+    found = Counter(row["need"] for row in run.ranking())
+    assert {need: run.tables["attention"][need] for need in NEEDS} == dict.fromkeys(NEEDS, 0) | found
+    monkeypatch.setenv("COLUMNS", "80")
+    show_run(run, "table")
+    first, _, _ = capsys.readouterr().out.partition(" 2  ")
+    assert f"```\n{first}```" in (ROOT / "README.md").read_text()             # what `make run` ends with
     assert json.loads((run.path / "run.json").read_text())["strategies"] == run.manifest["strategies"]
 
 

@@ -23,6 +23,7 @@ from kafka_assign.groups.documents import group_row
 from kafka_assign.groups.group import Group
 from kafka_assign.life.live import LiveGroup
 from kafka_assign.groups.members import Member
+from kafka_assign.ranking.rules import NEEDS
 from kafka_assign.reports.moves import explain
 from kafka_assign.text.words import quoted, shown
 from kafka_assign.reports.words import rebalance_words
@@ -214,8 +215,9 @@ def test_rankings(needs, folder):
     ranking = [{"rank": rank, "cluster": cluster, "group_id": group, "time": None, "moment": None, **said}
                for rank, (cluster, group) in enumerate(needs, 1)]
     counts = dict.fromkeys(("files", "rows", "groups"), {"read": 1, "used": 1, "rejected": 0})
-    tables = {"attention": {"rows": len(needs)}, "changes": {"new": 0, "persisting": 1, "resolved": 0}}
-    run = SimpleNamespace(path=Path("run-1"), ranking=lambda first: ranking, counts=counts, tables=tables)
+    found = {"rows": len(needs)} | dict.fromkeys(NEEDS, 0) | {"no-owner": len(needs)}
+    tables = {"attention": found, "changes": {"new": 0, "persisting": 1, "resolved": 0}}
+    run = SimpleNamespace(path=Path("run-1"), ranking=lambda first: ranking, rejected=0, counts=counts, tables=tables)
     with patch.dict(os.environ, TERM="dumb", COLUMNS="80"):
         for form in ("table", "json", "csv"):
             with redirect_stdout(Screen()) as screen:

@@ -44,7 +44,7 @@ FIXED = {
     "cli.conditions": {"_NAMED_CONDITIONS"},
     "cli.errors": {"DONE", "HOLDS", "MOST_REMARKS", "UNUSABLE", "_INTERRUPTED", "_PIPE_CLOSED"},
     "cli.output": {"_GROUPS_WITHOUT_LIST"},
-    "cli.ranking": {"_SHOWN_NEEDS"},
+    "cli.ranking": {"_SCREEN", "_SHOWN_GROUPS", "_SHOWN_NEEDS"},
     "cli.writing": {"_READABLE"},
     "clients.cluster": {"_EARLIEST", "_LATEST", "_NOT_AUTHORIZED", "_PAUSE", "_UNKNOWN"},
     "clients.connection": {"_SECONDS_FOR_TOKEN"},

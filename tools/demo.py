@@ -23,7 +23,7 @@ from kafka_assign import compare
 from kafka_assign.clients import assignor
 from kafka_assign.clients.cluster import CaptureError, capture
 
-GROUP, TOPICS, STRATEGY = "billing", {"orders": 8, "payments": 4}, "sticky"
+GROUP, TOPICS, STRATEGY = "demo", {"clicks": 6, "views": 6}, "sticky"
 WIDTH, SECONDS = 88, 60                                # of what is shown; for the group to settle
 POLL, SESSION, HEARTBEAT = 200, 2_000, 200             # milliseconds
 
@@ -109,13 +109,13 @@ class Demo:
 
     def run(self):
         """Three consumers, of which one is killed, then two more."""
-        for name in ("billing-1", "billing-2", "billing-3"):
+        for name in ("anna", "ben", "carl"):
             self.start(name)
         group = self.settled()
         self.console.print(f"{len(self.consumers)} consumers share {group.columns.size} partitions under {STRATEGY}.")
-        [gone] = [member.id for member in group.details if member.client_id == "billing-2"]
-        group = self.change(group, group.leave(gone), "--leave billing-2", lambda: self.kill("billing-2"))
-        for name in ("billing-4", "billing-5"):
+        [gone] = [member.id for member in group.details if member.client_id == "anna"]
+        group = self.change(group, group.leave(gone), "--leave anna", lambda: self.kill("anna"))
+        for name in ("dora", "erik"):
             joined, option = group.join(name, TOPICS), f"--join {name}:{','.join(TOPICS)}"
             group = self.change(group, joined, option, lambda: self.start(name))
 

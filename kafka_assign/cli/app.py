@@ -99,7 +99,7 @@ def compare_command(
     -              does not apply, or is not known
 
     \b
-      kafka-assign compare --demo --join 2 --like billing-1 --fail-if 'moved>5'
+      kafka-assign compare --demo --join 2 --fail-if 'moved>5'
       kafka-assign compare describe.txt members.txt --leave MEMBER --moves
     """
     _compare(ctx, SimpleNamespace(**ctx.params))
@@ -394,12 +394,12 @@ def fleet_compare_command(
     """Which groups need attention, and what strategies would do for them.
 
     Every group of every input is compared under the usual strategies, or those given
-    with `-s`, and under the one that it runs now. The output lists the groups that need
-    attention, most urgent first, each with the reason and a remedy. The tables behind
-    it (groups, results, attention, changes, rejects, ignored) are written as Parquet
-    into a new folder in DIR, and the file run.json last: a folder without it is not a
-    run. Exit code 3: some of the input could not be used. Needs the extra [spark], and
-    Java 17 or the extra [java].
+    with `-s`, and under the one that it runs now. The output counts the needs by name
+    and shows the ten most urgent groups, each with the reason and a remedy; as CSV, it
+    lists all needs. The tables behind it (groups, results, attention, changes, rejects,
+    ignored) are written as Parquet into a new folder in DIR, and the file run.json
+    last: a folder without it is not a run. Exit code 3: some of the input could not be
+    used. Needs the extra [spark], and Java 17 or the extra [java].
 
     \b
       kafka-assign fleet compare samples/ -o runs
@@ -416,10 +416,10 @@ def fleet_compare_command(
         sources_of(files), output, strategy or None, master, pairs, None, write_remark,
         at, everything, reset, cluster, time, conf=typed_settings(conf),
         py_files=files_to_ship, time_limit=time_limit)
-    show_run(run, form, output)
     rejects = run.table("rejects", MOST_REMARKS).to_pylist() if run.rejected else []
     remark_on_rows([(row["source"], row["position"], row["reason"]) for row in rejects],
                    run.counts["ignored"], "in table rejects", run.rejected)
+    show_run(run, form, output)
     raise typer.Exit(UNUSABLE if run.rejected > max_rejects else DONE)
 
 # %% ../../nbs/13_cli/11_app.ipynb #a2a5fda4

@@ -8,6 +8,8 @@ __all__ = ['total_lag', 'checked_needs', 'show_ranking', 'show_run']
 # %% ../../nbs/13_cli/09_ranking.ipynb #71489241
 import os
 from collections.abc import Collection, Mapping, Sequence
+from itertools import groupby, islice
+from types import SimpleNamespace
 
 from .errors import usage_errors, write_remark
 from .inputs import group_label
@@ -25,11 +27,11 @@ _OF_EACH_NEED = "need", "reason", "remedy"
 _SHOWN = ("rank", "cluster", "group_id", "time", "moment", *_OF_EACH_NEED)
 
 
-def _ranking_blocks(ranking, rest, total=None):
-    "The first needs, and their remedies below; `rest`: where to find all; `total`: how many, None = those given."
+def _ranking_blocks(ranking):
+    "The first needs, and their remedies below."
     if not ranking:
         return [["no group needs attention"]]
-    first, more = ranking[:_SHOWN_NEEDS], (len(ranking) if total is None else total) - _SHOWN_NEEDS
+    first, more = ranking[:_SHOWN_NEEDS], len(ranking) - _SHOWN_NEEDS
     remedies = dict.fromkeys(row["remedy"] for row in first)
     numbers = {remedy: f"[{number}]" for number, remedy in enumerate(remedies, 1)}
     common, same = common_words(("cluster", "time", "moment"), first)
@@ -39,7 +41,7 @@ def _ranking_blocks(ranking, rest, total=None):
         if row["rank"] == before["rank"]:               # another need of the same group
             shared = _OF_EACH_NEED[:2 if row["remedy"] == before["remedy"] else 3]
             line[:] = [text if key in shared else "" for key, text in zip(table.head, line)]
-    return [common, [table, *[f"and {more:,} more, {rest}"] * (more > 0)],
+    return [common, [table, *[f"and {more:,} more, with --format csv or json"] * (more > 0)],
             [Table(["", ""], [(number, remedy) for remedy, number in numbers.items()])]]
 
 
@@ -92,24 +94,44 @@ def show_ranking(ranking: Sequence[Mapping], form: str, groups: Sequence[Group],
         return write_rows(list(NeedRow.__annotations__), rows, form)
     needy = len({row["rank"] for row in ranking})
     listed = f"{count_of(len(groups), 'group')}, {needy:,} need{'s' * (needy == 1)} attention"
-    blocks = _ranking_blocks(rows, "with --format csv or json") if rows or not (abandoned or ranking) else []
+    blocks = _ranking_blocks(rows) if rows or not (abandoned or ranking) else []
     none = ["no group has this need"] * bool(needs and ranking and not rows)
     write_blocks(*blocks, none, [_abandoned_words(abandoned, groups)] if abandoned else [], even,
                  [listed] * bool(ranking))
 
 # %% ../../nbs/13_cli/09_ranking.ipynb #7c996935
+_SHOWN_GROUPS = 10          # of a run
+_SCREEN = 80                # columns of a line about one of them
+
+
+def _first_groups(ranking):
+    "Two lines for each of the first groups: the reason of its most urgent need; its needs, and what would help."
+    from rich.cells import chop_cells
+    for rank, rows in islice(groupby(ranking, lambda row: row["rank"]), _SHOWN_GROUPS):
+        first, *others = rows
+        name = group_label(SimpleNamespace(**first, name=first["group_id"]))
+        needs = ", ".join(dict.fromkeys(row["need"] for row in [first, *others]))
+        for line in f"{rank:>2}  {name}: {first['reason']}", f"    {needs}: {first['remedy']}":
+            beginning, *more = chop_cells(shown(line), _SCREEN - len("..."))
+            yield beginning + "..." * bool(more)
+
+
 def show_run(run, form: str, out: str = "") -> None:
-    "Write the ranking, counts and folder of a `Run` in the folder `out`; as CSV, only the ranking."
+    "Write counts, needs, first groups and folder of a `Run` in the folder `out`; as CSV, the whole ranking."
     path = os.path.join(out, os.path.basename(run.path))
-    ranking, needs = run.ranking(_SHOWN_NEEDS if form == "table" else None), run.tables["changes"]
+    ranking = run.ranking(_SHOWN_GROUPS * len(NEEDS) if form == "table" else None)
     if form == "json":
         write_json({"run": path, "counts": run.counts, "ranking": ranking})
     elif form == "csv":
         write_rows(list(NeedRow.__annotations__), ranking, form)
     else:
-        counts = [{"": what, **run.counts[what]} for what in ("files", "rows", "groups")]
-        since = [f"needs since the last run: {needs['new']:,} new, {needs['persisting']:,} persisting, "
-                 f"{needs['resolved']:,} resolved"] if needs["persisting"] + needs["resolved"] else []
-        write_blocks(*_ranking_blocks(ranking, "in table attention of the run", run.tables["attention"]["rows"]), since,
-                    [Table(["", "read", "used", "rejected"], counts)])
-        write_lines(["", f"run  {shown(path)}"])
+        changes, needs = run.tables["changes"], run.tables["attention"]
+        groups, files = (count_of(run.counts[what]["used"], what[:-1]) for what in ("groups", "files"))
+        since = f"; needs since the last run: {changes['new']:,} new, {changes['resolved']:,} resolved" * bool(
+            changes["persisting"] + changes["resolved"])
+        names = ", ".join(f"{need} {needs[need]:,}" for need in NEEDS if needs[need])
+        found = f"{count_of(needs['rows'], 'need')} (all with --format csv): {names}"
+        write_blocks([
+            f"{groups} in {files}, {count_of(run.rejected, 'reject')}{since}",
+            found if ranking else "no group needs attention", *_first_groups(ranking)])
+        write_lines([f"run  {shown(path)}"])

@@ -20,6 +20,7 @@ from .runs import path_for_spark, stored_schema
 from .schemas import (
     COMPARE_TABLES, NEED_KEY, REJECTED_THINGS, RUN_FIELDS, TABLE_KEY, FleetError, spark_schema)
 from .session import spark_errors
+from ..ranking.rules import NEEDS
 from ..snapshot.sources import local_path
 from ..text.words import shown
 
@@ -101,7 +102,7 @@ def changed_needs(now, groups, before, run_id: str):
 _COMMITTER = "mapreduce.fileoutputcommitter."
 _CODEC_SETTING = "spark.sql.parquet.compression.codec"
 _COUNTED = {  # by table: a column, and the values whose rows are counted
-    "rejects": ("scope", REJECTED_THINGS), "ignored": ("kind", [SHARE_GROUP]),
+    "attention": ("need", NEEDS), "rejects": ("scope", REJECTED_THINGS), "ignored": ("kind", [SHARE_GROUP]),
     "changes": ("change", ["new", "persisting", "resolved", "unchecked"])}
 
 

@@ -23,11 +23,11 @@ def path(name: str) -> Path:
 
 # %% ../../nbs/13_cli/13_samples.ipynb #993b7d9a
 def demo_group():
-    "A small group to start with: of twelve partitions, one member owns five and another one."
+    "A small group to start with: under `range`, two of its members own four partitions each, and two own two."
     from kafka_assign.assignors.registry import assign
     from kafka_assign.groups.group import Group
-    topics = dict.fromkeys(["orders", "payments", "returns"], 4)
-    members = {f"billing-{i}": list(topics) for i in (1, 2, 3)} | {"newsletter": ["orders"]}
-    lag = {"orders": [120, 80, 15, 310], "payments": [3100, 2800, 20, 0], "returns": [60, 0, 7, 41]}
+    topics = {"clicks": 6, "views": 6}
+    members = dict.fromkeys(["anna", "ben", "carl", "dora"], ["clicks", "views"])
+    lag = {"clicks": [120, 80, 310, 15, 60, 40], "views": [20, 0, 41, 7, 3100, 2800]}
     owned = assign(Group(topics, members), "range")
     return Group(topics, members, owned, lag, name="demo", type="classic", state="Stable", strategy="range")

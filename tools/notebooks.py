@@ -399,6 +399,7 @@ def write_readme(root):
     notebook.metadata["language_info"] = {"name": "python"}
     text, _ = MarkdownExporter().from_notebook_node(notebook)
     text = re.sub(r"\]\((?!\w+:|#|/|index_files/)", "](nbs/", text)  # the page is in nbs/, the README is not
+    text = text.replace("CONTRIBUTING.md", "[CONTRIBUTING.md](CONTRIBUTING.md#where-everything-is)")  # not on the site
     (root / "README.md").write_text(README_HEAD + tidy_markdown(text), encoding="utf-8")
 
 

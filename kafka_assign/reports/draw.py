@@ -107,7 +107,7 @@ class Picture(Figure):
         self.height, self.words, self.width, self.stacked = height, words, width, stacked
         self.paper = self.add_axes((0, 0, 1, 1), xlim=(0, width), ylim=(height, 0))
         self.paper.axis("off")
-        self._places, self._place = [], None
+        self._places, self._at = [()], 0               # the paper itself is not shown on a phone
         self.box(0.5, 0.5, width - 1, height - 1, _TONES["ground"], _TONES["rim"])
         self.place((0, 0))
 
@@ -140,11 +140,9 @@ class Picture(Figure):
         groups = {at: [] for at in range(len(self._places))}
         for at, piece in zip(pieces[::2], pieces[1::2]):
             groups[int(at)] += _tidy(piece)
-        for place, lines in zip(self._places, groups.values()):
-            if place is None:
-                yield from ['<g class="paper">', *lines, "</g>"]
-                continue
-            (x, y), *copies = place
+        yield from ['<g class="paper">', *groups.pop(0), "</g>"]
+        for at, lines in groups.items():
+            (x, y), *copies = self._places[at]
             if copies:
                 name = sha256("\n".join([self.words, *lines]).encode("utf-8", "replace")).hexdigest()[:10]
                 lines = [f'<g id="p{name}">', *lines, "</g>"]
@@ -155,13 +153,13 @@ class Picture(Figure):
 
     def place(self, *moves: tuple[float, float]) -> None:
         "On a phone, what is drawn from here on moves by x, y; it is shown as often as there are `moves`."
-        self._place = moves
+        if moves not in self._places:
+            self._places.append(moves)
+        self._at = self._places.index(moves)
 
     def _add(self, artist):
         "Have an artist drawn in the current place."
-        if self._place not in self._places:
-            self._places.append(self._place)
-        artist.set_gid(f"place{self._places.index(self._place)}")
+        artist.set_gid(f"place{self._at}")
         return artist
 
     def box(self, x: float, y: float, width: float, height: float, fill: str = "none", edge: str = "none",

@@ -32,7 +32,7 @@ from .words import shortened
 
 # %% ../../nbs/10_reports/04_draw.ipynb #507f41df
 WIDTH, EDGE = 760, 16                        # pixels: of a picture, and around everything
-_NARROW = 374                                 # pixels: of a picture on a phone
+_NARROW = 374                                # pixels: of a picture on a phone
 _GUTTER, _GAP = 20, 5                        # between panels, between topics of a row
 TEXT, _LINE = 12, 16                         # pixels: of letters, from line to line
 _LETTER = 7.4                                # of TEXT, about as wide as it is on average
@@ -99,7 +99,7 @@ class Picture(Figure):
     height: float  # pixels
     words: str  # what it shows, in words
     width: float  # pixels; 760, or less for a single small panel
-    stacked: tuple[float, float] | None  # width and height on a phone, if the parts are put one below the other there
+    stacked: tuple[float, float] | None  # width and height on a phone, if its panels are stacked there
 
     def __init__(self, height: float, words: str = "", width: float = WIDTH,
                  stacked: tuple[float, float] | None = None):
@@ -182,8 +182,9 @@ class Picture(Figure):
         """Words with their left end, center or right end at `x`, centered on `y`; they lose their
         middle if they are wider than `room`."""
         words = shortened(words, 400)
-        text = self._add(self.paper.text(x, y, words, size=size, color=color, ha=at, va="center_baseline",
-                               weight="bold" if bold else "normal", parse_math=False, family="DejaVu Sans"))
+        text = self._add(self.paper.text(
+            x, y, words, size=size, color=color, ha=at, va="center_baseline",
+            weight="bold" if bold else "normal", parse_math=False, family="DejaVu Sans"))
         if ground != "none":
             text.set_bbox({"facecolor": ground, "edgecolor": "none", "pad": 1})
         while room and len(words) > 1 and (width := text.get_window_extent().width * 72 / _DENSITY) > room:
@@ -192,8 +193,8 @@ class Picture(Figure):
 
     def cell(self, x: float, y: float, width: float, height: float, look: Look,
              mark: int = KEPT) -> None:
-        """A partition: a moved one has a thick frame, amber and black, a placed one is smaller than the dashes
-        around it, a withheld one hatched."""
+        """A partition: a moved one has a thick frame, amber and black, a placed one is smaller and within
+        dashes, a withheld one is hatched."""
         change, unit = mark % _WITHHELD, min(1, width / 22, height / 23)
         frame = 4 * unit if change else 0
         inset = frame if change == PLACED else 0
@@ -364,15 +365,16 @@ class Drawing:
         longest = max((own.step.max(initial=0) + 1 for own in self.cells), default=room)
         self.unit = (room - self.gap * gaps) / longest
         if self.unit < _NARROWEST:
-            self.cells, self.panel = [], min(self.panel, _NARROW - EDGE - self.left)
-            self.bar = self.panel / len(self.words)
+            self.cells = []
         most = max((own.number.max(initial=0) for own in self.cells), default=0)
         wide = _LETTER * len(f"{max(self.scene.topics, key=len, default='')}-{most}") + 14
         self.named = wide <= min(self.unit, 90)
         self.unit = int(min(self.unit, max(wide, 28) if self.named else 28))
-        if self.cells and self.across == 1:
-            cells = self.unit * longest + self.gap * gaps + 10 + self.bar * len(self.words)
+        if self.across == 1:
+            cells = self.unit * longest + self.gap * gaps + 10 + self.bar * len(self.words) if self.cells else 0
             self.panel = min(self.panel, max(cells, _NARROW - EDGE - self.left))
+        if not self.cells:
+            self.bar = self.panel / len(self.words)
 
     def corner(self, panel: int) -> tuple[float, float]:
         "Where the first row of a panel begins."

@@ -1,5 +1,6 @@
 """Pictures: the same bytes every time, any name, any size, and words that say what the picture shows."""
 import io
+import json
 import pickle
 import re
 import subprocess
@@ -7,6 +8,7 @@ import sys
 import time
 import warnings
 from functools import cache
+from html import unescape
 from html.parser import HTMLParser
 from pathlib import Path
 from xml.etree import ElementTree
@@ -18,14 +20,14 @@ from hypothesis import strategies as st
 
 from kafka_assign import Assignment, Group, Member, assign, compare
 from kafka_assign.reports.draw import (
-    _TONES, _WITHHELD, AMBER, HUES, INK, KEPT, MOST_ROWS, MOVED, NAMED_LOOKS, PLACED, QUIET, TEXT, TRACK, Drawing,
-    Scene, looks, marks)
+    _NARROW, _TONES, _WITHHELD, AMBER, HUES, INK, KEPT, MOST_ROWS, MOVED, NAMED_LOOKS, PLACED, QUIET, TEXT, TRACK,
+    Drawing, Look, Picture, Scene, looks, marks)
 from kafka_assign.reports.words import MOST_NAMED, describe
 
 matplotlib = pytest.importorskip("matplotlib")
 from PIL import Image  # noqa: E402
 
-from kafka_assign.reports.pictures import plot  # noqa: E402
+from kafka_assign.reports.pictures import _titled, plot  # noqa: E402
 
 ROOT = Path(__file__).resolve().parent.parent
 TOPICS = {"t0": 1, "t1": 2, "t2": 3}
@@ -63,7 +65,7 @@ def quietly(*what):
         warnings.simplefilter("error")
         picture = plot(*what)
         shown = svg(picture)
-    assert [text.text for text in shown.iter(f"{SVG}text")] == list(filter(None, texts(picture)))
+    assert sorted(text.text for text in shown.iter(f"{SVG}text")) == sorted(filter(None, texts(picture)))
     return picture
 
 
@@ -91,11 +93,14 @@ def test_same_bytes_in_another_process():
 
 
 def test_a_page_gets_the_picture_and_nothing_else():
-    """No date and version, no style for the whole page, no fonts of this machine, no names but those of hatches."""
+    """No date and version, no style for the whole page, no fonts of this machine, only names of hatches and copies."""
     shown = plot(*example(), joined())._repr_svg_()
-    assert not re.search("matplotlib|metadata|<style|DejaVu|<g|20[0-9][0-9]-", shown, re.I)
+    assert not re.search("matplotlib|metadata|<style|DejaVu|patch_|20[0-9][0-9]-", shown, re.I)
+    assert "<g" not in plot(joined())._repr_svg_()
     hatches = re.findall(r' id="(\w+)"', shown)
-    assert len(hatches) == len(set(hatches)) > 0 and set(re.findall(r"url\(#(\w+)\)", shown)) == set(hatches)
+    assert len(hatches) == len(set(hatches)) > 0
+    assert set(re.findall(r"url\(#(\w+)\)|href=\"#(\w+)", shown)) == {
+        ("", name) if name.startswith("p") else (name, "") for name in hatches}
     others = re.findall(r' id="(\w+)"', plot(joined())._repr_svg_())
     assert others and not set(others) & set(hatches)              # they may stand on the same page
 
@@ -134,9 +139,9 @@ def test_ground_is_the_same_on_light_and_dark_pages():
 
 def test_letters_are_not_small():
     """In the page a picture has its own size, so that these are pixels on the screen."""
-    for one in (example(), [shape(41, 5, 5)], [joined()]):
+    for width, one in [(760, example()), (_NARROW, [shape(41, 5, 5)]), (_NARROW, [joined()])]:
         root = svg(plot(*one))
-        assert root.get("width") == "760" == root.get("viewBox").split()[2]
+        assert root.get("width") == str(width) == root.get("viewBox").split()[2]
         sizes = [float(re.search(r"font-size: (\S+?)px", text.get("style"))[1]) for text in root.iter(f"{SVG}text")]
         assert min(sizes) == TEXT == 12
 
@@ -223,6 +228,89 @@ def test_only_changes_are_marked():
     _, moved, fair = example()
     assert marks(fair).tolist() == [PLACED, 0, MOVED, 0, 0, 0]
     assert (marks(moved) == MOVED).sum() == moved.moved.sum() == 2
+
+
+@pytest.mark.parametrize("look", [*looks(18), Look(TRACK, INK)], ids=str)
+def test_moved_and_placed_are_told_apart_at_a_third_of_their_size_and_without_color(look):
+    """The edge of a moved cell is dark or amber all around; that of a placed one is mostly the paper."""
+    def seen(mark):
+        picture = Picture(30, width=36)
+        picture.cell(6, 3, 24, 24, look, mark)
+        file = io.BytesIO(png(picture))
+        return np.array(Image.open(file).convert("RGBA").convert("L").resize((12, 10), Image.Resampling.BOX), int)
+    moved, placed, kept = (seen(mark)[1:9, 2:10] for mark in (MOVED, PLACED, KEPT))
+    assert np.abs(moved - placed).mean() > 25 and np.abs(moved - kept).mean() > 15 < np.abs(placed - kept).mean()
+
+
+# --- on a phone --------------------------------------------------------------------------------------------------
+
+def many_panels():
+    """Pictures of two to six panels, some with hatches, long names, lag, or only bars."""
+    before, *_ = example()
+    lag = Group({"orders": 4}, {"billing-1-of-the-first-team": ["orders"], "billing-2": ["orders"]},
+                lag={"orders": [120, 80, 15, 4300]})
+    return [example(), (joined(), at_once(joined())), [before] * 4, [before] * 5, [compare(lag, ["range", "lag"])],
+            [shape(41, 5, 5)] * 6, [joined({"t": 600})] * 2]
+
+
+def on_a_phone(picture):
+    """Each text of a stacked picture as often as a phone shows it: words, left, top, right, bottom."""
+    for text in picture.paper.texts:
+        box = text.get_window_extent().transformed(picture.dpi_scale_trans.inverted())
+        for x, y in picture._places[int(text.get_gid().removeprefix("place"))]:
+            top = picture.height - 72 * box.y1
+            yield text.get_text(), 72 * box.x0 + x, top + y, 72 * box.x1 + x, top + 72 * box.height + y
+
+
+@pytest.mark.parametrize("number", range(7))
+def test_panels_are_stacked_on_a_phone(number):
+    """Nothing is cut off, nothing overlaps, and the names of members are beside each panel."""
+    what = many_panels()[number]
+    picture = plot(*what)
+    width, height = picture.stacked
+    found = sorted(on_a_phone(picture), key=lambda one: one[2])
+    assert _NARROW <= width < 1.2 * _NARROW
+    for at, (words, left, top, right, bottom) in enumerate(found):
+        assert 0 <= left and right <= width and 0 <= top and bottom <= height, words
+        assert not any(left < r and one < right and top < b and two < bottom for _, one, two, r, b in found[:at]), words
+    names = {text.get_text() for text in picture.paper.texts if text.get_ha() == "right"}
+    shown, panels = [words for words, *_ in found], len(_titled(what))
+    assert names and all(shown.count(name) >= panels for name in names), shown
+
+
+def shown_in_browser(picture, width, folder):
+    """What Chromium shows of a picture in a page so wide: words or tag, and their boxes in pixels."""
+    from browser import find_chromium
+    rules = (ROOT / "nbs/theme/site.scss").read_text(encoding="utf-8")
+    phone = re.search(r"(?ms)^@media .*?^}", rules)[0]
+    style = re.sub(r"//.*", "", phone).replace("$line", "gray")
+    page = f"<!doctype html><style>body {{ margin: 0 }} {style}</style>{picture._repr_svg_()}"
+    (folder / "page.html").write_text(page, encoding="utf-8")
+    (folder / "frame.html").write_text(f"""<!doctype html><iframe src="page.html" style="width: {width}px; border: 0">
+</iframe><script>onload = () => {{ const inside = document.querySelector("iframe").contentDocument;
+document.body.textContent = JSON.stringify([...inside.querySelectorAll("svg, text, use")].map(one => {{
+const box = one.getBoundingClientRect();
+return [one.textContent.trim() || one.tagName, box.left, box.top, box.right, box.bottom]; }})); }}</script>""")
+    done = subprocess.run([find_chromium(), "--headless", "--no-sandbox", "--disable-gpu", "--dump-dom",
+                           "--allow-file-access-from-files", f"--user-data-dir={folder / 'profile'}",
+                           f"file://{folder / 'frame.html'}"], capture_output=True, text=True, check=True)
+    return json.loads(unescape(re.search("(?s)<body>(.*)</body>", done.stdout)[1]))
+
+
+@pytest.mark.needs("browser")
+def test_a_browser_stacks_panels_only_on_a_phone(tmp_path):
+    picture = plot({"first": example()[0], "second": example()[1]})
+    [frame, *wide] = shown_in_browser(picture, 800, tmp_path)
+    heads = {words: (left, top) for words, left, top, *_ in wide}
+    assert frame[1:] == [0, 0, 760, picture.height] and heads["first"][1] == heads["second"][1]
+    assert [right - left for words, left, _, right, _ in wide if words == "use"] == [0]
+    [frame, *phone] = shown_in_browser(picture, 366, tmp_path)
+    heads = {words: (left, top) for words, left, top, *_ in phone}
+    assert heads["first"][0] == pytest.approx(heads["second"][0]) and heads["first"][1] + 60 < heads["second"][1]
+    assert all(0 <= left < right <= 366 and bottom <= frame[4] for _, left, _, right, bottom in phone)
+    assert min(bottom - top for _, _, top, _, bottom in phone) >= 10
+    [names] = [one for one in phone if one[0] == "use"]
+    assert (names[1] < heads["second"][0]) and names[2] > heads["second"][1]
 
 
 # --- withheld partitions -----------------------------------------------------------------------------------------
@@ -379,7 +467,7 @@ def test_words_count_what_is_many(size):
 
 class Alternative(HTMLParser):
     def handle_starttag(self, tag, attrs):
-        assert tag in ("svg", "rect", "path", "text", "defs", "pattern"), tag
+        assert tag in ("svg", "rect", "path", "text", "defs", "pattern", "g", "use"), tag
         self.alt = dict(attrs).get("aria-label", getattr(self, "alt", None))
 
 
@@ -480,7 +568,7 @@ def test_large_groups_are_drawn_at_once(size):
     picture = quietly(one)
     assert time.process_time() - start < 6                        # a second or two where nothing else runs
     seen = pixels(picture)
-    assert seen.shape[1] == 1520 and seen.shape[0] < 2000
+    assert seen.shape[1] == round(2 * picture.width) <= 2 * 760 and seen.shape[0] < 2000
     assert len(picture.words) < 20_000 and len(picture._repr_svg_()) < 1_000_000
 
 

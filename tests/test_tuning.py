@@ -69,7 +69,7 @@ FIXED = {
     "ranking.outcomes": {"LEAST_LAG"},
     "ranking.rules": {"_LEAST_HOT", "_MOST_NAMED"},
     "reports.draw": {"EDGE", "MOST_ROWS", "TEXT", "WIDTH", "_WITHHELD", "_DENSITY", "_GAP", "_GUTTER", "_LETTER",
-                     "_LINE", "_MOST_BINS", "_NARROWEST"},
+                     "_LINE", "_MOST_BINS", "_NARROW", "_NARROWEST"},
     "reports.moves": {"_SHOWN_CLAIMANTS", "_SHOWN_MOVES"},
     "reports.places": {"_MOST_PLACES", "_MOST_MEMBERS"},
     "reports.proof": {"_SHOWN_LINES", "_LETTERS", "_NAMED", "_TEXT_WIDTH"},

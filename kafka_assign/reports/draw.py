@@ -12,6 +12,7 @@ import io
 import re
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from hashlib import sha256
 from html import escape
 from os.path import commonprefix
 from textwrap import wrap
@@ -31,6 +32,7 @@ from .words import shortened
 
 # %% ../../nbs/10_reports/04_draw.ipynb #507f41df
 WIDTH, EDGE = 760, 16                        # pixels: of a picture, and around everything
+_NARROW = 374                                # pixels: of a picture on a phone
 _GUTTER, _GAP = 20, 5                        # between panels, between topics of a row
 TEXT, _LINE = 12, 16                         # pixels: of letters, from line to line
 _LETTER = 7.4                                # of TEXT, about as wide as it is on average
@@ -86,18 +88,28 @@ def _tidy_tag(tag):
     return re.sub("#[0-9a-f]{6}", lambda tone: _VARIABLES.get(tone[0], tone[0]), text)
 
 
+def _tidy(svg):
+    "Lines of SVG as a page needs them."
+    return [*filter(None, map(str.strip, re.sub("<[^>]*>", _tidy_tag, svg).splitlines()))]
+
+
 class Picture(Figure):
     "A Matplotlib figure with its origin at the top left, in pixels, that says what it shows."
 
-    height: float  # pixels; the width is always 760
+    height: float  # pixels
     words: str  # what it shows, in words
+    width: float  # pixels; 760, or less for a single small panel
+    stacked: tuple[float, float] | None  # width and height on a phone, if its panels are stacked there
 
-    def __init__(self, height: float, words: str = ""):
-        super().__init__(figsize=(WIDTH / 72, height / 72), dpi=_DENSITY, facecolor="none")
-        self.height, self.words = height, words
-        self.paper = self.add_axes((0, 0, 1, 1), xlim=(0, WIDTH), ylim=(height, 0))
+    def __init__(self, height: float, words: str = "", width: float = WIDTH,
+                 stacked: tuple[float, float] | None = None):
+        super().__init__(figsize=(width / 72, height / 72), dpi=_DENSITY, frameon=False)
+        self.height, self.words, self.width, self.stacked = height, words, width, stacked
+        self.paper = self.add_axes((0, 0, 1, 1), xlim=(0, width), ylim=(height, 0))
         self.paper.axis("off")
-        self.box(0.5, 0.5, WIDTH - 1, height - 1, _TONES["ground"], _TONES["rim"])
+        self._places, self._at = [()], 0               # the paper itself is not shown on a phone
+        self.box(0.5, 0.5, width - 1, height - 1, _TONES["ground"], _TONES["rim"])
+        self.place((0, 0))
 
     def __repr__(self) -> str:
         return self.words
@@ -108,19 +120,54 @@ class Picture(Figure):
             matplotlib.rcParams.update({"svg.fonttype": "none", "svg.hashsalt": self.words})
             self.savefig(out, format="svg", metadata=none)
         shapes = re.sub("(?s).*?</defs>", "", out.getvalue(), count=1)      # a style for the whole page
-        lines = (line.strip() for line in re.sub("<[^>]*>", _tidy_tag, shapes).splitlines())
-        words = escape(self.words).replace("\n", "&#10;")
+        words, kind, style = escape(self.words).replace("\n", "&#10;"), "picture", "white-space: pre"
+        if self.stacked:
+            kind += " stacked"
+            style += f"; --wide: {self.width:g}; --narrow: {self.stacked[0]:g}; --high: {self.stacked[1]:g}"
+        elif self.width > 1.2 * _NARROW:                # a phone would shrink letters below ten pixels
+            kind += " wide"
+        width, height = f"{self.width:.4g}", f"{self.height:.4g}"
         return "\n".join([
-            f'<svg xmlns="http://www.w3.org/2000/svg" class="picture" role="img" aria-label="{words}" '
-            f'width="{WIDTH}" height="{self.height:.4g}" viewBox="0 0 {WIDTH} {self.height:.4g}" '
-            f'font-family="system-ui, sans-serif" style="white-space: pre">', *filter(None, lines)])
+            f'<svg xmlns="http://www.w3.org/2000/svg" class="{kind}" role="img" aria-label="{words}" '
+            f'width="{width}" height="{height}" viewBox="0 0 {width} {height}" preserveAspectRatio="xMinYMin" '
+            f'font-family="system-ui, sans-serif" style="{style}">',
+            *(self._in_places(shapes) if self.stacked else _tidy(shapes))])
+
+    def _in_places(self, shapes):
+        "Lines of SVG in which what moves together on a phone is a group; copies are for the phone alone."
+        shapes, end = re.split("(?=<defs>|</svg>)", shapes, maxsplit=1)
+        _, *pieces = re.split(r'<g id="place(\d+)">', shapes)
+        groups = {at: [] for at in range(len(self._places))}
+        for at, piece in zip(pieces[::2], pieces[1::2]):
+            groups[int(at)] += _tidy(piece)
+        yield from ['<g class="paper">', *groups.pop(0), "</g>"]
+        for at, lines in groups.items():
+            (x, y), *copies = self._places[at]
+            if copies:
+                name = sha256("\n".join([self.words, *lines]).encode("utf-8", "replace")).hexdigest()[:10]
+                lines = [f'<g id="p{name}">', *lines, "</g>"]
+            yield from [f'<g style="--x: {x:g}px; --y: {y:g}px">', *lines, "</g>"]
+            yield from (f'<use href="#p{name}" display="none" style="--x: {x:g}px; --y: {y:g}px"/>'
+                        for x, y in copies)
+        yield from _tidy(end)
+
+    def place(self, *moves: tuple[float, float]) -> None:
+        "On a phone, what is drawn from here on moves by x, y; it is shown as often as there are `moves`."
+        if moves not in self._places:
+            self._places.append(moves)
+        self._at = self._places.index(moves)
+
+    def _add(self, artist):
+        "Have an artist drawn in the current place."
+        artist.set_gid(f"place{self._at}")
+        return artist
 
     def box(self, x: float, y: float, width: float, height: float, fill: str = "none", edge: str = "none",
             line: float = 1, dashed: bool = False, hatch: str | None = None) -> None:
         "A box with its top left corner at `x, y`; `line` is the width of its outline."
-        self.paper.add_artist(Rectangle(
+        self.paper.add_artist(self._add(Rectangle(
             (x, y), width, height, facecolor=fill, edgecolor=edge, linewidth=line, hatch=hatch, clip_on=False,
-            linestyle=(0, (2.0, 1.5)) if dashed else "solid"))
+            linestyle=(0, (2.0, 1.2)) if dashed else "solid")))
 
     def boxes(self, corners: Sequence, fill: str) -> None:
         "Many plain boxes, each `x, y, width, height`."
@@ -128,15 +175,16 @@ class Picture(Figure):
         if outlines:
             codes = [Path.MOVETO, *[Path.LINETO] * 3, Path.CLOSEPOLY] * len(outlines)
             outline = Path(np.concatenate(outlines), codes)
-            self.paper.add_artist(PathPatch(outline, facecolor=fill, edgecolor="none", clip_on=False))
+            self.paper.add_artist(self._add(PathPatch(outline, facecolor=fill, edgecolor="none", clip_on=False)))
 
     def label(self, x: float, y: float, words: str, size: float = TEXT, color: str = INK,
               at: str = "left", bold: bool = False, room: float | None = None, ground: str = "none") -> None:
         """Words with their left end, center or right end at `x`, centered on `y`; they lose their
         middle if they are wider than `room`."""
         words = shortened(words, 400)
-        text = self.paper.text(x, y, words, size=size, color=color, ha=at, va="center_baseline",
-                               weight="bold" if bold else "normal", parse_math=False, family="DejaVu Sans")
+        text = self._add(self.paper.text(
+            x, y, words, size=size, color=color, ha=at, va="center_baseline",
+            weight="bold" if bold else "normal", parse_math=False, family="DejaVu Sans"))
         if ground != "none":
             text.set_bbox({"facecolor": ground, "edgecolor": "none", "pad": 1})
         while room and len(words) > 1 and (width := text.get_window_extent().width * 72 / _DENSITY) > room:
@@ -145,36 +193,41 @@ class Picture(Figure):
 
     def cell(self, x: float, y: float, width: float, height: float, look: Look,
              mark: int = KEPT) -> None:
-        """A partition: a moved one has a thick outline, dark and amber, a placed one is dashed, a
-        withheld one hatched."""
-        change, inset = mark % _WITHHELD, min(0.8, width / 5)
-        self.box(x, y, width, height, look.fill)
-        if look.band != "none":
-            self.box(x + 3, y + height - 5.5, width - 6, 2.5, look.band)
+        """A partition: a moved one has a thick frame, amber and black, a placed one is smaller and within
+        dashes, a withheld one is hatched."""
+        change, unit = mark % _WITHHELD, min(1, width / 22, height / 23)
+        frame = 4 * unit if change else 0
+        inset = frame if change == PLACED else 0
+        inside = x + inset, y + inset, width - 2 * inset, height - 2 * inset
+        self.box(*inside, look.fill)
         if mark >= _WITHHELD:
-            self.box(x, y, width, height, "none", look.ink, 0, hatch="///")
-        if change:
-            color, line = (look.ink, 1.8) if change == PLACED else (AMBER, 2.4)
-            self.box(x + 2.4 * inset, y + 2, width - 4.8 * inset, height - 4, "none", color, line,
+            self.box(*inside, "none", look.ink, 0, hatch="///")
+        if look.band != "none":
+            self.box(x + frame + 2, y + height - max(frame, 2) - 3, width - 2 * frame - 4, 2.5, look.band)
+        edges = {PLACED: [(INK, 1.8)], MOVED: [(_BLACK, 4), (AMBER, 2.8)]}
+        for color, line in edges.get(change, ()):
+            half = line * unit / 2
+            self.box(x + half, y + half, width - 2 * half, height - 2 * half, "none", color, line * unit,
                      dashed=change == PLACED)
-        if change == MOVED:
-            edge = INK if look.ink == INK else _BLACK
-            self.box(x + inset, y + 0.8, width - 2 * inset, height - 1.6, "none", edge, 1.5)
 
-    def key(self, entries: Sequence[tuple[Look, int, str]], top: float) -> None:
-        "Cells with words, where `legend_spots` puts them."
-        for (x, line), (look, mark, words) in zip(legend_spots(entries), entries):
+    def key(self, entries: Sequence[tuple[Look, int, str]], top: float, stacked_top: float = 0) -> None:
+        "Cells with words, where `legend_spots` puts them; `stacked_top`: the top on a phone."
+        narrow = legend_spots(entries, self.stacked[0] if self.stacked else self.width)
+        for (x, line), (left, below), (look, mark, words) in zip(
+                legend_spots(entries, self.width), narrow, entries):
             y = top + 20 * line + 10
+            self.place((left - x, stacked_top + 20 * below + 10 - y))
             self.cell(x, y - 8, 16, 16, look, mark)
             self.label(x + 21, y, words, color=QUIET, room=12 + _LETTER * len(words))
 
+
 # %% ../../nbs/10_reports/04_draw.ipynb #f9c400f4
-def legend_spots(entries: Sequence[tuple]) -> list[tuple[float, int]]:
-    "Where the entries of a legend go, one after the other like words: x, and the line."
+def legend_spots(entries: Sequence[tuple], room: float = WIDTH) -> list[tuple[float, int]]:
+    "Where the entries of a legend go, one after the other like words, in a picture so wide: x, and the line."
     spots, x, line = [], EDGE, 0
     for *_, words in entries:
         width = 37 + _LETTER * len(words)
-        if x + width > WIDTH and x > EDGE:
+        if x + width > room and x > EDGE:
             x, line = EDGE, line + 1
         spots.append((x, line))
         x += width
@@ -278,16 +331,22 @@ class Drawing:
         lag = any(one.group.lag is not None for one in scene.assignments)
         self.words = ["members"] if scene.many else ["load", "lag"][:1 + lag]
         longest = max(map(len, [*scene.labels, *["no owner"] * scene.orphans]), default=0)
-        self.left = EDGE + 10 + min(8 * longest + 4, 140 if self.across == 1 else 96)
+        self.left = EDGE + 10 + min(8 * longest + 4, 96)
         self.panel = (WIDTH - EDGE - self.left - _GUTTER * (self.across - 1)) / self.across
-        self.bar = (150, 92, 66)[self.across - 1]
+        self.bar = (92, 92, 66)[self.across - 1]
         self._fit_cells(panels)
         self.figures = [self._figures(one) for one in scene.assignments]
         self.head = 40 + _LINE * max(map(len, self.figures))
-        entries = self._entries()
-        bottom = self.corner(-(-count // self.across) * self.across)[1] - self.head
-        lines = legend_spots(entries)[-1][1] + 1 if entries else 0
-        self.picture = Picture(bottom + 20 * lines + 8 * bool(entries))
+        self.deep = self.head + (len(scene.labels) + scene.orphans) * self.row + EDGE
+        entries, own = self._entries(), self.left + self.panel + EDGE
+        width, narrow = own if self.across == 1 else WIDTH, max(own, _NARROW)
+        bottom, lowest = EDGE + self.deep * -(-count // self.across), EDGE + self.deep * count
+
+        def end(top, width):
+            return top + 20 * (legend_spots(entries, width)[-1][1] + 1) + 8 if entries else top
+
+        self.picture = Picture(end(bottom, width), "", width,
+                               None if self.across == 1 else (narrow, end(lowest, narrow)))
         bars = [scene.bars(panel) for panel in panels]
         for panel in panels:
             self._head(panel)
@@ -295,7 +354,7 @@ class Drawing:
             self._cells(panel)
         for slot, word in enumerate(self.words):
             self._bars([own[word] for own in bars], slot)
-        self.picture.key(entries, bottom)
+        self.picture.key(entries, bottom, lowest)
 
     def _fit_cells(self, panels):
         "The cells of each panel, how wide one is, and whether it carries its name; or none, but wide bars."
@@ -306,17 +365,27 @@ class Drawing:
         longest = max((own.step.max(initial=0) + 1 for own in self.cells), default=room)
         self.unit = (room - self.gap * gaps) / longest
         if self.unit < _NARROWEST:
-            self.cells, self.bar = [], self.panel / len(self.words)
+            self.cells = []
         most = max((own.number.max(initial=0) for own in self.cells), default=0)
-        wide = _LETTER * len(f"{max(self.scene.topics, key=len, default='')}-{most}") + 10
+        wide = _LETTER * len(f"{max(self.scene.topics, key=len, default='')}-{most}") + 14
         self.named = wide <= min(self.unit, 90)
         self.unit = int(min(self.unit, max(wide, 28) if self.named else 28))
+        if self.across == 1:
+            cells = self.unit * longest + self.gap * gaps + 10 + self.bar * len(self.words) if self.cells else 0
+            self.panel = min(self.panel, max(cells, _NARROW - EDGE - self.left))
+        if not self.cells:
+            self.bar = self.panel / len(self.words)
 
     def corner(self, panel: int) -> tuple[float, float]:
         "Where the first row of a panel begins."
         down, right = divmod(panel, self.across)
-        deep = self.head + (len(self.scene.labels) + self.scene.orphans) * self.row + EDGE
-        return self.left + right * (self.panel + _GUTTER), EDGE + self.head + down * deep
+        return self.left + right * (self.panel + _GUTTER), EDGE + self.head + down * self.deep
+
+    def _begin(self, panel):
+        "Draw in a panel from here on: where its first row begins. On a phone it is below the panel before it."
+        x, y = self.corner(panel)
+        self.picture.place((self.left - x, (panel - panel // self.across) * self.deep))
+        return x, y
 
     def _figures(self, assignment):
         "The lines with the figures of an assignment."
@@ -328,18 +397,16 @@ class Drawing:
 
     def _head(self, panel):
         "Title, figures, and what the bars are."
-        draw, (x, y) = self.picture.label, self.corner(panel)
+        draw, (x, y) = self.picture.label, self._begin(panel)
         draw(x, y - self.head + 9, str(self.scene.titles[panel]), 14, bold=True, room=self.panel)
         for line, words in enumerate(self.figures[panel]):
             draw(x, y - self.head + 29 + _LINE * line, words, color=QUIET)
         for slot, word in enumerate(self.words):
             draw(x + self.panel - (len(self.words) - slot) * self.bar, y - 9, word, color=QUIET)
-        if self.scene.many and panel % self.across == 0:
-            draw(x - 10, y - 9, "load", color=QUIET, at="right")
 
     def _rows(self, panel):
-        "A track for each row with members in this panel; names on the left of the first panel."
-        (x, y), row, names = self.corner(panel), self.row, self.scene.labels
+        "A track for each row with members in this panel; names on the left of the first panel, and on a phone of all."
+        (x, y), row, names = self._begin(panel), self.row, self.scene.labels
         rows = set(range(len(names)))
         present = rows if self.scene.many else set(self.scene.row[panel][:-1].tolist())
         self.picture.boxes([(x, y + i * row, self.panel, row - 3) for i in sorted(present)], TRACK)
@@ -347,6 +414,10 @@ class Drawing:
             self.picture.label(x, y + (i + 0.5) * row - 1.5, "not a member", color=QUIET)
         if panel % self.across:
             return
+        beside = range(panel, min(panel + self.across, len(self.scene.assignments)))
+        self.picture.place(*((0, (one - panel // self.across) * self.deep) for one in beside))
+        if self.scene.many:
+            self.picture.label(x - 10, y - 9, "load", color=QUIET, at="right")
         room = self.left - EDGE - 10
         labels = [*distinct(names, int(room / 5)), *["no owner"] * self.scene.orphans]
         for i, name in enumerate(labels):
@@ -360,7 +431,7 @@ class Drawing:
         most = max(own.sum(0).max(initial=1) for own in parts)
         scale = (self.bar - 12 - 7.7 * letters) / most
         for panel, own in enumerate(parts):
-            x, y = self.corner(panel)
+            x, y = self._begin(panel)
             x += self.panel - (len(self.words) - slot) * self.bar
             ends = np.vstack([0 * own[:1], own.cumsum(0)]) * scale
             for begin, end, tone in zip(ends[:-1], ends[1:], _BAR_TONES):
@@ -371,13 +442,13 @@ class Drawing:
 
     def _cells(self, panel):
         "All partitions of a panel in the rows of their owners, with names or numbers."
-        (left, top), width = self.corner(panel), self.unit - 2
+        (left, top), width = self._begin(panel), self.unit - 2
         for row, step, gap, topic, mark, number in zip(*self.cells[panel]) if self.cells else ():
             x, y, look = left + step * self.unit + gap * self.gap, top + row * self.row, self.looks[topic]
             self.picture.cell(x, y, width, self.row - 3, look, mark)
             words = f"{self.scene.topics[topic]}-{number}" if self.named else f"{number:,}"
             if self.named or 7.7 * len(words) + 4 <= width:
-                middle = y + (self.row - 3) / 2 - 1.5 * (look.band != "none")
+                middle = y + (self.row - 3) / 2 - 2 * (look.band != "none")
                 ground = look.fill if mark >= _WITHHELD else "none"       # no lines through the words
                 self.picture.label(x + width / 2, middle, words, TEXT, look.ink, "center", False, width, ground)
 
@@ -391,8 +462,8 @@ class Drawing:
             words = "kept" if len(found) > 1 else "load", "moved", "placed, had no owner"
             return [(Look(_BAR_TONES[i]), KEPT, words[i]) for i in sorted(found - {_WITHHELD})]
         words = {MOVED: "moved", PLACED: "placed, had no owner",
-                 _WITHHELD: "withheld until revoked; a second rebalance assigns it"}
-        entries = [(Look(TRACK, INK), mark, words[mark]) for mark in words if mark in found]
+                 _WITHHELD: "withheld until revoked, then assigned"}
+        entries = [(Look(_TONES["light"], INK), mark, words[mark]) for mark in words if mark in found]
         if len(topics) > NAMED_LOOKS:
             return [(Look(_PLAIN), KEPT, f"{len(topics):,} topics, with gaps between them")] + entries
         return entries if self.named else [

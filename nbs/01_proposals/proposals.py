@@ -1,4 +1,5 @@
-"""What the pages of the proposals share: tables of assignments, and the list of a proposal's statements."""
+"""What the pages of the proposals share: tables of assignments, a check of examples, and the list of statements."""
+import json
 import re
 import tomllib
 from collections.abc import Iterable, Mapping
@@ -28,6 +29,13 @@ def table_of_answers(answers: Mapping[str, Assignment]) -> Markdown:
                  for answer, claims in zip(answers.values(), had)]
         lines.append(f"| | {' | '.join(cells)} |")
     return Markdown("\n".join(lines))
+
+
+def unchanged(example: Group, name: str, topics, members, **about) -> None:
+    "Fail if a reader has changed an example, and say what it is and what it was; as the arguments of `Group`."
+    now, was = (json.loads(one.to_json()) for one in (example, Group(topics, members, **about)))
+    changed = [f"{key} {now[key]}, not {was[key]}" for key in ("topics", "members") if now[key] != was[key]]
+    assert not changed, f"{name} was changed: {'; '.join(changed)}"
 
 
 def statements(proposal: str) -> Markdown:

@@ -169,7 +169,7 @@ def disputed(group: Any) -> dict[tuple[str, int], list[str]]:
     columns, claimed = group.columns, {}
     several = np.flatnonzero((columns.previous < 0) & (columns.consumer < -1)).tolist()
     for member in group.details if several else ():
-        for one in member.owned:
+        for one in {*member.owned}:
             claimed.setdefault(one, []).append((member.generation, member.id))
     found = {one: [name for made, name in claimed[one] if made == max(claimed[one])[0]]
              for one in map(group.at, several)}

@@ -249,8 +249,8 @@ def diff_command(
     OLD is compared with NEW, a file or folder, or with a live cluster. Of each of them,
     the latest moment counts. If OLD is given alone, its last two moments are compared.
     The rows are: needs that are new or resolved, partitions that stand still, members
-    that came, went or restarted, partitions with another owner, and the lag then and
-    now. If the times of both moments are known, rates say when lag is gone.
+    that came or went, partitions with another owner, and the lag then and now. If the
+    times of both moments are known, rates say when lag is gone.
 
     \b
       kafka-assign diff monday.txt tuesday.txt

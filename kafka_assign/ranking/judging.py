@@ -30,7 +30,7 @@ from ..groups.build import GroupError
 from ..groups.group import Group
 from ..groups.joins import join_numbers, parsed_joins
 from ..groups.notes import UNSEEN_KINDS
-from ..groups.progress import pace, progress_between, stuck
+from ..groups.progress import progress_between
 from .outcomes import (
     LEAST_LAG, Outcome, attainable, current_outcome, outcome, shortfalls)
 from .rules import Need, needs
@@ -155,9 +155,7 @@ def judge(batch: GroupBatch, strategies: Sequence[Strategy],
             measure(known[label], places, foretell if label == COOPERATIVE else ask)
     answers, fails = _without_foreseen(answers, running, compared)
     seen = {at: progress_between(before, batch.group(at)) for at, before in earlier.items()}
-    standing, paces = ({at: words for at, one in seen.items() if (words := finding(one))}
-                       for finding in (stuck, pace))
-    found = needs(batch, current, results, known, running, fails, everything, standing, paces)
+    found = needs(batch, current, results, known, running, fails, everything, seen)
     outcomes = {CURRENT: current}
     for label, places in users.items():
         if label not in compared:                   # only the groups that run it have a row

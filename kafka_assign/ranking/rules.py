@@ -380,6 +380,7 @@ class Rule(NamedTuple):
     but: str = ""  # what else to know
     settled: bool = True  # whether it is not judged while a group rebalances
     loads: bool = False  # whether it is not judged while partitions have several owners
+    lag: bool = False  # whether it may be why a group lags
 
 # %% ../../nbs/08_ranking/03_rules.ipynb #898c606e
 _START = ("start its members, unless it is idle on purpose (a batch job, a stopped Streams "
@@ -400,7 +401,7 @@ _COULD_TAKE = "{now}{who} could take partitions from members that have two or mo
 RULES = (
     Rule("two-owners", _owned_twice, "{partition} is owned by {count} members: {names}{more}",
          Remedy(words=f"no assignment helps: {_FIND_THE_OTHER} ({_BOTH_CONSUME})",
-                steps=(_FIND_THE_OTHER, "capture the group again")), settled=False),
+                steps=(_FIND_THE_OTHER, "capture the group again")), settled=False, lag=True),
     Rule("failing", _failing, "{why}"),
     Rule("no-owner", partial(_short, "no-owner", "subscribed partition"),
          "{now} without an owner"),
@@ -409,31 +410,32 @@ RULES = (
     Rule("no-owner", _strange_owners,
          "{partition} is with {member}, which does not subscribe to it{more}", _other_owner),
     Rule("stuck", _standing, "{words}",
-         Remedy(words=f"no assignment helps: {_WHY_STUCK}", steps=(_WHY_STUCK,))),
-    Rule("idle", _idle, _COULD_TAKE, loads=True),
+         Remedy(words=f"no assignment helps: {_WHY_STUCK}", steps=(_WHY_STUCK,)), lag=True),
+    Rule("idle", _idle, _COULD_TAKE, loads=True, lag=True),
     Rule("idle", _perhaps_idle, _COULD_TAKE, _check_subscriptions, loads=True),
     Rule("idle", _misled, "{why}", _correct_subscription),
     Rule("overload", partial(_short, "overload", "partition"),
          "largest load {now}, best possible {least:,}{perhaps}", loads=True),
     Rule("skew", _skewed, "{topic} has {lag} of {total} of lag and is on {owners:,} of the {could} "
-         "that could share it{perhaps}", loads=True),
+         "that could share it{perhaps}", loads=True, lag=True),
     Rule("lag", _lagging,
          "one member lags {now} behind, best possible {least:,}{known}{perhaps}",
-         but="{pace}", loads=True),
+         but="{pace}", loads=True, lag=True),
     Rule("split-join", partial(_short, "split-join", "partition number"),
          "{now} of declared joins split over members, best possible {least:,}"),
     Rule("abandoned", _abandoned, "{members} while {now} {wait}", _start),
     Rule("incurable", _too_many_members,
          "{now:,} of {of} idle{who}: more members than partitions they could take", _do_without,
-         loads=True),
+         loads=True, lag=True),
     Rule("incurable", _hot_partition, "{partition}, on {owner}, holds {now:,} of {total} of lag",
          no_strategy("see whether its consumer is slow or stuck",
                      but=["better keys spread only future records"])),
     Rule("rebalancing", _interrupted,
          "was rebalancing when it was captured ({state}), with {members}{lag}",
          Remedy(words=f"its figures are transient: capture it again; {_IF_IT_STAYS}",
-                steps=("capture it again",)), settled=False))
+                steps=("capture it again",)), settled=False, lag=True))
 NEEDS = tuple(dict.fromkeys(rule.name for rule in RULES))      # the place is the kind
+LAG_NEEDS = frozenset(rule.name for rule in RULES if rule.lag)
 
 # %% ../../nbs/08_ranking/03_rules.ipynb #2d112332
 class Need(NamedTuple):

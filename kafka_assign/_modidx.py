@@ -1839,8 +1839,6 @@ d = { 'settings': {'branch': 'main', 'doc_baseurl': '', 'doc_host': '', 'git_url
                                                                                        'kafka_assign/groups/joins.py')},
             'kafka_assign.groups.leader': { 'kafka_assign.groups.leader.Client': ( '05_groups/leader.html#client',
                                                                                    'kafka_assign/groups/leader.py'),
-                                            'kafka_assign.groups.leader.Client.default': ( '05_groups/leader.html#client.default',
-                                                                                           'kafka_assign/groups/leader.py'),
                                             'kafka_assign.groups.leader.Leader': ( '05_groups/leader.html#leader',
                                                                                    'kafka_assign/groups/leader.py'),
                                             'kafka_assign.groups.leader.Leader.assumed': ( '05_groups/leader.html#leader.assumed',

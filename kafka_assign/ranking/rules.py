@@ -33,10 +33,8 @@ class Evidence(NamedTuple):
     current: Outcome  # of the groups as they are
     results: Mapping[str, Outcome]  # what is attainable, by label of the strategy; may be empty
     short: Mapping[str, Shortfall]  # how far the groups fall short of it, by need
-    strategies: Mapping[str, Strategy]  # by label
     fails: Mapping[int, str]  # why the next rebalance of a group fails
     progress: Mapping[int, Progress]  # of a group since the moment before, if that is known
-    cut: np.ndarray  # how many partitions of each group the input may not show
     absent: Sequence[tuple[int, str, Sequence[int], bool]]  # as from `_absent_topics`
 
 # %% ../../nbs/08_ranking/03_rules.ipynb #e71d0007
@@ -84,7 +82,7 @@ def evidence_of(batch: GroupBatch, current: Outcome, results: Mapping[str, Outco
         short = shortfalls(batch.columns, current, results, everything, _own(batch, strategies))
         unowned = short["no-owner"]
         short["no-owner"] = unowned._replace(now=unowned.now - cut, affected=unowned.affected - cut)
-    return Evidence(batch, current, results, short, strategies, fails or {}, progress or {}, cut,
+    return Evidence(batch, current, results, short, fails or {}, progress or {},
                     list(_absent_topics(batch)))
 
 # %% ../../nbs/08_ranking/03_rules.ipynb #e71d0005

@@ -6,13 +6,12 @@
 __all__ = ['ShownMember', 'ShownPartition', 'owned_words', 'Shown', 'show']
 
 # %% ../../nbs/10_reports/09_view.ipynb #d1c00004
-from collections.abc import Iterable, Iterator
+from collections import defaultdict
+from collections.abc import Iterable
 from contextlib import suppress
 from functools import cached_property
 from itertools import groupby
 from typing import TypedDict
-
-import numpy as np
 
 from ..assignors.base import StrategyError
 from ..assignors.registry import checked_group
@@ -72,25 +71,27 @@ def owned_words(partitions: Iterable[tuple[str, int]]) -> str:
     return ";".join(f"{topic}:{','.join(str(number) for _, number in run)}" for topic, run in runs)
 
 # %% ../../nbs/10_reports/09_view.ipynb #d1c0000f
-def _beyond_end(group):
-    "Mask over partitions: those whose committed offset is beyond the end of the log, so that their lag is unknown."
-    if group.offsets is None:
-        return np.zeros(group.columns.size, bool)
-    return (group.offsets.end >= 0) & (group.offsets.committed > group.offsets.end)
+def _partition_rows(group) -> list[ShownPartition]:
+    "A row for each partition, by topic, then number."
+    committed, _, end, _ = group.offsets or [None] * 4
+    rows = []
+    for at, owner in enumerate(group.previous.tolist()):
+        offset, last, lag = (None if column is None or column[at] < 0 else int(column[at])
+                             for column in (committed, end, group.lag))
+        beyond = None not in (offset, last) and offset > last
+        member = (group.members[owner], group.details[owner].host or None) if owner >= 0 else (None, None)
+        values = *group.at(at), offset, last, None if beyond else lag, *member
+        rows.append(dict(zip(ShownPartition.__annotations__, values)))
+    return rows
 
 
-def _known_lag(group):
-    "The lag of each partition in records; -1 = unknown."
-    return np.where(_beyond_end(group), -1, -1 if group.lag is None else group.lag)
-
-
-def _lag_in(group, lag, places):
-    "The lag of some partitions, and which of them has the largest one, as far as it is known."
-    lag = lag[places]
-    total, largest = int(np.maximum(lag, 0).sum()), int(lag.max(initial=0))
-    known = total or group.lag is not None and (lag >= 0).all()
-    worst = "{}-{}".format(*group.at(places[np.argmax(lag)])) if largest else None
-    return {"lag": total if known else None, "largest": worst, "largest_lag": largest or None}
+def _lag_in(partitions):
+    "The lag of partitions, and which of them has the largest one, as far as it is known."
+    known = [row["lag"] for row in partitions if row["lag"] is not None]
+    worst = max(partitions, key=lambda row: row["lag"] or 0, default={"lag": None})
+    return {"lag": sum(known) if any(known) or len(known) == len(partitions) else None,
+            "largest": f"{worst['topic']}-{worst['partition']}" if worst["lag"] else None,
+            "largest_lag": worst["lag"] or None}
 
 
 def _by_lag(rows):
@@ -98,45 +99,37 @@ def _by_lag(rows):
     return sorted(rows, key=lambda row: -1 if row["lag"] is None else row["lag"], reverse=True)
 
 
-def _member_rows(group) -> list[ShownMember]:
+def _member_rows(group, partitions) -> list[ShownMember]:
     "A row for each member."
-    named, rows, several, lag = group.counted is None, [], disputed(group), _known_lag(group)
-    total = int(np.maximum(lag, 0).sum())
+    named, rows, several, owned = group.counted is None, [], disputed(group), defaultdict(list)
+    total = _lag_in(partitions)["lag"]
+    for row in partitions:
+        for name in several.get((row["topic"], row["partition"]), [row["member"]]):
+            owned[name].append(row)
     for at, member in enumerate(group.details):
-        own = group.previous == at
-        own[[group.position(*one) for one, names in several.items() if member.id in names]] = True
-        places = np.flatnonzero(own)
-        found = _lag_in(group, lag, places) if named else dict.fromkeys(("lag", "largest", "largest_lag"))
+        own = owned[member.id]
+        known = named and group.lag is not None
+        found = _lag_in(own) if known else dict.fromkeys(("lag", "largest", "largest_lag"))
         rows.append({
             "member": member.id, "instance_id": member.instance_id, "client_id": member.client_id or None,
-            "host": member.host or None, "partitions": len(places) if named else max(int(group.counted[at]), 0),
+            "host": member.host or None, "partitions": len(own) if named else max(int(group.counted[at]), 0),
             "share": found["lag"] / total if total and found["lag"] is not None else None, **found,
-            "assignment": owned_words(map(group.at, places.tolist())) or None})
+            "assignment": owned_words((row["topic"], row["partition"]) for row in own) or None})
     return _by_lag(rows)
 
 
-def _topic_rows(group) -> list[ShownTopic]:
+def _topic_rows(group, partitions) -> list[ShownTopic]:
     "A row for each topic that has partitions."
-    columns, named, rows, lag = group.columns, group.counted is None, [], _known_lag(group)
-    for at in np.flatnonzero(columns.partitions).tolist():
-        places = np.arange(*columns.start[at:at + 2])
+    named, rows = group.counted is None, []
+    for topic, own in groupby(partitions, lambda row: row["topic"]):
+        own, first = list(own), group.position(topic, 0)
+        left = (group.columns.consumer[first:first + len(own)] == -1).sum()
         rows.append({
-            "topic": group.topics[at], "partitions": len(places),
-            "owners": len({*group.previous[places].tolist()} - {-1}) if named else None,
-            "possible_owners": min(len(places), int(columns.subscriber_counts[at])),
-            "no_owner": int((columns.consumer[places] == -1).sum()) if named else None,
-            **_lag_in(group, lag, places)})
+            "topic": topic, "partitions": len(own),
+            "owners": len({row["member"] for row in own} - {None}) if named else None,
+            "possible_owners": min(len(own), len(group.subscribers(topic))),
+            "no_owner": int(left) if named else None, **_lag_in(own)})
     return _by_lag(rows)
-
-
-def _partition_rows(group) -> Iterator[ShownPartition]:
-    "A row for each partition, by topic, then number."
-    committed, _, end, _ = group.offsets or [None] * 4
-    lag = _known_lag(group)
-    for at, owner in enumerate(group.previous.tolist()):
-        known = [None if column is None or column[at] < 0 else int(column[at]) for column in (committed, end, lag)]
-        member = (group.members[owner], group.details[owner].host or None) if owner >= 0 else (None, None)
-        yield dict(zip(ShownPartition.__annotations__, (*group.at(at), *known, *member)))
 
 # %% ../../nbs/10_reports/09_view.ipynb #d1c0000a
 _ODD = "two-owners", "failing", "no-owner", "stuck", "abandoned", "rebalancing"
@@ -150,11 +143,10 @@ def _odd(group, before):
     groups = Groups({"": group}, before={"": before} if before else {})
     found = [row["reason"] for row in rank(groups, "range", on_failure=lambda *_: None) if row["need"] in _ODD]
     found += [note.text for note in absence_notes(group)] + rollout_notes(group)
-    if (beyond := np.flatnonzero(_beyond_end(group)).tolist()):
-        names = [f"{topic}-{number} ({group.offsets.committed[at]:,}, end {group.offsets.end[at]:,})"
-                 for at in beyond for topic, number in [group.at(at)]]
-        found.append(f"committed offsets beyond the end of the log: {first_of(names, _MOST_NAMED)}; lag is unknown "
-                     "there: was a topic recreated, or an offset reset?")
+    beyond = [f"{row['topic']}-{row['partition']} ({row['committed']:,}, end {row['end']:,})"
+              for row in _partition_rows(group) if None not in (row["committed"], row["end"]) and row["lag"] is None]
+    found += [f"committed offsets beyond the end of the log: {first_of(beyond, _MOST_NAMED)}; lag is unknown there: "
+              "was a topic recreated, or an offset reset?"] * bool(beyond)
     with suppress(StrategyError):
         found += filter(None, [doubt_owners(group, running_strategy(group))])
     return found
@@ -171,24 +163,24 @@ class Shown:
     @cached_property
     def rows(self) -> list[ShownMember]:
         "A row for each member, the one with the largest lag first."
-        return _member_rows(self.group)
+        return _member_rows(self.group, self.partitions)
 
     @cached_property
     def topics(self) -> list[ShownTopic]:
         "A row for each topic, the one with the largest lag first."
-        return _topic_rows(self.group)
+        return _topic_rows(self.group, self.partitions)
 
-    @property
+    @cached_property
     def partitions(self) -> list[ShownPartition]:
         "A row for each partition, by topic, then number."
-        return list(_partition_rows(self.group))
+        return _partition_rows(self.group)
 
     @property
     def caption(self) -> str:
         "The group in a line."
         group, by = self.group, leader_of(self.group).by
-        lag = _known_lag(group)
-        total, unknown = int(np.maximum(lag, 0).sum()), int((lag < 0).sum())
+        lags = [row["lag"] for row in self.partitions]
+        total, unknown = sum(filter(None, lags)), lags.count(None)
         facts = [group.state, group.strategy and f"runs {group.strategy}", by and f"assigned by {by}",
                  (total or not unknown) and f"{'at least ' * (unknown > 0)}{count_of(total, 'record')} of lag",
                  group.lag is not None and unknown and f"the lag of {count_of(unknown, 'partition')} is unknown",

@@ -1028,7 +1028,8 @@ def test_names_of_pods_are_told_apart():
     assert [name for name in pods if not (looks_replaced(name) and looks_replaced(f"{name}-1"))] == []
     lasting = [f"{chance.choice(stems)}-{chance.randrange(200)}" for _ in range(200)]
     lasting += [*stems, "i-0abcdef1234567890", "10.0.0.1-9092", "app-7d9f6c8b4", str(uuid5(NAMESPACE_URL, "x")), "",
-                "etl-20261126-night", "etl-24264526-night", "etl-20261126-nghtb", "worker-decade12-shard", "app-7d9f6c8-4kd7x"]
+                "etl-20261126-night", "etl-24264526-night", "etl-20261126-nghtb",
+                "worker-decade12-shard", "app-7d9f6c8-4kd7x"]
     assert [name for name in lasting if looks_replaced(name)] == []
 
 

@@ -233,8 +233,8 @@ class Adviser(NamedTuple):
         if need != "skew" and in_turn and client.upgrade and _begins_alike(alone):
             step = (f"upgrade {client.name} to {client.upgrade} or later "
                     "(the leader's version decides)")
-            words = (f"before {client.upgrade}, {client.name} began every topic at the same member: "
-                     f"{step}, or {words}; {effect}")
+            words = (f"before {client.upgrade}, {client.name} began every topic at the same "
+                     f"member: {step}, or {words}; {effect}")
             return Remedy("", words, (step,))
         if not chosen:
             words = f"each assignor of {client.name} assigns topic by topic: {words}"

@@ -25,7 +25,7 @@ from kafka_assign.ranking.rules import NEEDS, needs
 from kafka_assign.cli.app import program
 from kafka_assign.assignors.batch import batch_of_groups
 from kafka_assign.groups.notes import Note
-from kafka_assign.ranking.judging import SHIPPED, judge, strategies_for_joins
+from kafka_assign.ranking.judging import SHIPPED, even_lag, judge, strategies_for_joins
 from kafka_assign.assignors.base import ForecastError, Strategy
 from kafka_assign.assignors.registry import resolve, usual_strategies
 from kafka_assign.snapshot import read_groups
@@ -1128,16 +1128,24 @@ def test_only_lag_that_depends_on_inferred_subscriptions_says_if():
 
 
 @pytest.mark.parametrize("lag, said", [([20_000, 21_000, 19_000], True), ([9_000, 9_000, 9_000], False),
-                                       ([60_000, 1_000, 1_000], False)])
+                                       ([60_000, 1_000, 1_000], False), ([60_000], False)])
 def test_a_large_lag_that_is_even_is_no_need_and_is_said(lag, said, tmp_path):
-    """Below the table, and on standard error if the rows are for a program."""
-    group = Group({"t": 3}, dict.fromkeys("abc", ["t"]), name="g", lag={"t": lag},
-                  owned={name: [("t", n)] for n, name in enumerate("abc")})
+    """Below the table, and on standard error if the rows are for a program; one member has nothing to be even with."""
+    group = Group({"t": len(lag)}, dict.fromkeys("abc"[:len(lag)], ["t"]), name="g", lag={"t": lag},
+                  owned={name: [("t", n)] for n, name in enumerate("abc"[:len(lag)])})
     (tmp_path / "g.json").write_text(group.to_json())
     line = f"g: {sum(lag):,} records of lag, even over its members: assignment is not the cause"
     table, rows = (CliRunner().invoke(program, ["rank", str(tmp_path / "g.json"), "--format", form])
                    for form in ("table", "json"))
     assert (line in table.stdout, line in rows.stderr, line in rows.stdout) == (said, said, False)
+
+
+def test_lag_is_not_even_beside_an_idle_member_that_could_take_some():
+    group = Group({"t": 4}, dict.fromkeys("abcd", ["t"]), name="g", lag={"t": [7_000, 15_000, 15_000, 7_000]},
+                  owned={"a": [("t", 0), ("t", 3)], "b": [("t", 1)], "c": [("t", 2)]})
+    rows = rank(group)
+    assert "idle" in kinds(rows) and even_lag([group], rows) == []
+    assert even_lag([group], []) == ["g: 44,000 records of lag, even over its members: assignment is not the cause"]
 
 
 def test_lag_is_judged_by_what_the_clients_can_run():

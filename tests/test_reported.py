@@ -578,6 +578,24 @@ def test_show_says_what_lag_is_unknown():
     assert "at least" not in run("show -", known).out
 
 
+def test_show_gives_no_lag_of_0_where_some_is_unknown():
+    text = described(("a", 0, "-", "-", "consumer-g-1"), ("a", 1, 4, 4, "consumer-g-1"), ("b", 0, 0, 5, "consumer-g-2"))
+    [found] = json.loads(run("show - --format json", text).out)
+    assert {row["client_id"]: row["lag"] for row in found["rows"]} == {"consumer-g-2": 5, "consumer-g-1": None}
+    assert {row["topic"]: row["lag"] for row in found["topic_rows"]} == {"b": 5, "a": None}
+
+
+def test_show_says_that_a_committed_offset_is_beyond_the_end():
+    """The topic may have been recreated, or the offset reset: how many records wait is not known."""
+    text = described(("a", 0, 900, 10, "consumer-g-1"), ("a", 1, 0, 5, "consumer-g-2"))
+    [found] = json.loads(run("show - --wide --format json", text).out)
+    assert [row["lag"] for row in found["partition_rows"]] == [None, 5]
+    assert [(row["client_id"], row["lag"]) for row in found["rows"]] == [("consumer-g-2", 5), ("consumer-g-1", None)]
+    [sentence] = found["odd"]
+    assert "beyond the end of the log: a-0 (900, end 10); lag is unknown there" in sentence and sentence.endswith("?")
+    assert "at least 5 records of lag; the lag of 1 partition is unknown" in unwrapped(run("show -", text).out)
+
+
 def test_diff_says_that_offsets_were_reset(tmp_path):
     old, new = tmp_path / "2026-03-01T0214.txt", tmp_path / "2026-03-01T0219.txt"
     old.write_text(described(("a", 0, 900, 950, "consumer-g-1"), ("a", 1, 900, 950, "consumer-g-1")))

@@ -254,6 +254,17 @@ def test_colors_are_removed(color, word):
     assert read_groups(lines)["orders-billing"].to_json() == WHOLE
 
 
+@pytest.mark.parametrize("blank, pasted_as", [(" ", "\xa0"), ("  ", "\xa0 "), ("  ", " \xa0")])
+def test_non_breaking_spaces_of_pasted_text_are_blanks(blank, pasted_as):
+    """Some programs make them of all blanks, or of every second one. Where the header has none, a name has them."""
+    rows = [["g", topic, 0, 5, 9, 4, "consumer-g-1-64e50cad", "/h", "c"] for topic in ("t", "u\xa0v")]
+    text = table("GROUP TOPIC PARTITION CURRENT-OFFSET LOG-END-OFFSET LAG CONSUMER-ID HOST CLIENT-ID".split(), *rows)
+    pasted = read_groups(text.replace("\xa0", "_").replace(blank, pasted_as))
+    [plain], [group] = read_groups(text).values(), pasted.values()
+    assert (plain.topics, group.topics, pasted.rejects) == (("t", "u\xa0v"), ("t", "u_v"), [])
+    assert group.lag.tolist() == plain.lag.tolist() == [4, 4] and group.members == plain.members
+
+
 def test_half_a_color_costs_its_row_only():
     lines = DESCRIBE.splitlines(keepends=True)
     for at in range(0, len(lines[3]), 7):

@@ -20,7 +20,7 @@ GROUPS = 1000 if LONG else 100
 
 def new_member(chance, topics, static):
     id = str(UUID(int=chance.getrandbits(128), version=4))
-    instance = f"pod-{chance.randrange(10**6)}" if static else None
+    instance = f"pod-{chance.randrange(10**6)}-{id[:8]}" if static else None
     return Member(f"{instance or 'app'}-{id}", topics, instance_id=instance)
 
 

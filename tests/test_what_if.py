@@ -1022,10 +1022,9 @@ LETTERS = "bcdfghjklmnpqrstvwxz2456789"                 # as rand.SafeEncodeStri
 
 
 def pod_of_deployment(chance, name):
-    """A pod's name: the hash of the template, encoded or (before Kubernetes 1.8) in decimal, then five letters."""
-    number = str(chance.getrandbits(32)).zfill(6)
-    code = "".join(LETTERS[ord(digit) % len(LETTERS)] for digit in number)
-    return f"{name}-{chance.choice([number, code, f'{int(number):09x}'])}-{''.join(chance.choices(LETTERS, k=5))}"
+    """A pod's name: the hash of the template, a number below 2**32, encoded digit by digit, then five letters."""
+    code = "".join(LETTERS[ord(digit) % len(LETTERS)] for digit in str(chance.getrandbits(32)).zfill(8))
+    return f"{name}-{code}-{''.join(chance.choices(LETTERS, k=5))}"
 
 
 def test_names_of_pods_are_told_apart():
@@ -1033,7 +1032,9 @@ def test_names_of_pods_are_told_apart():
     pods = [pod_of_deployment(chance, chance.choice(stems)) for _ in range(200)]
     assert [name for name in pods if not (looks_replaced(name) and looks_replaced(f"{name}-1"))] == []
     lasting = [f"{chance.choice(stems)}-{chance.randrange(200)}" for _ in range(200)]
-    lasting += [*stems, "i-0abcdef1234567890", "10.0.0.1-9092", "app-7d9f6c8b4", str(uuid5(NAMESPACE_URL, "x")), ""]
+    lasting += [*stems, "i-0abcdef1234567890", "10.0.0.1-9092", "app-7d9f6c8b4", str(uuid5(NAMESPACE_URL, "x")), "",
+                "etl-20261126-night", "etl-24264526-night", "etl-20261126-nghtb",
+                "worker-decade12-shard", "app-7d9f6c8-4kd7x"]
     assert [name for name in lasting if looks_replaced(name)] == []
 
 

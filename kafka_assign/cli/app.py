@@ -16,7 +16,7 @@ import typer
 
 from .arguments import (
     InOrder, Options, resolved, typed_changes, typed_joins, typed_settings)
-from .changes import as_told
+from .changes import with_given_subscriptions
 from .comparing import changed, compared_groups, restarts_of
 from kafka_assign.cli.errors import (
     DONE, HOLDS, MOST_REMARKS, NAME, UNUSABLE, Commands, open_streams, usage_errors,
@@ -126,7 +126,7 @@ def _compare(ctx, given):
     groups = groups_of(ctx.params)
     one = bool(changes or given.restart)
     picked = [*picked_groups(groups, given.group, one).values()]
-    picked = [as_told(one, changes) for one in picked]
+    picked = [with_given_subscriptions(one, changes) for one in picked]
     if not chosen and not restarts:
         check_judgeable(picked, conditions)
 
@@ -183,7 +183,7 @@ def assign_command(
     if one.members_unknown:
         raise ValueError(f"{group_label(one)}: its members must be known, "
                          "but the input does not show them")
-    one = as_told(one, changes)
+    one = with_given_subscriptions(one, changes)
     after, made = changed(one, changes, like)
     answer = chosen.run(after)
     with written_to(output):
@@ -249,8 +249,8 @@ def diff_command(
     OLD is compared with NEW, a file or folder, or with a live cluster. Of each of them,
     the latest moment counts. If OLD is given alone, its last two moments are compared.
     The rows are: needs that are new or resolved, partitions that stand still, members
-    that came, went or restarted, partitions with another owner, and the lag then and
-    now. If the times of both moments are known, rates say when lag is gone.
+    that came or went, partitions with another owner, and the lag then and now. If the
+    times of both moments are known, rates say when lag is gone.
 
     \b
       kafka-assign diff monday.txt tuesday.txt

@@ -22,17 +22,12 @@ class Client(NamedTuple):
     ids: str                         # its default client ids, a regular expression
     setting: str                     # what chooses the assignor `{}`; empty = nothing does
     ships: tuple[str, ...]           # assignors, as a group reports them
-    listed: tuple[str, ...]          # those that its members list by default, as they prefer
+    listed: tuple[str, ...]          # those that its members list by default; they prefer the first
     like_java: tuple[str, ...] = ()  # those that give what Java's of the same name gives
     even: str = ""                   # what gives even loads; empty = none of them
     mixes: bool = False              # whether it lists eager and cooperative ones together
     own: str = "(?!)"                # names that only its assignors have, as `ids`
     upgrade: str = ""                # the release since which `even` is even over all topics
-
-    @property
-    def default(self) -> str:
-        "The assignor of a group of such members whose users choose none."
-        return self.listed[0]
 
 # %% ../../nbs/05_groups/02_leader.ipynb #c11e0016
 _UUID = r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}"

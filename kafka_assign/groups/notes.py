@@ -169,7 +169,7 @@ def disputed(group: Any) -> dict[tuple[str, int], list[str]]:
     columns, claimed = group.columns, {}
     several = np.flatnonzero((columns.previous < 0) & (columns.consumer < -1)).tolist()
     for member in group.details if several else ():
-        for one in member.owned:
+        for one in {*member.owned}:
             claimed.setdefault(one, []).append((member.generation, member.id))
     found = {one: [name for made, name in claimed[one] if made == max(claimed[one])[0]]
              for one in map(group.at, several)}
@@ -178,11 +178,8 @@ def disputed(group: Any) -> dict[tuple[str, int], list[str]]:
 # %% ../../nbs/05_groups/01_notes.ipynb #a6ee0006
 def two_owners_notes(group: Any) -> list[Note]:
     "A note on the partitions that several members own, if there are any."
-    columns = group.columns
-    found = np.flatnonzero((columns.previous < 0) & (columns.consumer < -1)).tolist()
-    names = [f"{shown(topic)}-{number}" for topic, number in map(group.at, found[:_MOST_NAMED])]
-    names += [""] * len(found[_MOST_NAMED:])
-    return [Note("two-owners", len(found), (first_of(names, _MOST_NAMED),))] if found else []
+    names = [f"{shown(topic)}-{number}" for topic, number in disputed(group)]
+    return [Note("two-owners", len(names), (first_of(names, _MOST_NAMED),))] if names else []
 
 # %% ../../nbs/05_groups/01_notes.ipynb #43a1e0a4
 def reset_notes(reset: str, partitions: int, with_begin: int = 0) -> list[Note]:

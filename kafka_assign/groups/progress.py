@@ -17,25 +17,16 @@ from .notes import instant
 from ..text.words import first_of, shown
 
 # %% ../../nbs/05_groups/12_progress.ipynb #d1a00007
-def _names_of(member):
-    "What a member keeps when it restarts: what is certain, then what is probable; None = nothing."
-    probable = (member.host, member.client_id) if member.host and member.client_id else None
-    return (member.instance_id or member.id, member.instance_id is None), probable
+def _lasting_name(member):
+    "What a member keeps while it is the same one: its instance id, or else its id."
+    return member.instance_id or member.id, member.instance_id is None
 
 
 def same_members(old: Group, new: Group) -> dict[int, int]:
     "The members of `new` that `old` has, too: by index in `new`, the index in `old`."
-    found = {}
-    for form in 0, 1:
-        sides = {}, {}
-        for group, known, by_name in (old, {*found.values()}, sides[0]), (new, {*found}, sides[1]):
-            for at, member in enumerate(group.details):
-                if at not in known:
-                    by_name.setdefault(_names_of(member)[form], []).append(at)
-        then, now = sides
-        found |= {now[name][0]: before[0] for name, before in then.items()
-                  if name and len(before) == len(now.get(name, ())) == 1}
-    return found
+    then = {_lasting_name(member): at for at, member in enumerate(old.details)}
+    names = map(_lasting_name, new.details)
+    return {at: then[name] for at, name in enumerate(names) if name in then}
 
 # %% ../../nbs/05_groups/12_progress.ipynb #d1a0000a
 _LEAST = 60            # seconds between two moments; most consumers commit every 5 s, or after each batch
@@ -126,13 +117,11 @@ def stuck(found: Progress) -> dict[str, int | str] | None:
     old, new, places = found.old, found.new, np.flatnonzero(found.stuck)
     if not len(places):
         return None
-    by_owner, was = {}, same_members(old, new)
+    by_owner: dict[str, list[str]] = {}
     for place in places.tolist():
-        owner, before = int(new.previous[place]), int(old.previous[found.place[place]])
-        words = f"on {shown(new.members[owner])}" + (
-            f" (before: {shown(old.members[before])})" if before >= 0 and was.get(owner) != before else "")
-        by_owner.setdefault(words, []).append("{}-{}".format(*new.at(place)))
-    where = [f"{first_of([*map(shown, names)], _MOST_NAMED)} {words}" for words, names in by_owner.items()]
+        owner = new.members[new.previous[place]]
+        by_owner.setdefault(owner, []).append(shown("{}-{}".format(*new.at(place))))
+    where = [f"{first_of(names, _MOST_NAMED)} on {shown(owner)}" for owner, names in by_owner.items()]
     least, most = int(found.produced[places].min()), int(found.produced[places].max())
     arrived = f"{least:,} to {most:,}" if least < most else f"{most:,}"
     others = ["{}-{}".format(*map(shown, new.at(place))) for place in np.flatnonzero(found.consumed > 0).tolist()]

@@ -55,8 +55,8 @@ def new_ids(group: Group, count: int, models: Iterable[str] | None = None) -> li
     return [next(_ids_of(f"{family}{number}", group)) for number in range(last + 1, last + 1 + count)]
 
 # %% ../../nbs/09_life/03_rolling.ipynb #40110a31
-_LETTERS = "[bcdfghjklmnpqrstvwxz2456789]"               # of names that Kubernetes makes up
-_POD = re.compile(rf"-(?:(?=[a-f]*\d)[0-9a-f]{{6,10}}|{_LETTERS}{{6,10}})-(?:[a-z0-9]{{5}}|{_LETTERS}{{5}}-\d{{1,3}})$")
+_LETTERS = "bcdfghjklmnpqrstvwxz2456789"                 # of names that Kubernetes makes up
+_POD = re.compile(rf"-[{_LETTERS}]{{8,10}}-[{_LETTERS}]{{5}}(-\d{{1,3}})?$")
 
 
 def looks_replaced(instance_id: str | None) -> bool:
@@ -66,7 +66,7 @@ def looks_replaced(instance_id: str | None) -> bool:
 
 def _next_pod(instance_id):
     "The name of the pod that replaces a Deployment's pod."
-    made_up = uuid5(NAMESPACE_URL, instance_id).hex
+    made_up = "".join(_LETTERS[int(digit, 16)] for digit in uuid5(NAMESPACE_URL, instance_id).hex)
     return _POD.sub(f"-{made_up[:9]}-{made_up[9:14]}", instance_id)
 
 # %% ../../nbs/09_life/03_rolling.ipynb #7e570002

@@ -129,6 +129,13 @@ def _moves(moves):
     return "moves unknown" if moves < 0 else count_of(moves, "move")
 
 
+def _begins_alike(group):
+    "Whether the number of a partition, modulo that of the members, gives its owner."
+    owner, number = group.previous, group.columns.number % max(len(group.members), 1)
+    pairs = np.unique(np.stack([number, owner])[:, owner >= 0], axis=1)
+    return len(np.unique(pairs[0])) == len(np.unique(pairs[1])) == pairs.shape[1]
+
+
 class Adviser(NamedTuple):
     "What is known about the strategies that could help the groups of a batch."
     batch: GroupBatch
@@ -174,14 +181,12 @@ class Adviser(NamedTuple):
 
     def _restart(self, group):
         "The remedy for partitions without an owner, which a rebalance assigns."
-        batch, leader, running = self.batch, self.batch.leaders[group], self.running[group]
-        columns = batch.columns
-        begin, end = columns.group_offsets[group:group + 2]
-        topics = columns.topic_of[begin:end]
-        lacks = (columns.consumer[begin:end] == -1) & (columns.subscriber_counts[topics] > 0)
-        details, first = batch.group(group).details, int(columns.member_offsets[group])
-        subscribers = columns.subscribers_of(topics[np.argmax(lacks)])
-        named = min((details[one - first] for one in subscribers),
+        leader, running = self.batch.leaders[group], self.running[group]
+        alone = self.batch.group(group)
+        columns = alone.columns
+        lacks = (columns.consumer == -1) & (columns.subscriber_counts > 0)[columns.topic_of]
+        subscribers = columns.subscribers_of(columns.topic_of[np.argmax(lacks)])
+        named = min((alone.details[one] for one in subscribers),
                     key=lambda one: one.instance_id is not None)
         away = " and keep it away for session.timeout.ms" * (named.instance_id is not None)
         steps = [f"restart one member that subscribes to the topic ({shown(named.id)}){away}"]
@@ -195,63 +200,49 @@ class Adviser(NamedTuple):
 
     def _not_forecast(self, group, need):
         "The remedy if the assignors of the clients are not forecast."
-        leader, columns = self.batch.leaders[group], self.batch.columns
+        leader, alone = self.batch.leaders[group], self.batch.group(group)
         client, reported = leader.client, leader.strategy
-        known = [CLIENTS[name] for name in leader.clients if name and name != "Java"]
-        if client is None and not known:
-            step = "see what else the client library of its members ships"
-            words = f"no client known here has an assignor {quoted(reported)}: {step}"
-            return Remedy("", words, (step,))
         if client is None:
-            both = set.intersection(
-                *(set(CLIENTS[name or "Java"].ships) for name in leader.clients))
-            names = ", ".join(name or "unknown" for name in leader.clients)
-            others = ", ".join(sorted(both - {reported})) or "no other"
-            step = f"choose an assignor that all of them ship ({others})"
-            words = (f"its members are of several client libraries (by their ids: {names}), "
-                     f"and any of them may lead: {step}")
-            return Remedy("", words, (step,))
+            why = f"no client known here has an assignor {quoted(reported)}"
+            step = "see what else the client library of its members ships"
+            if not {*leader.clients} <= {"", "Java"}:
+                names = [name or "unknown" for name in leader.clients]
+                all_ship = [{*CLIENTS[name or "Java"].ships} for name in leader.clients]
+                others = ", ".join(sorted(set.intersection(*all_ship) - {reported})) or "no other"
+                why = (f"its members are of several client libraries (by their ids: "
+                       f"{', '.join(names)}), and any of them may lead")
+                step = f"choose an assignor that all of them ship ({others})"
+            return Remedy("", f"{why}: {step}", (step,))
         if need not in ("idle", "overload", "skew"):
             why = ("no assignor that it ships looks at lag; one that evens out loads or topics may "
                    "still spread it") if need == "lag" else (
                 "what its assignors would give is not forecast")
             return Remedy(words=f"its clients are {client.name}: {why}")
-        size, members = (int(np.diff(offsets[group:group + 2]).item()) for offsets in (
-            columns.group_offsets, columns.member_offsets))
-        loads = "the loads then differ by at most one"
-        if columns.subscribed_alike[group]:
-            loads += f" (the largest is {-(-size // members):,})"
-        chosen = client.even
+        chosen, effect = client.even, "the loads then differ by at most one"
+        if alone.columns.subscribed_alike[0]:
+            effect += f" (the largest is {-(-alone.columns.size // len(alone.members)):,})"
         if need == "skew":
             chosen = next((one for one in client.ships
-                           if one.lower()[:5] in ("range", "round")), "")
-            loads = f"{chosen} spreads each topic over all its subscribers"
+                           if one.lower().startswith(("range", "round"))), "")
+            effect = f"{chosen} spreads each topic over all its subscribers"
+        effect += "; what moves is not forecast"
         other = chosen if chosen not in ("", reported) else "one of your own"
         way = way_of_client(leader, None, other, self.batch.dynamic[group])
         words, steps = way.words, way.steps
         in_turn = reported.lower().startswith("round")
-        if need != "skew" and in_turn and client.upgrade and self._begins_alike(group):
+        if need != "skew" and in_turn and client.upgrade and _begins_alike(alone):
             step = (f"upgrade {client.name} to {client.upgrade} or later "
                     "(the leader's version decides)")
-            words, steps = f"{step}, or {words}; {loads}; what moves is not forecast", (step,)
             words = (f"before {client.upgrade}, {client.name} began every topic at the same "
-                     f"member: {words}")
-        elif not chosen:
+                     f"member: {step}, or {words}; {effect}")
+            return Remedy("", words, (step,))
+        if not chosen:
             words = f"each assignor of {client.name} assigns topic by topic: {words}"
         elif chosen == reported:
             words, steps = f"{client.name}'s {chosen} should not give this: {CHECK}", (CHECK,)
         else:
-            words = f"{words}; {loads}; what moves is not forecast"
+            words = f"{words}; {effect}"
         return Remedy("", words, steps)
-
-    def _begins_alike(self, group):
-        "Whether the number of a partition, modulo that of the members, gives its owner."
-        columns = self.batch.columns
-        begin, end = columns.group_offsets[group:group + 2]
-        members = int(np.diff(columns.member_offsets[group:group + 2]).item())
-        owner, number = columns.previous[begin:end], columns.number[begin:end] % max(members, 1)
-        pairs = np.unique(np.stack([number, owner])[:, owner >= 0], axis=1)
-        return len(np.unique(pairs[0])) == len(np.unique(pairs[1])) == pairs.shape[1]
 
     def cost(self, label: str, group: int) -> Cost:
         "What a strategy costs a group."
@@ -260,8 +251,7 @@ class Adviser(NamedTuple):
 
     def _check(self, group):
         "The remedy if a group runs a strategy without memory that assigns other owners."
-        members = np.diff(self.batch.columns.member_offsets[group:group + 2])
-        static = bool(self.batch.dynamic[group] < members)
+        static = self.batch.dynamic[group] < len(self.batch.group(group).members)
         words = "; ".join([CHECK, NEW_PARTITIONS, *[STATIC_EXCEPTION] * static])
         running = self.running[group]
         doubt = impossible_owners(running, self.batch, self.results[running].owner, group)

@@ -30,10 +30,10 @@ from ..groups.build import GroupError
 from ..groups.group import Group
 from ..groups.joins import join_numbers, parsed_joins
 from ..groups.notes import UNSEEN_KINDS
-from ..groups.progress import pace, progress_between, stuck
+from ..groups.progress import progress_between
 from .outcomes import (
     LEAST_LAG, Outcome, attainable, current_outcome, outcome, shortfalls)
-from .rules import Need, needs
+from .rules import LAG_NEEDS, Need, needs
 from ..snapshot import Groups
 from ..snapshot.moments import moment_order
 from ..text.errors import checked_kind
@@ -155,9 +155,7 @@ def judge(batch: GroupBatch, strategies: Sequence[Strategy],
             measure(known[label], places, foretell if label == COOPERATIVE else ask)
     answers, fails = _without_foreseen(answers, running, compared)
     seen = {at: progress_between(before, batch.group(at)) for at, before in earlier.items()}
-    standing, paces = ({at: words for at, one in seen.items() if (words := finding(one))}
-                       for finding in (stuck, pace))
-    found = needs(batch, current, results, known, running, fails, everything, standing, paces)
+    found = needs(batch, current, results, known, running, fails, everything, seen)
     outcomes = {CURRENT: current}
     for label, places in users.items():
         if label not in compared:                   # only the groups that run it have a row
@@ -288,14 +286,14 @@ def rank(groups: Mapping[Any, Group] | Iterable[Group] | Group,
 def even_lag(groups: Iterable[Group], ranking: Iterable[NeedRow]) -> list[str]:
     "A sentence on each group that lags far behind, evenly over its members, without a known cause."
     explained = {(row["cluster"], row["group_id"], row["time"], row["moment"]) for row in ranking
-                 if row["need"] in ("two-owners", "stuck", "skew", "lag", "incurable",
-                                    "rebalancing")}
+                 if row["need"] in LAG_NEEDS}
     found = []
     for group in groups:
         lag = lag_per_member(group.columns, group.previous)
-        largest, total = int(lag.max(initial=0)), int(lag.sum())
+        largest, total, members = int(lag.max(initial=0)), int(lag.sum()), len(lag)
         about = group.cluster or None, group.name, group.time or None, group.moment or None
-        if largest >= LEAST_LAG and 2 * largest * len(lag) < 3 * total and about not in explained:
+        even = members > 1 and 2 * largest * members < 3 * total
+        if even and largest >= LEAST_LAG and about not in explained:
             unseen = any(note.kind in UNSEEN_KINDS for note in group.notes)
             found.append(f"{shown(group.name)}: {count_of(total, 'record')} of lag, even over " + (
                 "the members in the input" if unseen else

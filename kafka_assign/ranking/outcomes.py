@@ -41,13 +41,9 @@ def busiest_topics(columns: Columns) -> np.ndarray:
 # %% ../../nbs/08_ranking/01_outcomes.ipynb #983dfe03
 def _missing_spread(columns, owner):
     "Subscribers of the busiest topic of each group that have no partition of it."
-    topic = busiest_topics(columns)
-    owns, counts = np.zeros(columns.member_count, bool), topic[topic >= 0]
-    of_topic = np.zeros(columns.topic_count, bool)
-    of_topic[counts] = True
-    owns[owner[(owner >= 0) & of_topic[columns.topic_of]]] = True
-    subscribers = np.zeros(columns.groups, np.int64)
-    subscribers[topic >= 0] = columns.subscriber_counts[counts]
+    topic, owns = busiest_topics(columns), np.zeros(columns.member_count, bool)
+    owns[owner[(owner >= 0) & np.isin(columns.topic_of, topic)]] = True
+    subscribers = np.append(columns.subscriber_counts, 0)[topic]
     return subscribers - row_sums(owns, columns.member_offsets)
 
 

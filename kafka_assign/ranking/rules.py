@@ -19,6 +19,7 @@ from ..assignors.batch import GroupBatch, cut_short
 from ..assignors.running import STATIC_EXCEPTION
 from ..groups.leader import rebalancing
 from ..groups.notes import absence_notes, absent_topics, disputed
+from ..groups.progress import Progress, pace, stuck
 from .advice import (
     CALL_LEADER, Adviser, Remedy, no_strategy, runnable)
 from .outcomes import (
@@ -32,11 +33,8 @@ class Evidence(NamedTuple):
     current: Outcome  # of the groups as they are
     results: Mapping[str, Outcome]  # what is attainable, by label of the strategy; may be empty
     short: Mapping[str, Shortfall]  # how far the groups fall short of it, by need
-    strategies: Mapping[str, Strategy]  # by label
     fails: Mapping[int, str]  # why the next rebalance of a group fails
-    stuck: Mapping[int, Mapping[str, Any]]  # partitions of a group that stand still: `count`, `words`
-    paces: Mapping[int, str]  # how fast the member with the largest lag catches up, if that is known
-    cut: np.ndarray  # how many partitions of each group the input may not show
+    progress: Mapping[int, Progress]  # of a group since the moment before, if that is known
     absent: Sequence[tuple[int, str, Sequence[int], bool]]  # as from `_absent_topics`
 
 # %% ../../nbs/08_ranking/03_rules.ipynb #e71d0007
@@ -63,20 +61,17 @@ def _absent_topics(batch):
 
 def _own(batch, strategies):
     "Masks over groups: those whose clients, as far as these are known, give what a strategy gives."
-    known = [one if one.clients and one.client and "" not in one.clients or one.python else None
+    known = [one.python or one.client and one.clients and "" not in one.clients
              for one in batch.leaders]
-    able = {key: set(runnable(one, strategies)) for one in known if one
-            for key in [(one.type, one.strategy, one.clients, one.alike)]}
-    of_group = [one and able[one.type, one.strategy, one.clients, one.alike] for one in known]
-    return {label: np.array([labels is None or label in labels for labels in of_group], bool)
-            for label in strategies}
+    able = [runnable(leader, strategies) if so else strategies
+            for leader, so in zip(batch.leaders, known)]
+    return {label: np.array([label in labels for labels in able], bool) for label in strategies}
 
 
 def evidence_of(batch: GroupBatch, current: Outcome, results: Mapping[str, Outcome],
                 strategies: Mapping[str, Strategy], fails: Mapping[int, str] | None = None,
                 everything: bool = False,
-                stuck: Mapping[int, Mapping[str, Any]] | None = None,
-                paces: Mapping[int, str] | None = None) -> Evidence:
+                progress: Mapping[int, Progress] | None = None) -> Evidence:
     "What is known about the groups of a batch; the parameters are those of `needs`."
     cut, short = cut_short(batch), {}
     if results:
@@ -87,20 +82,24 @@ def evidence_of(batch: GroupBatch, current: Outcome, results: Mapping[str, Outco
         short = shortfalls(batch.columns, current, results, everything, _own(batch, strategies))
         unowned = short["no-owner"]
         short["no-owner"] = unowned._replace(now=unowned.now - cut, affected=unowned.affected - cut)
-    return Evidence(batch, current, results, short, strategies, fails or {}, stuck or {},
-                    paces or {}, cut, list(_absent_topics(batch)))
+    return Evidence(batch, current, results, short, fails or {}, progress or {},
+                    list(_absent_topics(batch)))
 
 # %% ../../nbs/08_ranking/03_rules.ipynb #e71d0005
 _MOST_NAMED = 3                # topics, and members, that a reason names
-
-
-_IF_THE_SAME = ", if they subscribe to the same topics"
 
 
 def _known_lag(current, group, figure):
     "A lag in words: at least so many records if some lag is unknown."
     records = count_of(int(current.figures[figure][group]), "record")
     return f"at least {records}" if current.figures["lag_unknown"][group] else records
+
+
+def _first_and_more(partitions):
+    "The first of some partitions, and how many there are more."
+    (topic, number), *others = partitions
+    more = f" (and {count_of(len(others), 'more partition')})" * bool(others)
+    return {"partition": f"{shown(topic)}-{number}", "more": more}
 
 
 def _idle_names(evidence, group, count, excluded=()):
@@ -120,28 +119,31 @@ def _short(need, unit, evidence):
         for group in np.flatnonzero(short.affected > 0).tolist():
             unsure = bool(evidence.batch.unsure[group])
             words = {"now": count_of(int(short.now[group]), unit),
-                     "least": int(short.possible[group]), "who": "", "known": "",
+                     "least": int(short.possible[group]),
                      "perhaps": " if all members subscribe to the same topics" * unsure}
             yield Finding(group, int(short.affected[group]), words, short.cured)
+
+
+def _idle_words(evidence, group, count):
+    "How many members could take partitions, who they are, and on which condition."
+    unsure = bool(evidence.batch.unsure[group])
+    return {"now": count_of(count, "idle member"), "who": _idle_names(evidence, group, count),
+            "perhaps": ", if they subscribe to the same topics" * unsure}
 
 
 def _idle(evidence):
     "Groups with members that could take partitions from others."
     for one in _short("idle", "idle member", evidence):
-        who = _idle_names(evidence, one.group, one.affected)
-        perhaps = _IF_THE_SAME * bool(evidence.batch.unsure[one.group])
-        yield one._replace(words=one.words | {"who": who, "perhaps": perhaps})
+        yield one._replace(words=_idle_words(evidence, one.group, one.affected))
 
 
 def _perhaps_idle(evidence):
     "Groups with idle members that could take partitions if they subscribe to what others do."
-    figures, batch = evidence.current.figures, evidence.batch
+    figures, unsure = evidence.current.figures, np.array(evidence.batch.unsure, bool)
     found = (figures["idle"] > 0) & (figures["could_take"] == 0) & (figures["max_load"] >= 2)
-    for group in np.flatnonzero(found & np.array(batch.unsure, bool)).tolist():
+    for group in np.flatnonzero(found & unsure).tolist():
         count = int(figures["idle"][group])
-        who = _idle_names(evidence, group, count)
-        yield Finding(group, count, {"now": count_of(count, "idle member"), "who": who,
-                                     "perhaps": _IF_THE_SAME})
+        yield Finding(group, count, _idle_words(evidence, group, count))
 
 
 def _lagging(evidence):
@@ -149,10 +151,11 @@ def _lagging(evidence):
     for one in _short("lag", "record", evidence):
         unknown = bool(evidence.current.figures["lag_unknown"][one.group])
         inferred = evidence.batch.inferred[one.group]
+        seen = evidence.progress.get(one.group)
         yield one._replace(words=one.words | {
             "now": _known_lag(evidence.current, one.group, "lag_max"),
             "known": " for the known lag" * unknown,
-            "pace": evidence.paces.get(one.group, "without a rate, lag says nothing about delay"),
+            "pace": seen and pace(seen) or "without a rate, lag says nothing about delay",
             "perhaps": " if every member subscribes to all topics" * bool(inferred)})
 
 
@@ -170,36 +173,29 @@ def _skewed(evidence):
             "topic": name, "lag": f"{int(np.maximum(columns.lag[places], 0).sum()):,}",
             "total": _known_lag(evidence.current, one.group, "lag_total"),
             "owners": int(columns.subscriber_counts[topic]) - missing,
-            "could": f"the {count_of(could, 'member')}", "perhaps": perhaps})
+            "could": count_of(could, "member"), "perhaps": perhaps})
 
 
 # %% ../../nbs/08_ranking/03_rules.ipynb #0b0e0002
 def _unowned_topics(evidence):
     "Groups whose members neither own nor subscribe to a topic in which records wait."
-    columns, batch, figures = evidence.batch.columns, evidence.batch, evidence.current.figures
+    columns, batch = evidence.batch.columns, evidence.batch
     if columns.lag is None:
         return
-    waiting = np.maximum(columns.lag, 0) * (columns.consumer == -1)
     owners = row_sums(columns.consumer != -1, columns.start)
-    affected = row_sums(waiting > 0, columns.start)
-    lag = row_sums(waiting, columns.start) * ((columns.subscriber_counts == 0) & (owners == 0))
-    found = (row_maxima(lag, columns.topic_offsets) > 0) & (figures["members"] > 0)
-    if columns.counted is not None:
-        found &= row_maxima(columns.counted, columns.member_offsets, empty=-1) < 0
+    left = ((columns.subscriber_counts == 0) & (owners == 0))[columns.topic_of] & (columns.lag > 0)
+    found = row_sums(left, columns.group_offsets) * (evidence.current.figures["members"] > 0)
     for group in np.flatnonzero(found).tolist():
-        topics = columns.topic_offsets[group] + np.flatnonzero(
-            lag[slice(*columns.topic_offsets[group:group + 2])])
         alone = batch.group(group)
-        shown_fully = not any(note.kind.startswith("subscriptions-") for note in alone.notes)
-        if (offsets := alone.offsets) is not None:
-            first = columns.group_offsets[group]
-            topics = [at for at in topics.tolist() if (
-                offsets.committed[slice(*columns.start[at:at + 2] - first)] >= 0).any()]
-        if len(topics):
-            names = [shown(str(batch.topics[at])) for at in topics]
-            records = int(lag[topics].sum())
-            yield Finding(group, int(affected[topics].sum()), {
-                "topics": first_of(names, _MOST_NAMED),
+        waiting = left[slice(*columns.group_offsets[group:group + 2])] & (alone.counted is None)
+        if alone.offsets is not None:
+            waiting &= alone.offsets.committed >= 0
+        if waiting.any():
+            topics = dict.fromkeys(alone.at(at).topic for at in np.flatnonzero(waiting).tolist())
+            records = int(alone.lag[waiting].sum())
+            shown_fully = not any(note.kind.startswith("subscriptions-") for note in alone.notes)
+            yield Finding(group, int(waiting.sum()), {
+                "topics": first_of([*map(shown, topics)], _MOST_NAMED),
                 "certain": shown_fully or batch.leaders[group].by_broker,
                 "now": f"{count_of(records, 'record')} {'waits' if records == 1 else 'wait'}"})
 
@@ -218,18 +214,14 @@ def _no_subscriber(certain, **_):
 
 def _strange_owners(evidence):
     "Groups with partitions whose owner does not subscribe to the topic."
-    columns, batch = evidence.batch.columns, evidence.batch
+    columns = evidence.batch.columns
     strange = (columns.previous < 0) & (columns.consumer >= 0)
     for group in np.flatnonzero(row_sums(strange, columns.group_offsets)).tolist():
-        begin, end = columns.group_offsets[group:group + 2]
-        places = begin + np.flatnonzero(strange[begin:end])
-        alone, member = batch.group(group), columns.consumer[places[0]]
-        topic, number = alone.at(int(places[0] - begin))
-        more = count_of(len(places) - 1, "more partition")
-        owner = alone.details[member - columns.member_offsets[group]]
-        yield Finding(group, len(places), {
-            "partition": f"{shown(topic)}-{number}", "member": shown(owner.id),
-            "more": f" (and {more})" * (len(places) > 1), "static": owner.instance_id is not None})
+        alone = evidence.batch.group(group)
+        places = np.flatnonzero(strange[slice(*columns.group_offsets[group:group + 2])]).tolist()
+        owner = alone.details[alone.columns.consumer[places[0]]]
+        yield Finding(group, len(places), _first_and_more(map(alone.at, places)) | {
+            "member": shown(owner.id), "static": owner.instance_id is not None})
 
 # %% ../../nbs/08_ranking/03_rules.ipynb #476c4ce3
 def _failing(evidence):
@@ -328,18 +320,16 @@ def _owned_twice(evidence):
     several = (columns.previous < 0) & (columns.consumer < -1)
     for group in np.flatnonzero(row_sums(several, columns.group_offsets)).tolist():
         if twice := disputed(evidence.batch.group(group)):
-            (topic, number), names = next(iter(twice.items()))
-            more = count_of(len(twice) - 1, "more partition")
-            yield Finding(group, len(twice), {
-                "partition": f"{shown(topic)}-{number}", "count": len(names),
-                "names": first_of([*map(shown, names)], _MOST_NAMED, " and "),
-                "more": f" (and {more})" * (len(twice) > 1)})
+            names = next(iter(twice.values()))
+            yield Finding(group, len(twice), _first_and_more(twice) | {
+                "count": len(names), "names": first_of([*map(shown, names)], _MOST_NAMED, " and ")})
 
 
 def _standing(evidence):
     "Groups with partitions that stand still."
-    for group, found in evidence.stuck.items():
-        yield Finding(group, found["count"], found)
+    for group, seen in evidence.progress.items():
+        if found := stuck(seen):
+            yield Finding(group, found["count"], found)
 
 
 def _abandoned(evidence):
@@ -388,6 +378,7 @@ class Rule(NamedTuple):
     but: str = ""  # what else to know
     settled: bool = True  # whether it is not judged while a group rebalances
     loads: bool = False  # whether it is not judged while partitions have several owners
+    lag: bool = False  # whether it may be why a group lags
 
 # %% ../../nbs/08_ranking/03_rules.ipynb #898c606e
 _START = ("start its members, unless it is idle on purpose (a batch job, a stopped Streams "
@@ -408,7 +399,7 @@ _COULD_TAKE = "{now}{who} could take partitions from members that have two or mo
 RULES = (
     Rule("two-owners", _owned_twice, "{partition} is owned by {count} members: {names}{more}",
          Remedy(words=f"no assignment helps: {_FIND_THE_OTHER} ({_BOTH_CONSUME})",
-                steps=(_FIND_THE_OTHER, "capture the group again")), settled=False),
+                steps=(_FIND_THE_OTHER, "capture the group again")), settled=False, lag=True),
     Rule("failing", _failing, "{why}"),
     Rule("no-owner", partial(_short, "no-owner", "subscribed partition"),
          "{now} without an owner"),
@@ -417,31 +408,32 @@ RULES = (
     Rule("no-owner", _strange_owners,
          "{partition} is with {member}, which does not subscribe to it{more}", _other_owner),
     Rule("stuck", _standing, "{words}",
-         Remedy(words=f"no assignment helps: {_WHY_STUCK}", steps=(_WHY_STUCK,))),
-    Rule("idle", _idle, _COULD_TAKE, loads=True),
+         Remedy(words=f"no assignment helps: {_WHY_STUCK}", steps=(_WHY_STUCK,)), lag=True),
+    Rule("idle", _idle, _COULD_TAKE, loads=True, lag=True),
     Rule("idle", _perhaps_idle, _COULD_TAKE, _check_subscriptions, loads=True),
     Rule("idle", _misled, "{why}", _correct_subscription),
     Rule("overload", partial(_short, "overload", "partition"),
          "largest load {now}, best possible {least:,}{perhaps}", loads=True),
-    Rule("skew", _skewed, "{topic} has {lag} of {total} of lag and is on {owners:,} of {could} "
-         "that could share it{perhaps}", loads=True),
+    Rule("skew", _skewed, "{topic} has {lag} of {total} of lag and is on {owners:,} of the {could} "
+         "that could share it{perhaps}", loads=True, lag=True),
     Rule("lag", _lagging,
          "one member lags {now} behind, best possible {least:,}{known}{perhaps}",
-         but="{pace}", loads=True),
+         but="{pace}", loads=True, lag=True),
     Rule("split-join", partial(_short, "split-join", "partition number"),
          "{now} of declared joins split over members, best possible {least:,}"),
     Rule("abandoned", _abandoned, "{members} while {now} {wait}", _start),
     Rule("incurable", _too_many_members,
          "{now:,} of {of} idle{who}: more members than partitions they could take", _do_without,
-         loads=True),
+         loads=True, lag=True),
     Rule("incurable", _hot_partition, "{partition}, on {owner}, holds {now:,} of {total} of lag",
          no_strategy("see whether its consumer is slow or stuck",
                      but=["better keys spread only future records"])),
     Rule("rebalancing", _interrupted,
          "was rebalancing when it was captured ({state}), with {members}{lag}",
          Remedy(words=f"its figures are transient: capture it again; {_IF_IT_STAYS}",
-                steps=("capture it again",)), settled=False))
+                steps=("capture it again",)), settled=False, lag=True))
 NEEDS = tuple(dict.fromkeys(rule.name for rule in RULES))      # the place is the kind
+LAG_NEEDS = frozenset(rule.name for rule in RULES if rule.lag)
 
 # %% ../../nbs/08_ranking/03_rules.ipynb #2d112332
 class Need(NamedTuple):
@@ -477,17 +469,15 @@ def in_words(rule: Rule, found: Finding, adviser: Adviser) -> Need:
 def needs(batch: GroupBatch, current: Outcome, results: Mapping[str, Outcome],
           strategies: Mapping[str, Strategy], running: Sequence[str | None] | None = None,
           fails: Mapping[int, str] | None = None, everything: bool = False,
-          stuck: Mapping[int, Mapping[str, Any]] | None = None,
-          paces: Mapping[int, str] | None = None) -> list[Need]:
+          progress: Mapping[int, Progress] | None = None) -> list[Need]:
     """The needs of all groups of a batch, by group, then the most urgent first.
 
     `current` is the outcome of the groups as they are, `results` of each strategy, by label.
     `strategies` has these strategies. `running` is the label of what each group runs now, and
     `fails` says why the next rebalance of a group fails. `everything` includes minor needs.
-    `stuck` has, by the place of a group, how many of its partitions stand still (`count`) and
-    which, since when (`words`), and `paces` how fast its member with the largest lag catches up.
+    `progress` says, by the place of a group, what happened to it since the moment before.
     """
-    evidence = evidence_of(batch, current, results, strategies, fails, everything, stuck, paces)
+    evidence = evidence_of(batch, current, results, strategies, fails, everything, progress)
     adviser = Adviser(batch, evidence.results, strategies,
                       running or [None] * batch.columns.groups, evidence.fails)
     shared = {one.group for one in _owned_twice(evidence)}

@@ -6,7 +6,7 @@
 __all__ = ['ChangeRow', 'diff']
 
 # %% ../../nbs/10_reports/08_changes.ipynb #d1b00004
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping
 from typing import Any, TypedDict
 
@@ -26,8 +26,8 @@ from ..text.tables import Table
 from ..text.words import count_of, shown
 
 # %% ../../nbs/10_reports/08_changes.ipynb #d1b00006
-_KINDS = ("need-new", "need-resolved", "stuck", "group-new", "group-gone", "state", "strategy", "member-joined",
-         "member-left", "member-restarted", "partitions", "owner", "lag")
+_KINDS = ("need-new", "need-resolved", "stuck", "group-new", "group-gone", "member-joined", "member-left",
+         "partitions", "owner", "lag")
 
 
 class ChangeRow(TypedDict):
@@ -53,28 +53,18 @@ def _row(group, what, subject=None, old=None, new=None, words=None, **fast) -> C
     return row | {"what": what, "subject": subject, "old": old, "new": new, "words": words} | fast
 
 # %% ../../nbs/10_reports/08_changes.ipynb #d1b00008
-def _only_busy(group):
-    "Whether the group may have members that the input does not show, because they are idle."
-    return any(note.kind in UNSEEN_KINDS for note in group.notes)
-
-
 def _member_rows(found, was, then, now):
-    "Members that joined and left, with their numbers of partitions, and those that have a new id."
+    "Members that joined and left, with their numbers of partitions."
     old, new = found.old, found.new
     if old.members_unknown or new.members_unknown:
         return
-    for at, (id, member) in enumerate(zip(new.members, new.details)):
-        if at not in was:
-            perhaps = "or it was idle before" if _only_busy(old) else None
-            yield _row(new, "member-joined", id, None, now[id]["partitions"], perhaps)
-        elif id != old.members[was[at]]:
-            yield _row(new, "member-restarted", member.instance_id or member.client_id, old.members[was[at]], id,
-                       None if member.instance_id else "the same member by its host and client id")
-    stayed = {*was.values()}
-    for at, id in enumerate(old.members):
-        if at not in stayed:
-            perhaps = "or it is idle now" if _only_busy(new) else None
-            yield _row(new, "member-left", id, then[id]["partitions"], None, perhaps)
+    joined = [id for at, id in enumerate(new.members) if at not in was]
+    left = [id for at, id in enumerate(old.members) if at not in was.values()]
+    before, after = (any(note.kind in UNSEEN_KINDS for note in group.notes) for group in (old, new))
+    for id in joined:
+        yield _row(new, "member-joined", id, None, now[id]["partitions"], "or it was idle before" if before else None)
+    for id in left:
+        yield _row(new, "member-left", id, then[id]["partitions"], None, "or it is idle now" if after else None)
 
 
 def _partition_rows(found, was):
@@ -104,10 +94,6 @@ def _changes(found: Progress) -> Iterator[ChangeRow]:
         words = f"{count_of(int(found.produced[place]), 'record')} arrived, none was consumed by "
         yield _row(new, "stuck", "{}-{}".format(*new.at(place)), int(old.lag[found.place[place]]),
                    int(new.lag[place]), words + shown(new.members[new.previous[place]]))
-    for name in "state", "strategy":
-        then, now = getattr(old, name), getattr(new, name)
-        if then and now and then != now:
-            yield _row(new, name, None, then, now)
     then, now = ({row["member"]: row for row in Shown(group).rows} for group in (old, new))
     yield from _member_rows(found, was, then, now)
     yield from _partition_rows(found, was)
@@ -142,12 +128,11 @@ def _paired(*sides):
 
 
 def _needs(groups):
-    "The needs of each group that can be seen at one moment: name to reason."
-    found = [{} for _ in groups]
-    numbered = [one.replace(name=str(at), cluster="", time="", moment=0) for at, one in enumerate(groups)]
-    for row in rank(numbered, on_failure=lambda *_: None):
-        found[int(row["group_id"])].setdefault(row["need"], row["reason"])
-    return found
+    "The needs of groups with different names that can be seen at one moment: name to reason."
+    found = defaultdict(dict)
+    for row in rank(groups, on_failure=lambda *_: None):
+        found[row["cluster"], row["group_id"]].setdefault(row["need"], row["reason"])
+    return [found[one.cluster or None, one.name] for one in groups]
 
 # %% ../../nbs/10_reports/08_changes.ipynb #d1b0000d
 class Difference:
@@ -178,8 +163,7 @@ class Difference:
 def diff(old: Group | Mapping[Any, Group], new: Group | Mapping[Any, Group]) -> Difference:
     """What changed between two moments of a group, or of several.
 
-    A member is the same if its instance id is, or, without one, its id. A member that left and one that joined also
-    count as the same if no other of these has their host and client id. Rates need the times of both moments, and
+    A member is the same if its instance id is, or, without one, its id. Rates need the times of both moments, and
     offsets.
 
     `old`: the group, or groups in a mapping such as `read_groups` returns, at the earlier moment; if it has a group at

@@ -59,7 +59,7 @@ def _assumed_strategy(group):
     "The label of the strategy that a group without a reported one probably runs, and why; empty if nothing tells."
     able, leader = {}, leader_of(group)
     client = leader.client if any(leader.clients) else None
-    default = client.default if client else "range"
+    default = client.listed[0] if client else "range"
     for name in {default, *WITHOUT_MEMORY} if group.members and not group.strategy else ():
         with suppress(StrategyError):
             able[name] = running_strategy(group.replace(strategy=name))

@@ -6,19 +6,16 @@
 __all__ = ['ShownMember', 'ShownPartition', 'owned_words', 'Shown', 'show']
 
 # %% ../../nbs/10_reports/09_view.ipynb #d1c00004
-from collections.abc import Iterable, Iterator
+from collections import defaultdict
+from collections.abc import Iterable
 from contextlib import suppress
+from functools import cached_property
 from itertools import groupby
 from typing import TypedDict
 
-import numpy as np
-
-from ..arrays.metrics import topic_owner_pairs
-from ..arrays.ragged import row_lengths
 from ..assignors.base import StrategyError
 from ..assignors.registry import checked_group
 from ..assignors.running import doubt_owners, running_strategy
-from ..groups.assignment import Assignment
 from ..groups.build import GroupError
 from ..groups.group import Group
 from ..groups.leader import leader_of
@@ -28,7 +25,7 @@ from ..ranking.judging import rank
 from ..snapshot import Groups
 from ..text.errors import checked_kind
 from ..text.tables import Table
-from ..text.words import count_of, shown
+from ..text.words import count_of, first_of, shown
 
 # %% ../../nbs/10_reports/09_view.ipynb #d1c00006
 class ShownMember(TypedDict):
@@ -38,7 +35,7 @@ class ShownMember(TypedDict):
     client_id: str | None  # `client.id`
     host: str | None  # as the broker shows it
     partitions: int  # how many it owns
-    lag: int | None  # known lag of its partitions, in records
+    lag: int | None  # known lag of its partitions, in records; None = also if that is 0 and some lag is unknown
     share: float | None  # its part of the known lag of the group, 0 to 1
     largest: str | None  # its partition with the largest lag; None = also if none lags
     largest_lag: int | None  # the lag of that partition
@@ -52,7 +49,7 @@ class ShownTopic(TypedDict):
     owners: int | None  # members that own a part of it
     possible_owners: int  # members that could own a part: its subscribers, but at most its partitions
     no_owner: int | None  # partitions without an owner
-    lag: int | None  # known lag of its partitions, in records
+    lag: int | None  # as that of a member
     largest: str | None  # its partition with the largest lag; None = also if none lags
     largest_lag: int | None  # the lag of that partition
 
@@ -63,7 +60,7 @@ class ShownPartition(TypedDict):
     partition: int  # its number
     committed: int | None  # committed offset
     end: int | None  # log end offset
-    lag: int | None  # in records
+    lag: int | None  # in records; None = also if the committed offset is beyond the end
     member: str | None  # id of its owner
     host: str | None  # of the owner
 
@@ -74,16 +71,27 @@ def owned_words(partitions: Iterable[tuple[str, int]]) -> str:
     return ";".join(f"{topic}:{','.join(str(number) for _, number in run)}" for topic, run in runs)
 
 # %% ../../nbs/10_reports/09_view.ipynb #d1c0000f
-def _lag_in(group, chosen):
-    "The known lag of the partitions in a mask, and which of them has the largest one."
-    places = np.flatnonzero(chosen)
-    lag = np.full(len(places), -1) if group.lag is None else group.lag[places]
-    known = (lag >= 0).any() or not len(places) and group.lag is not None
-    found = {"lag": int(np.maximum(lag, 0).sum()) if known else None, "largest": None, "largest_lag": None}
-    if lag.max(initial=0) > 0:
-        worst = int(np.argmax(lag))
-        found |= {"largest": "{}-{}".format(*group.at(places[worst])), "largest_lag": int(lag[worst])}
-    return found
+def _partition_rows(group) -> list[ShownPartition]:
+    "A row for each partition, by topic, then number."
+    committed, _, end, _ = group.offsets or [None] * 4
+    rows = []
+    for at, owner in enumerate(group.previous.tolist()):
+        offset, last, lag = (None if column is None or column[at] < 0 else int(column[at])
+                             for column in (committed, end, group.lag))
+        beyond = None not in (offset, last) and offset > last
+        member = (group.members[owner], group.details[owner].host or None) if owner >= 0 else (None, None)
+        values = *group.at(at), offset, last, None if beyond else lag, *member
+        rows.append(dict(zip(ShownPartition.__annotations__, values)))
+    return rows
+
+
+def _lag_in(partitions):
+    "The lag of partitions, and which of them has the largest one, as far as it is known."
+    known = [row["lag"] for row in partitions if row["lag"] is not None]
+    worst = max(partitions, key=lambda row: row["lag"] or 0, default={"lag": None})
+    return {"lag": sum(known) if any(known) or len(known) == len(partitions) else None,
+            "largest": f"{worst['topic']}-{worst['partition']}" if worst["lag"] else None,
+            "largest_lag": worst["lag"] or None}
 
 
 def _by_lag(rows):
@@ -91,47 +99,43 @@ def _by_lag(rows):
     return sorted(rows, key=lambda row: -1 if row["lag"] is None else row["lag"], reverse=True)
 
 
-def _member_rows(group) -> list[ShownMember]:
+def _member_rows(group, partitions) -> list[ShownMember]:
     "A row for each member."
-    named, rows, several = group.counted is None, [], disputed(group)
-    total = Assignment.current(group).summary()["lag_total"]
+    named, rows, several, owned = group.counted is None, [], disputed(group), defaultdict(list)
+    total = _lag_in(partitions)["lag"]
+    for row in partitions:
+        for name in several.get((row["topic"], row["partition"]), [row["member"]]):
+            owned[name].append(row)
     for at, member in enumerate(group.details):
-        own = group.previous == at
-        own[[group.position(*one) for one, names in several.items() if member.id in names]] = True
-        found = _lag_in(group, own) if named else dict.fromkeys(("lag", "largest", "largest_lag"))
+        own = owned[member.id]
+        known = named and group.lag is not None
+        found = _lag_in(own) if known else dict.fromkeys(("lag", "largest", "largest_lag"))
         rows.append({
             "member": member.id, "instance_id": member.instance_id, "client_id": member.client_id or None,
-            "host": member.host or None, "partitions": int(own.sum() if named else max(group.counted[at], 0)),
+            "host": member.host or None, "partitions": len(own) if named else max(int(group.counted[at]), 0),
             "share": found["lag"] / total if total and found["lag"] is not None else None, **found,
-            "assignment": owned_words(map(group.at, np.flatnonzero(own).tolist())) or None})
+            "assignment": owned_words((row["topic"], row["partition"]) for row in own) or None})
     return _by_lag(rows)
 
 
-def _topic_rows(group) -> list[ShownTopic]:
+def _topic_rows(group, partitions) -> list[ShownTopic]:
     "A row for each topic that has partitions."
-    columns, named, rows = group.columns, group.counted is None, []
-    owners = row_lengths(topic_owner_pairs(columns, columns.previous).offsets).tolist()
-    for at in np.flatnonzero(columns.partitions).tolist():
-        own = columns.topic_of == at
+    named, rows = group.counted is None, []
+    for topic, own in groupby(partitions, lambda row: row["topic"]):
+        own, first = list(own), group.position(topic, 0)
+        left = (group.columns.consumer[first:first + len(own)] == -1).sum()
         rows.append({
-            "topic": group.topics[at], "partitions": int(columns.partitions[at]),
-            "owners": owners[at] if named else None,
-            "possible_owners": int(min(columns.partitions[at], columns.subscriber_counts[at])),
-            "no_owner": int((columns.consumer[own] == -1).sum()) if named else None, **_lag_in(group, own)})
+            "topic": topic, "partitions": len(own),
+            "owners": len({row["member"] for row in own} - {None}) if named else None,
+            "possible_owners": min(len(own), len(group.subscribers(topic))),
+            "no_owner": int(left) if named else None, **_lag_in(own)})
     return _by_lag(rows)
-
-
-def _partition_rows(group) -> Iterator[ShownPartition]:
-    "A row for each partition, by topic, then number."
-    committed, _, end, _ = group.offsets or [None] * 4
-    for at, owner in enumerate(group.previous.tolist()):
-        known = [None if column is None or column[at] < 0 else int(column[at])
-                 for column in (committed, end, group.lag)]
-        member = (group.members[owner], group.details[owner].host or None) if owner >= 0 else (None, None)
-        yield dict(zip(ShownPartition.__annotations__, (*group.at(at), *known, *member)))
 
 # %% ../../nbs/10_reports/09_view.ipynb #d1c0000a
 _ODD = "two-owners", "failing", "no-owner", "stuck", "abandoned", "rebalancing"
+
+
+_MOST_NAMED = 3                # partitions
 
 
 def _odd(group, before):
@@ -139,6 +143,10 @@ def _odd(group, before):
     groups = Groups({"": group}, before={"": before} if before else {})
     found = [row["reason"] for row in rank(groups, "range", on_failure=lambda *_: None) if row["need"] in _ODD]
     found += [note.text for note in absence_notes(group)] + rollout_notes(group)
+    beyond = [f"{row['topic']}-{row['partition']} ({row['committed']:,}, end {row['end']:,})"
+              for row in _partition_rows(group) if None not in (row["committed"], row["end"]) and row["lag"] is None]
+    found += [f"committed offsets beyond the end of the log: {first_of(beyond, _MOST_NAMED)}; lag is unknown there: "
+              "was a topic recreated, or an offset reset?"] * bool(beyond)
     with suppress(StrategyError):
         found += filter(None, [doubt_owners(group, running_strategy(group))])
     return found
@@ -147,28 +155,36 @@ def _odd(group, before):
 class Shown:
     "A group as it is; made by `show`, and shown as tables."
     group: Group  # the group
-    rows: list[ShownMember]  # a row for each member, the one with the largest lag first
-    topics: list[ShownTopic]  # a row for each topic, the one with the largest lag first
     odd: list[str]  # what is odd, in sentences
 
     def __init__(self, group: Group, odd: Iterable[str] = ()):
         self.group, self.odd = group, list(odd)
-        self.rows, self.topics = _member_rows(group), _topic_rows(group)
 
-    @property
+    @cached_property
+    def rows(self) -> list[ShownMember]:
+        "A row for each member, the one with the largest lag first."
+        return _member_rows(self.group, self.partitions)
+
+    @cached_property
+    def topics(self) -> list[ShownTopic]:
+        "A row for each topic, the one with the largest lag first."
+        return _topic_rows(self.group, self.partitions)
+
+    @cached_property
     def partitions(self) -> list[ShownPartition]:
         "A row for each partition, by topic, then number."
-        return list(_partition_rows(self.group))
+        return _partition_rows(self.group)
 
     @property
     def caption(self) -> str:
         "The group in a line."
         group, by = self.group, leader_of(self.group).by
-        known = Assignment.current(group).summary()
-        lag, unknown = known["lag_total"], known["lag_unknown"]
+        lags = [row["lag"] for row in self.partitions]
+        total, unknown = sum(filter(None, lags)), lags.count(None)
         facts = [group.state, group.strategy and f"runs {group.strategy}", by and f"assigned by {by}",
-                 None if lag is None else f"{'at least ' * (unknown > 0)}{count_of(lag, 'record')} of lag",
-                 unknown and f"the lag of {count_of(unknown, 'partition')} is unknown", group.time]
+                 (total or not unknown) and f"{'at least ' * (unknown > 0)}{count_of(total, 'record')} of lag",
+                 group.lag is not None and unknown and f"the lag of {count_of(unknown, 'partition')} is unknown",
+                 group.time]
         return "; ".join([repr(group)[1:-1], *map(shown, filter(None, facts))])
 
     @property

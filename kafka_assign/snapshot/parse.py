@@ -143,6 +143,7 @@ class TextParser:
         self.group, self.named_by = group, named_by if group else None
         self.summary: dict[str, str] = {}
         self.prefix = None             # pattern of what precedes lines
+        self.no_breaks = False         # whether non-breaking spaces are blanks
         self.head: list[str] = []      # the last lines, as far as they are parts of a header
         self.wrapped: list[tuple[int, str]] | None = None      # the lines below a wrapped header, with their positions
 
@@ -151,6 +152,8 @@ class TextParser:
         text = block.decode("utf-8", "surrogateescape").removesuffix("\n")
         for line in (_FOR_TERMINALS.sub("", text) if "\x1b" in text else text).split("\n"):
             self.account.position += 1
+            if "\xa0" in line and (self.no_breaks or _PART_OF_HEADER.fullmatch(line.replace("\xa0", " "))):
+                self.no_breaks, line = True, line.replace("\xa0", " ")
             self.line(self.prefix.sub("", line, count=1) if self.prefix else line)
 
     def line(self, line: str) -> None:

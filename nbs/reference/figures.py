@@ -36,7 +36,7 @@ def answer() -> Markdown:
     means = span(map(geometric_mean, small))
     return Markdown(f"""\
 `sticky` finds the best assignment of **a million partitions in {duration(min(giant))} to {duration(max(giant))}** of
-CPU time. With 1,000 partitions, **Kafka's own `StickyAssignor` takes {means} times as long** on average, depending on
+CPU time, from arrays to arrays. With 1,000 partitions, **Kafka's own `StickyAssignor` takes {means} times as long** on average, depending on
 who subscribes to what.""")
 
 

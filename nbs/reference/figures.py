@@ -36,8 +36,8 @@ def answer() -> Markdown:
     means = span(map(geometric_mean, small))
     return Markdown(f"""\
 `sticky` finds the best assignment of **a million partitions in {duration(min(giant))} to {duration(max(giant))}** of
-CPU time, from arrays to arrays. With 1,000 partitions, **Kafka's own `StickyAssignor` takes {means} times as long** on average,
-depending on who subscribes to what.""")
+CPU time, from arrays to arrays. With 1,000 partitions, **Kafka's own `StickyAssignor` takes
+{means} times as long** on average, depending on who subscribes to what.""")
 
 
 def conditions() -> Markdown:

@@ -143,3 +143,11 @@ def test_every_benchmark_is_on_the_page_of_measured_figures():
                for name in re.findall(r'\brecord\("([^"]+)"', path.read_text())}
     page = (ROOT / "nbs/reference/measured.ipynb").read_text()
     assert kept == written == set(re.findall(r'rows\(\\"([^\\"]+)', page))
+
+
+def test_the_page_of_measured_figures_begins_with_what_was_measured():
+    rows = json.loads((ROOT / "benchmarks/measured.json").read_text())["grid"]["rows"]
+    seconds = [row["ours"] for row in rows if row["partitions"] == 1_000_000]
+    page = (ROOT / "nbs/reference/measured.ipynb").read_text()
+    found = re.search(r"a million partitions in ([\d.]+) ms to ([\d.]+) ms", page)
+    assert [*map(float, found.groups())] == [float(f"{end * 1e3:.2g}") for end in (min(seconds), max(seconds))]

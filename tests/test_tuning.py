@@ -68,6 +68,7 @@ FIXED = {
     "protocol.wire": {"LONGEST_TEXT", "NEWEST"},
     "ranking.outcomes": {"LEAST_LAG"},
     "ranking.rules": {"_LEAST_HOT", "_MOST_NAMED"},
+    "reports.view": {"_MOST_NAMED"},
     "reports.draw": {"EDGE", "MOST_ROWS", "TEXT", "WIDTH", "_WITHHELD", "_DENSITY", "_GAP", "_GUTTER", "_LETTER",
                      "_LINE", "_MOST_BINS", "_NARROW", "_NARROWEST"},
     "reports.moves": {"_SHOWN_CLAIMANTS", "_SHOWN_MOVES"},

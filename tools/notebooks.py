@@ -190,8 +190,18 @@ def sidebars(root):
 
 def sidebar_entries(root):
     """Every entry of the sidebars, in order: the id of its tab, and its page."""
-    return [(tab["id"], entry if isinstance(entry, str) else entry["href"])
-            for tab in sidebars(root) for entry in tab["contents"]]
+    return [(tab["id"], page) for tab in sidebars(root) for page in listed_pages(tab["contents"])]
+
+
+def listed_pages(contents):
+    """The pages of a list of a sidebar, those of its sections among them."""
+    for entry in contents:
+        if isinstance(entry, str):
+            yield entry
+        elif "section" in entry:
+            yield from listed_pages(entry["contents"])
+        else:
+            yield entry["href"]
 
 
 def all_pages(root):

@@ -4,6 +4,7 @@ Each folder of `reported/` is the input of one case, in the form in which somebo
 number. A case stands for its kind, so beside it stands a variation with other names, numbers or assignors.
 """
 import json
+import re
 from dataclasses import replace
 from pathlib import Path
 from uuid import UUID
@@ -320,7 +321,7 @@ def test_15_with_known_subscriptions_one_cause_is_left():
     assert row["reason"] == "old: 4 records wait and no member owns any of it" and "leader" not in row["remedy"]
     assert rank(group.replace(committed={"t": [1, 1], "old": [9, -1, 7]})) == []             # nothing waits
     [row] = rank(group.subscribe("a", ["t", "old"]))
-    assert row["need"] == "no-owner" and "3 subscribed partitions without an owner" == row["reason"]
+    assert row["need"] == "no-owner" and row["reason"] == "old-0, old-1, old-2 have no owner; 4 records wait"
     assert row["remedy"].startswith("restart one member that subscribes to the topic (a)")
 
 
@@ -539,7 +540,9 @@ def test_a_group_without_members_and_without_a_state_may_be_rebalancing():
     assert row["need"] == "abandoned"
     assert row["reason"] == "the input shows neither members nor a state while 80 records wait"
     assert "rebalancing" in row["remedy"] and len(row["steps"]) == 2 and "--state" in row["steps"][0]
-    assert "1 group without members in the input" in run("rank -", text).out
+    assert row["reason"] in unwrapped(run("rank -", text).out)
+    other = described(("a", 0, 45, 45, "consumer-h-1")).replace("\ng ", "\nh ")
+    assert "1 group without members in the input" in run("rank -", text + other).out
     [row] = json.loads(run("rank - --format json", f"Consumer group 'g' has no active members.\n{text}").out)
     assert row["reason"].startswith("no active members") and "--state" not in row["remedy"]
 
@@ -635,3 +638,154 @@ def test_partitions_that_the_leader_has_not_seen_do_not_contradict_it(assignor):
     assert "cannot have produced" not in run("show -", grown.to_json()).out + run("compare -", grown.to_json()).out
     wrong = grown.replace(owned={"a": [("t", 0)], "b": [("t", number) for number in range(1, 6)]})
     assert f"{assignor} cannot have produced" in run("show -", wrong.to_json()).out
+
+
+# an operator on call: groups of librdkafka clients, as `--describe` alone shows them
+
+
+def on_call(*rows, client="rdkafka", before_uuid=""):
+    """Members 1, 2 and so on that share a client id: topic, partition, lag and number of the owner (0 = none)."""
+    heads = "GROUP TOPIC PARTITION CURRENT-OFFSET LOG-END-OFFSET LAG CONSUMER-ID HOST CLIENT-ID".split()
+    text = table(heads, *(("g", topic, number, 100_000, 100_000 + lag, lag, *(
+        (f"{before_uuid or client}-{UUID(int=owner)}", f"/10.2.0.{owner}", client) if owner else "---"))
+        for topic, number, lag, owner in rows))
+    host, last = map(text.splitlines()[1].index, ("HOST", "CLIENT-ID"))
+    return "".join(f"{line[:host]}   {line[host:last]}   {line[last:]}\n" for line in text.splitlines())
+
+
+LATE = [(topic, number, lag, number + 1) for topic in "abc" for number, lag in enumerate((50_000, 52_000, 120))]
+UNEVEN = [("a", number, 9_000 + 311 * number, owner) for number, owner in enumerate([1] * 6 + [2, 2, 3, 3, 4, 4])]
+SLOW = [(topic, number, lag, number % 3 + 1) for topic in "ab" for number, lag in enumerate((22_000, 15, 20, 30))]
+
+
+@pytest.mark.parametrize("more", ["X", "XY", "XYZ"])
+def test_a_row_off_its_header_is_read_and_no_instance_id_is_of_several_members(more):
+    groups = read_groups(on_call(*LATE).replace("rdkafka-0", f"rdkafka{more}-0"))
+    [group] = groups.values()
+    assert groups.rejects == [] and {(one.host, one.client_id, one.instance_id) for one in group.details} == {
+        (f"/10.2.0.{number}", "rdkafka", None) for number in (1, 2, 3)}
+    assert f"instance ids: none inferred (3 members would share `rdkafka{more}`)" in group.inferred
+    alone = read_groups(on_call(LATE[0], before_uuid="pod-0"))["g"]
+    assert [one.instance_id for one in alone.details] == ["pod-0"] and "would share" not in alone.inferred
+
+
+def test_large_lag_that_no_strategy_lowers_is_said_beside_the_verdict():
+    late = f"rdkafka-{UUID(int=2)}, rdkafka-{UUID(int=1)}"
+    words = (f"g: 306,360 records of lag, 306,000 on 2 of 3 members ({late}); "
+             "no compared strategy that they can run lowers the largest lag by a third")
+    done = run("rank -", on_call(*LATE))
+    assert done.out.startswith("no group needs attention; idle members were not judged\n") and words in done.out
+    assert words in run("rank - --format json", on_call(*LATE)).err
+    small = [(topic, number, lag // 10, owner) for topic, number, lag, owner in LATE]
+    assert "3,636 on" not in run("rank -", on_call(*small[:3])).out
+    members = table(["GROUP", "CONSUMER-ID", "HOST", "CLIENT-ID", "#PARTITIONS"],
+                    *(["g", f"rdkafka-{UUID(int=owner)}", f"/10.2.0.{owner}", "rdkafka", 3] for owner in (1, 2, 3)))
+    assert run("rank -", on_call(*LATE) + members).out.startswith("no group needs attention\n")
+
+
+def test_the_best_lag_is_that_of_the_compared_strategies_which_the_clients_have():
+    group = read_groups(on_call(*UNEVEN))["g"]
+    reached = {row["strategy"]: row["lag_max"] for row in compare(group, ["range", "roundrobin", "lag"]).rows}
+    least = min(reached["range"], reached["roundrobin"])
+    assert reached["lag"] < least
+    assert needs(rank(group))["lag"]["reason"].endswith(
+        f"records behind, {least:,} under the best compared strategy that its members can run")
+    unknown = needs(rank(read_groups(on_call(*UNEVEN, client="etl"))))["lag"]["reason"]
+    assert unknown.endswith(f"{reached['lag']:,} under the best compared strategy")
+
+
+def test_a_single_restart_is_said_whenever_the_default_list_allows_it():
+    members = table(["GROUP", "CONSUMER-ID", "HOST", "CLIENT-ID", "#PARTITIONS"], *(
+        ["g", f"rdkafka-{UUID(int=at)}", f"/10.2.0.{at}", "rdkafka", count] for at, count in ((1, 4), (2, 0))))
+    row = needs(rank(read_groups(on_call(*((topic, 0, 5, 1) for topic in "abcd")) + members)))["overload"]
+    assert "set partition.assignment.strategy=roundrobin: two rolling restarts" in row["remedy"]
+    assert "(a single restart if the members have librdkafka's default list range,roundrobin)" in row["remedy"]
+
+
+def test_a_member_with_nearly_all_lag_is_looked_at_before_any_assignor():
+    for client in ("notify", "rdkafka", "kafkajs"):
+        row = needs(rank(read_groups(on_call(*SLOW, client=client))))["lag"]
+        first = (f"first see whether {client}-{UUID(int=1)} is slow or stuck: "
+                 "44,060 of 44,130 records of lag are on it, over 2 partitions")
+        assert row["remedy"].startswith(f"{first}; ") and row["steps"][0] == first
+    alone = [(topic, number, 22_000 * (topic == "a"), 1 if topic == "a" else 2) for topic in "ab" for number in (0, 1)]
+    assert "slow or stuck" not in str(rank(read_groups(on_call(*alone))))             # the others do not consume `a`
+
+
+def test_partitions_without_an_owner_are_named_and_their_lag_is_in_the_table():
+    left = [("a", number, 500, 0) for number in (3, 4)]
+    text = on_call(*LATE, *left)
+    row = needs(rank(read_groups(text)))["no-owner"]
+    assert row["reason"] == "a-3, a-4 have no owner; 1,000 records wait"
+    done = run("show -", text)
+    assert row["reason"] in done.out and "307,360 records of lag" in done.out
+    assert re.search(r"\(no owner\) +- +2 +1,000 +<1%", done.out)
+    [found] = json.loads(run("show - --format json", text).out)
+    assert len(found["rows"]) == 3 and sum(one["lag"] for one in found["rows"]) == 306_360
+    more = [("a", number, 500, 0) for number in range(3, 8)]
+    row = needs(rank(read_groups(on_call(*LATE, *more))))["no-owner"]
+    assert row["reason"] == "a-3, a-4, a-5 and 2 more have no owner; 2,500 records wait"
+
+
+def test_every_need_of_a_table_has_its_remedy():
+    group = Group({"t": 4}, {"a": ["t"], "b": ["t"]}, owned={"a": [("t", n) for n in range(4)]}, name="g")
+    rows = rank(group)
+    assert [row["need"] for row in rows] == ["idle", "overload"] and rows[0]["remedy"] == rows[1]["remedy"]
+    assert run("rank -", group.to_json()).out.count("[1]\n") == 2
+
+
+def test_what_only_python_clients_can_run_is_said_if_the_client_is_known_by_its_id():
+    words = "shown for comparison; for Python clients only (kafka_assign.clients): fair, lag, sticky"
+    assert words in run("compare -", on_call(*LATE)).out
+    assert words not in run("compare -", on_call(*LATE, client="etl")).out
+    out = run("strategies").out
+    assert all(re.search(row, out) for row in (
+        "librdkafka +range, roundrobin, cooperative-sticky +range, roundrobin", "Sarama +range, roundrobin, sticky +-",
+        "kafkajs +RoundRobinAssigner +-"))
+
+
+def test_owners_that_no_known_assignor_gives_are_odd():
+    words = "no known assignor gives these owners: neither range nor roundrobin, nor a sticky one"
+    assert words in run("show -", on_call(*UNEVEN, client="etl")).out
+    assert "(here 2 to 6)" in run("show -", on_call(*UNEVEN)).out
+    for rows, client in ((UNEVEN, "sarama"), (LATE, "etl"), ([("a", 0, 5, 1), ("a", 1, 5, 1)], "etl")):
+        assert words not in run("show -", on_call(*rows, client=client)).out
+
+
+def test_how_long_a_rebalance_lasts_is_said_with_a_change():
+    words = "a rebalance lasts until every member has polled again, at most max.poll.interval.ms"
+    assert words in run(f"compare - --leave rdkafka-{UUID(int=1)}", on_call(*LATE)).out
+    assert words not in run("compare -", on_call(*LATE)).out
+    by_broker = Group({"t": 2}, {"a": ["t"], "b": ["t"]}, type="consumer", name="g").to_json()
+    assert words not in run("compare - --leave a", by_broker).out
+
+
+def test_a_group_without_members_alone_has_its_row_and_no_equal_ones():
+    text = "Consumer group 'g' has no active members.\n" + on_call(("a", 0, 88_000, 0), ("a", 1, 1_651, 0))
+    out = run("rank -", text).out
+    assert "abandoned" in out and "no active members while 89,651 records wait" in out and "--need" not in out
+    out = run("compare -", text).out
+    assert "current" in out and "roundrobin" not in out
+    assert "roundrobin" in run("compare - --join n:a", text).out
+
+
+def test_show_ends_with_the_next_command_and_shares_of_lag_are_never_all_or_nothing():
+    rows = [("a", number, lag, number + 1) for number, lag in enumerate((90_000, 9, 0))]
+    out = run("show -", on_call(*rows)).out
+    assert out.endswith("\n\nwhat would help, and what it costs: kafka-assign rank FILE\n")
+    shares = [line.split()[4] for line in out.splitlines() if "/10.2.0." in line]
+    assert shares == [">99%", "<1%", "0%"]
+    assert "100%" in run("show -", on_call(rows[0], rows[2])).out
+
+
+def test_static_members_are_spoken_of_only_if_there_may_be_some():
+    words = "range and roundrobin sort static members first"
+    assert words not in run("compare -", on_call(*LATE)).out
+    assert words in run("compare -", described(("a", 0, 1, 1, "pod-0"), ("a", 1, 1, 1, "pod-1"))).out
+
+
+def test_a_notice_of_a_rebalance_is_no_state_of_the_broker():
+    text = "\nWarning: Consumer group 'g' is rebalancing.\n" + on_call(*LATE)
+    assert read_groups(text)["g"].state == "rebalancing"
+    assert "PreparingRebalance" not in run("show -", text).out + run("rank -", text).out
+    assert needs(rank(read_groups(text))).keys() == {"rebalancing"}

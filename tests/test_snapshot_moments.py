@@ -276,10 +276,10 @@ EMPTY = "\nConsumer group 'shop' has no active members.\n"
 
 
 @pytest.mark.parametrize("text, expected", [
-    (REBALANCING + describe(), ["PreparingRebalance"]), (describe() + REBALANCING, ["PreparingRebalance"]),
-    (EMPTY + describe("-"), ["Empty"]), (REBALANCING + describe() + REBALANCING + members(), ["PreparingRebalance"]),
+    (REBALANCING + describe(), ["rebalancing"]), (describe() + REBALANCING, ["rebalancing"]),
+    (EMPTY + describe("-"), ["Empty"]), (REBALANCING + describe() + REBALANCING + members(), ["rebalancing"]),
     (REBALANCING + describe() + state("Stable"), ["Stable"]), (describe() + REBALANCING.replace("shop", "web"), [""]),
-    (describe("a") + REBALANCING + describe("b") + describe("c"), ["", "PreparingRebalance", ""]),
+    (describe("a") + REBALANCING + describe("b") + describe("c"), ["", "rebalancing", ""]),
 ])
 def test_a_notice_names_the_state_of_the_moment_that_follows_it(text, expected):
     groups = read_groups(text, at="all")
@@ -291,13 +291,13 @@ def test_a_notice_names_the_state_of_the_moment_that_follows_it(text, expected):
 def test_standard_error_in_a_file_of_its_own(tmp_path):
     folder = folder_of(tmp_path, {"orders.describe.txt": describe(), "orders.describe.err.txt": REBALANCING})
     [group] = read_groups(folder).values()
-    assert group.state == "PreparingRebalance"
+    assert group.state == "rebalancing"
     days = {f"shop.2026-11-2{day}.txt": describe(f"web-{day}") for day in (0, 1)}
     folder = folder_of(tmp_path / "days", days | {"shop.2026-11-21.err": REBALANCING})
-    assert [group.state for group in read_groups(folder, at="all").values()] == ["", "PreparingRebalance"]
+    assert [group.state for group in read_groups(folder, at="all").values()] == ["", "rebalancing"]
     hours = {f"{name}.txt": describe(f"web-{name}") for name in "ab"}
     folder = folder_of(tmp_path / "hours", hours | {"b.err.txt": REBALANCING})
-    assert [group.state for group in read_groups(folder, at="all").values()] == ["", "PreparingRebalance"]
+    assert [group.state for group in read_groups(folder, at="all").values()] == ["", "rebalancing"]
     folder = folder_of(tmp_path / "unclear", hours | {"x.err.txt": REBALANCING})
     assert [group.state for group in read_groups(folder, at="all").values()] == ["", ""]
 

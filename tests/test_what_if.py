@@ -663,7 +663,7 @@ def test_a_group_that_was_rebalancing_is_not_judged(condition, code):
     assert run(["compare", "-", "-s", "range", "--fail-if", condition], table).code == 0
     done = run(["compare", "-", "-s", "range", "--fail-if", condition], REBALANCING + table)
     assert done.code == code
-    assert ("was rebalancing when it was captured (PreparingRebalance)" in done.err) is (code == 3)
+    assert ("was rebalancing when it was captured (rebalancing)" in done.err) is (code == 3)
 
 
 @pytest.mark.parametrize("condition, code", [

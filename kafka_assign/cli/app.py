@@ -24,7 +24,7 @@ from kafka_assign.cli.errors import (
 from .inputs import (
     check_usable, group_label, groups_of, picked_groups, remark_on_answer,
     remark_on_input, remark_on_missing, remark_on_rows, sources_of, write_once)
-from .writing import form_to_write, write_rows, written_to
+from .writing import form_to_write, write_blocks, write_rows, written_to
 from ..text.errors import needing
 from ..text.words import first_of, quoted
 
@@ -84,6 +84,7 @@ def compare_command(
     has a row, too, if it is known. Loads and lags are those of members.
 
     \b
+    load           partitions of a member
     balance score  sum of the differences of loads over all pairs; 0 is perfect
     kept, moved    partitions that keep their owner, or change it
     placed         partitions that had no owner, or one that left
@@ -366,9 +367,15 @@ def strategies_command(form: Options.form = "table"):
     `package.module:function`.
     """
     from kafka_assign.assignors.registry import strategies, who_can_run
+    from kafka_assign.groups.leader import CLIENTS, PYTHON_CLIENTS
+    from kafka_assign.text.tables import Table
     rows = [{"strategy": name, "clients": who_can_run(name), "about": about}
             for name, about in strategies().items()]
     write_rows(list(rows[0]), rows, form)
+    if form == "table":
+        write_blocks(["", Table(["other_clients", "ship", "same as above"], [
+            (one.name, ", ".join(one.ships), ", ".join(one.like_java))
+            for one in CLIENTS.values() if one.setting and one.name not in ("Java", *PYTHON_CLIENTS)])])
 
 # %% ../../nbs/13_cli/11_app.ipynb #628c1fb0
 _fleet = typer.Typer(help="Compare strategies on many groups at once, on Spark.")

@@ -8,6 +8,7 @@ __all__ = ['FORMS', 'NAMED_CANDIDATES', 'Change', 'parse_change', 'find_members'
 
 # %% ../../nbs/13_cli/02_changes.ipynb #7a0c0004
 import re
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from itertools import chain
 from typing import NamedTuple
@@ -195,7 +196,9 @@ def change_notes(group, changes: Sequence[Change], strategies: Iterable[str]) ->
     beside = [f"paused does not count the {count_of(stopped, 'partition')} of leaving members, which "
               f"{'has' if stopped == 1 else 'have'} no consumer until the next assignment"] * bool(stopped)
     by_order = {"range", "roundrobin"}.intersection(map(name_of, strategies))
+    client_ids = Counter(member.client_id for member in group.details)
     assumed = by_order and any(note.kind == "members-assumed-dynamic" for note in group.notes)
-    order = ["the answers of range and round robin depend on which members are static"] * bool(assumed)
+    order = ["range and roundrobin sort static members first; --members shows whether there are any"] * bool(
+        assumed and (client_ids[""] or 1 in client_ids.values()))
     return [*static_absence_notes(group, static, "leave" in kinds), *beside, *order,
             *[GROWTH_NOTE] * ("partitions" in kinds)]

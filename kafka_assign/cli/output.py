@@ -101,13 +101,14 @@ def _comparison_blocks(comparison, changed=(), restarts=(), as_they_are=(), name
         from kafka_assign.reports.words import change_in_words
         short = change_in_words(comparison, sum(change.owned for change in changed))
     costs = [one._asdict() for one in restarts]
+    rows = figure_rows(comparison)[:None if before.members or comparison.group.members else 1]
     of_restarts = [key for key in Restarts._fields if key != "static" or any(row[key] for row in costs)]
     listed = {row["strategy"] for row in rows_asked_for(comparison, named)} or {*answers} if moves else ()
     moved = [{"strategy": one.strategy} | change for one in answers.values() if one.strategy in listed
              for change in owner_changes(one)]
     withholds = any(one.withheld.any() for one in answers.values())
     of_moves = ["strategy", "topic", "partition", "from", "to", *["withheld"] * withholds]
-    return [[_fact_table(facts_of(before), changed)], doubt, [comparison.figure_table(figure_rows(comparison), wide)],
+    return [[_fact_table(facts_of(before), changed)], doubt, [comparison.figure_table(rows, wide)],
             [*[f"in short, {short}"] * bool(short), *[counts] * bool(counts)], *note_blocks(before, notes),
             [Table(of_restarts, costs), *([_static_words(comparison, as_they_are)] if as_they_are else []),
              RESTART_NOTE] if costs else [], [Table(of_moves, moved)] * bool(moved),

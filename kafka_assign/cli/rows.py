@@ -75,9 +75,13 @@ def owner_changes(assignment: Assignment) -> Iterator[dict]:
         yield change | {"withheld": bool(assignment.withheld[at])} if withholds else change
 
 # %% ../../nbs/13_cli/07_rows.ipynb #7a0c0308
+_LASTS = "a rebalance lasts until every member has polled again, at most max.poll.interval.ms (5 minutes by default)"
+
+
 def comparison_notes(comparison: Comparison, changed: Sequence[Change] = ()) -> list[str]:
     "What a reader of the figures must know; `changed`: the what-ifs, by member id."
-    return ([comparison.doubt] * bool(comparison.doubt) + comparison.notes
+    lasts = [_LASTS] * bool(changed and not leader_of(comparison.group).by_broker)
+    return ([comparison.doubt] * bool(comparison.doubt) + comparison.notes + lasts
             + change_notes(comparison.group, changed, comparison.assignments) + rollout_notes(comparison.group))
 
 # %% ../../nbs/13_cli/07_rows.ipynb #7a0c0402

@@ -36,6 +36,7 @@ def show_groups_as_they_are(found: Sequence[Shown], form: str, wide: bool = Fals
             tables = [[table] for table in (*one.tables, *[one.partition_table] * wide) if table.rows]
             write_blocks([""] * (number > 0), [one.caption], ["odd:", odd] * bool(one.odd), *tables,
                          *note_blocks(one.group, []))
+        write_blocks(["", "what would help, and what it costs: kafka-assign rank FILE"])
 
 # %% ../../nbs/13_cli/15_views.ipynb #d1d00008
 def show_difference(found: Difference, form: str) -> None:

@@ -122,7 +122,7 @@ class Leader:
             return "the broker"
         names = " or ".join(name or "unknown" for name in self.clients if any(self.clients))
         by_ids = f" ({names}, by client id)" * bool(names)
-        return f"the leader's client{by_ids}" if self.clients else ""
+        return f"the group's leader{by_ids}" if self.clients else ""
 
     @property
     def bound(self) -> str:
@@ -194,7 +194,7 @@ def leader_of(group) -> Leader:
 # %% ../../nbs/05_groups/02_leader.ipynb #57a7e002
 REBALANCING = {          # states of a group that rebalances, each with the type of the group
     "PreparingRebalance": "classic", "CompletingRebalance": "classic", "AwaitingSync": "classic",
-    "Assigning": "consumer", "Reconciling": "consumer"}
+    "Assigning": "consumer", "Reconciling": "consumer", "rebalancing": ""}
 _REBALANCING = {name.lower(): name for name in REBALANCING}
 
 

@@ -70,7 +70,7 @@ def way_of_client(leader: Leader, running: str | None, strategy: str, dynamic: i
         return _stop(why, client.setting.format(name))
     both, words = f"{_EACH}with both assignors listed, the new one first", "two rolling restarts, "
     words += "the first with both assignors listed"
-    if (leader.strategy, name) == client.listed:
+    if leader.strategy in ("", client.listed[0]) and (client.listed[0], name) == client.listed:
         default = "since 3.0" if java else ",".join(client.listed)
         if_default = f"if the members have {client.name}'s default list {default}"
         both += f" (leave this out {if_default})"
@@ -171,7 +171,7 @@ class Adviser(NamedTuple):
                 way = _SEE_FIRST
             words, steps = [self._effect(group, chosen), way.words], way.steps
             if chosen in chance:
-                words[0] += " (by today's lag: it does not look at it)"
+                words[0] += " (by today's lag, which this assignor does not look at)"
             topics = np.diff(batch.columns.topic_offsets[group:group + 2])
             if running == "range" != chosen and topics > 1:
                 words.append("joined topics may be split (declare them with --joins)")

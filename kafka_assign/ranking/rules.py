@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ..arrays.metrics import loads
+from ..arrays.metrics import lag_per_member, loads
 from ..arrays.ragged import row_lengths, row_maxima, row_sums
 from ..assignors.base import Strategy
 from ..assignors.batch import GroupBatch, cut_short
@@ -146,8 +146,35 @@ def _perhaps_idle(evidence):
         yield Finding(group, count, _idle_words(evidence, group, count))
 
 
+def _unowned(evidence):
+    "Groups with partitions that have subscribers and no owner."
+    for one in _short("no-owner", "partition", evidence):
+        alone = evidence.batch.group(one.group)
+        columns, lag = alone.columns, -1 if alone.lag is None else alone.lag
+        left = (columns.consumer == -1) & (columns.subscriber_counts > 0)[columns.topic_of]
+        left &= (lag >= 0) | (not evidence.batch.may_lack[one.group])
+        at, records = np.flatnonzero(left).tolist(), int((np.maximum(lag, 0) * left).sum())
+        names = [f"{shown(topic)}-{number}" for topic, number in map(alone.at, at)]
+        wait = f"; {count_of(records, 'record')} wait{'s' * (records == 1)}" * (records > 0)
+        yield one._replace(words={"partitions": first_of(names, _MOST_NAMED), "waiting": wait,
+                                  "have": "has" if len(names) == 1 else "have"})
+
+
+def _consumer_first(alone):
+    "What to do first if one member has nearly all lag, and others consume the same topics."
+    owner, topic_of = alone.previous, alone.columns.topic_of
+    lag = lag_per_member(alone.columns, owner)
+    worst, total = int(lag.argmax()), int(lag.sum())
+    late, others = (owner == worst) & (alone.lag >= _LEAST_HOT), (owner >= 0) & (owner != worst)
+    nearly_all = late.sum() > 1 and 10 * int(lag[worst]) >= 9 * total
+    return [f"first see whether {shown(alone.members[worst])} is slow or stuck: {lag[worst]:,} "
+            f"of {total:,} records of lag are on it, over {late.sum():,} partitions"
+            ] * bool(nearly_all and {*topic_of[late]} <= {*topic_of[others]})
+
+
 def _lagging(evidence):
     "Groups with much of their lag on one member."
+    smallest = least(evidence.results, "lag_max") if evidence.results else []
     for one in _short("lag", "record", evidence):
         unknown = bool(evidence.current.figures["lag_unknown"][one.group])
         inferred = evidence.batch.inferred[one.group]
@@ -155,6 +182,8 @@ def _lagging(evidence):
         yield one._replace(words=one.words | {
             "now": _known_lag(evidence.current, one.group, "lag_max"),
             "known": " for the known lag" * unknown,
+            "own": " that its members can run" * bool(smallest[one.group] < one.words["least"]),
+            "first": _consumer_first(evidence.batch.group(one.group)),
             "pace": seen and pace(seen) or "without a rate, lag says nothing about delay",
             "perhaps": " if every member subscribes to all topics" * bool(inferred)})
 
@@ -365,7 +394,8 @@ def _interrupted(evidence):
         if state:
             lag = f" and {_known_lag(evidence.current, group, 'lag_total')} of lag"
             yield Finding(group, int(partitions[group]), {
-                "state": state, "members": count_of(int(figures["members"][group]), "member"),
+                "state": f" ({state})" * (state != "rebalancing"),
+                "members": count_of(int(figures["members"][group]), "member"),
                 "lag": lag * bool(figures["lag_total"][group] >= 0)})
 
 # %% ../../nbs/08_ranking/03_rules.ipynb #898c606d
@@ -401,8 +431,7 @@ RULES = (
          Remedy(words=f"no assignment helps: {_FIND_THE_OTHER} ({_BOTH_CONSUME})",
                 steps=(_FIND_THE_OTHER, "capture the group again")), settled=False, lag=True),
     Rule("failing", _failing, "{why}"),
-    Rule("no-owner", partial(_short, "no-owner", "subscribed partition"),
-         "{now} without an owner"),
+    Rule("no-owner", _unowned, "{partitions} {have} no owner{waiting}"),
     Rule("no-owner", _unowned_topics, "{topics}: {now} and no member owns any of it",
          _no_subscriber),
     Rule("no-owner", _strange_owners,
@@ -417,10 +446,11 @@ RULES = (
     Rule("skew", _skewed, "{topic} has {lag} of {total} of lag and is on {owners:,} of the {could} "
          "that could share it{perhaps}", loads=True, lag=True),
     Rule("lag", _lagging,
-         "one member lags {now} behind, best possible {least:,}{known}{perhaps}",
+         "one member lags {now} behind, {least:,}{known} under the best compared strategy{own}"
+         "{perhaps}",
          but="{pace}", loads=True, lag=True),
     Rule("split-join", partial(_short, "split-join", "partition number"),
-         "{now} of declared joins split over members, best possible {least:,}"),
+         "{now} of declared joins split over members, {least:,} under the best compared strategy"),
     Rule("abandoned", _abandoned, "{members} while {now} {wait}", _start),
     Rule("incurable", _too_many_members,
          "{now:,} of {of} idle{who}: more members than partitions they could take", _do_without,
@@ -429,7 +459,7 @@ RULES = (
          no_strategy("see whether its consumer is slow or stuck",
                      but=["better keys spread only future records"])),
     Rule("rebalancing", _interrupted,
-         "was rebalancing when it was captured ({state}), with {members}{lag}",
+         "was rebalancing when it was captured{state}, with {members}{lag}",
          Remedy(words=f"its figures are transient: capture it again; {_IF_IT_STAYS}",
                 steps=("capture it again",)), settled=False, lag=True))
 NEEDS = tuple(dict.fromkeys(rule.name for rule in RULES))      # the place is the kind
@@ -461,9 +491,10 @@ def in_words(rule: Rule, found: Finding, adviser: Adviser) -> Need:
         remedy = remedy(**found.words)
     if remedy.doubt:
         reason = f"{reason}; {remedy.doubt}"
-    if rule.but:
-        remedy = remedy._replace(words=f"{remedy.words}; {rule.but.format(**found.words)}")
-    return Need(found.group, NEEDS.index(rule.name), found.affected, reason, remedy)
+    first, but = found.words.get("first", []), [rule.but.format(**found.words)] * bool(rule.but)
+    words, steps = "; ".join([*first, remedy.words, *but]), (*first, *remedy.steps)
+    return Need(found.group, NEEDS.index(rule.name), found.affected, reason,
+                remedy._replace(words=words, steps=steps))
 
 # %% ../../nbs/08_ranking/03_rules.ipynb #2d112334
 def needs(batch: GroupBatch, current: Outcome, results: Mapping[str, Outcome],

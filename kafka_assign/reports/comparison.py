@@ -246,7 +246,7 @@ def _notes_on_group(group, strategies):
     "What a group that reports its strategy or state must take into account."
     empty = [_EMPTY_GROUP_NOTE] * (group.state.lower() == "empty" and group.offsets is not None)
     leader = leader_of(group)
-    if not leader.strategy or leader.by_broker:
+    if leader.by_broker or not (leader.strategy or any(leader.clients)):
         return empty
     of_package = [one.label for one in strategies if one.name in BUILT_IN and not one.protocol_name]
     cooperative = [one.label for one in strategies if one.protocol == "cooperative"]

@@ -13,13 +13,14 @@ from functools import cached_property
 from itertools import groupby
 from typing import TypedDict
 
+from ..arrays.metrics import loads
 from ..assignors.base import StrategyError
 from ..assignors.registry import checked_group
-from ..assignors.running import doubt_owners, running_strategy
+from ..assignors.running import CHECK, WITHOUT_MEMORY, doubt_owners, running_strategy
 from ..groups.build import GroupError
 from ..groups.group import Group
 from ..groups.leader import leader_of
-from ..groups.notes import absence_notes, disputed
+from ..groups.notes import UNSURE, absence_notes, disputed, may_lack_partitions
 from ..life.consequences import rollout_notes
 from ..ranking.judging import rank
 from ..snapshot import Groups
@@ -94,6 +95,12 @@ def _lag_in(partitions):
             "largest_lag": worst["lag"] or None}
 
 
+def _without_owner(group, partitions):
+    "The rows of partitions that have no owner; what the input may lack may have one."
+    consumer, lacks = group.columns.consumer.tolist(), may_lack_partitions(group.notes)
+    return [row for row, one in zip(partitions, consumer) if one == -1 and not (lacks and row["lag"] is None)]
+
+
 def _by_lag(rows):
     "Rows, the one with the largest lag first."
     return sorted(rows, key=lambda row: -1 if row["lag"] is None else row["lag"], reverse=True)
@@ -148,7 +155,15 @@ def _odd(group, before):
     found += [f"committed offsets beyond the end of the log: {first_of(beyond, _MOST_NAMED)}; lag is unknown there: "
               "was a topic recreated, or an offset reset?"] * bool(beyond)
     with suppress(StrategyError):
-        found += filter(None, [doubt_owners(group, running_strategy(group))])
+        doubts = [doubt_owners(group, running_strategy(group.replace(strategy=name)))
+                  for name in ([group.strategy] if group.strategy else WITHOUT_MEMORY)]
+        load, columns, cut = loads(group.columns, group.previous), group.columns, may_lack_partitions(group.notes)
+        if group.strategy:
+            found += filter(None, doubts)
+        elif all(doubts) and load.max() - load.min() > 1 and columns.subscribed_alike.all() and not cut:
+            perhaps = " if all members subscribe to the same topics" * any(one.kind in UNSURE for one in group.notes)
+            found.append(f"no known assignor gives these owners{perhaps}: neither {' nor '.join(WITHOUT_MEMORY)}, nor "
+                         f"a sticky one, whose loads differ by at most 1 (here {load.min()} to {load.max()}); {CHECK}")
     return found
 
 
@@ -190,7 +205,12 @@ class Shown:
     @property
     def tables(self) -> list[Table]:
         "Members and topics as tables, with the columns in which some row has a value."
-        return [_table(self.rows, ShownMember), _table(self.topics, ShownTopic)]
+        left, rows = _without_owner(self.group, self.partitions), list(self.rows)
+        if rows and left and self.group.counted is None:                # then the lags add up to that of the group
+            found, total = _lag_in(left), _lag_in(self.partitions)["lag"]
+            about = {"member": "(no owner)", "partitions": len(left), "share": found["lag"] and found["lag"] / total}
+            rows.append(dict.fromkeys(ShownMember.__annotations__) | found | about)
+        return [_table(rows, ShownMember), _table(self.topics, ShownTopic)]
 
     @property
     def partition_table(self) -> Table:
@@ -205,10 +225,15 @@ class Shown:
         return Table([], [], self.caption, notes=self.odd).html() + "".join(table.html() for table in self.tables)
 
 # %% ../../nbs/10_reports/09_view.ipynb #d1c0000c
+def _percent(share):
+    "A share in words, in which only nothing is 0%, and only all is 100%."
+    return "<1%" if 0 < share <= 0.005 else ">99%" if 0.995 <= share < 1 else f"{share:.0%}"
+
+
 def _table(rows, kind):
     hidden, left = {"instance_id", "client_id", "assignment"}, {"member", "host", "topic", "largest"}
     keys = [key for key in kind.__annotations__ if key not in hidden and any(row[key] is not None for row in rows)]
-    values = [[f"{row[key]:.0%}" if key == "share" and row[key] is not None else row[key] for key in keys]
+    values = [[_percent(row[key]) if key == "share" and row[key] is not None else row[key] for key in keys]
               for row in rows]
     return Table(keys, values, sides=["left" if key in left else "right" for key in keys])
 

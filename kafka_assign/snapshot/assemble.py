@@ -286,13 +286,13 @@ def _group_of(facts, cluster, reset, noted):
     counts = {id: records[id].count if id in records and records[id].target is None else len(places)
               for id, places in owned.items()} if records else {}
     counted = sum(counts.values()) > sum(map(len, owned.values()))             # else all owners are known
-    instances, inferred = {}, set()
-    for id, _, client_id in facts.members.values():
-        instance = facts.instances.get(id, records[id].instance_id if id in records else None)
-        if instance is None:
-            instance = _infer_instance_id(id, client_id)
-            inferred.add(bool(instance))
-        instances |= {id: instance} if instance else {}
+    instances = {id: facts.instances.get(id, records[id].instance_id if id in records else None)
+                 for id in facts.members}
+    inferred = {id: _infer_instance_id(id, client_id) for id, _, client_id in facts.members.values()
+                if instances[id] is None}
+    shared = {name: count for name, count in Counter(inferred.values()).items() if name and count > 1}
+    inferred = {id: "" if name in shared else name for id, name in inferred.items()}
+    instances = {id: name for id, name in (instances | inferred).items() if name}
 
     moment, state = facts.moment, facts.state.row if facts.state else None
     shown_type = max([state.type if state else "", *(record.type for record in records.values())])
@@ -307,8 +307,9 @@ def _group_of(facts, cluster, reset, noted):
         complete=sure and (about.state or moment.noticed) in ("Stable", ""))
     notes = [
         *(_subscription_notes(subscriptions) if owned and size else []),
-        *([Note("instance-ids-guessed")] if True in inferred else []),
-        *([Note("members-assumed-dynamic")] if False in inferred else []),
+        *([Note("instance-ids-guessed")] if any(inferred.values()) else []),
+        *(Note("instance-ids-shared", count, (f"`{shown(name)}`",)) for name, count in shared.items()),
+        *([Note("members-assumed-dynamic")] if not all(inferred.values()) else []),
         *([Note("partitions-missing", size - known)] if known < size else
           [Note("partitions-counted")] if with_owner < size else []),
         *incomplete, *reset_notes(reset, without_commit), *noted, *moment.notes, *type_notes,

@@ -157,6 +157,8 @@ class TableLayout:
         "The cells of a row by column, without the blanks around them. Raises `ValueError` if the row cannot be cut."
         line = checked_utf8(line.rstrip("\r\n"), "a row")
         cells = dict(zip(self.columns, self.cut(line)))
+        if cells.get("HOST", "").startswith(" "):            # the row is off its header
+            cells = {column: text.strip(" ") for column, text in cells.items()}
         if (self.kind == "members" or "   " in cells[self.columns[-1]]) and (
                 " " in (last := cells[self.columns[-1]]).replace(", ", "")):
             raise ValueError(f"a row must end with the line (got {excerpt(last)} below {self.columns[-1]})")

@@ -41,9 +41,9 @@ _NOTICED_STATE = re.compile(r"(?:Warning: )?[Cc]onsumer group '.+' (?:(has no ac
 
 
 def state_in_notice(line: str) -> str:
-    "The state of the group in a notice, `Empty` or `PreparingRebalance`; empty text if the line is no such notice."
+    "The state of the group in a notice, `Empty` or `rebalancing`; empty text if the line is no such notice."
     found = _NOTICED_STATE.match(line)
-    return "" if found is None else "Empty" if found[1] else "PreparingRebalance"
+    return "" if found is None else "Empty" if found[1] else "rebalancing"
 
 # %% ../../nbs/07_snapshot/05_remarks.ipynb #03a1f0fe
 _DESCRIBE = "save what kafka-consumer-groups.sh --describe --all-groups prints"

@@ -16,7 +16,8 @@ from .inputs import group_label
 from .rows import key_of
 from .writing import common_words, known_table, write_blocks, write_json, write_lines, write_rows
 from ..groups.group import Group
-from ..ranking.judging import NeedRow, even_lag
+from ..groups.notes import UNSEEN_KINDS
+from ..ranking.judging import NeedRow, unexplained_lag
 from ..ranking.rules import NEEDS
 from ..text.tables import Table
 from ..text.words import count_of, did_you_mean, first_of, quoted, shown
@@ -29,8 +30,6 @@ _SHOWN = ("rank", "cluster", "group_id", "time", "moment", *_OF_EACH_NEED)
 
 def _ranking_blocks(ranking):
     "The first needs, and their remedies below."
-    if not ranking:
-        return [["no group needs attention"]]
     first, more = ranking[:_SHOWN_NEEDS], len(ranking) - _SHOWN_NEEDS
     remedies = dict.fromkeys(row["remedy"] for row in first)
     numbers = {remedy: f"[{number}]" for number, remedy in enumerate(remedies, 1)}
@@ -39,8 +38,7 @@ def _ranking_blocks(ranking):
     table = known_table([key for key in _SHOWN if key not in same], rows)
     for before, row, line in zip(rows, rows[1:], table.rows[1:]):
         if row["rank"] == before["rank"]:               # another need of the same group
-            shared = _OF_EACH_NEED[:2 if row["remedy"] == before["remedy"] else 3]
-            line[:] = [text if key in shared else "" for key, text in zip(table.head, line)]
+            line[:] = [text if key in _OF_EACH_NEED else "" for key, text in zip(table.head, line)]
     return [common, [table, *[f"and {more:,} more, with --format csv or json"] * (more > 0)],
             [Table(["", ""], [(number, remedy) for remedy, number in numbers.items()])]]
 
@@ -80,23 +78,26 @@ def show_ranking(ranking: Sequence[Mapping], form: str, groups: Sequence[Group],
     groups.
     """
     rows, abandoned = [row for row in ranking if not needs or row["need"] in needs], []
-    if form == "table" and not needs:
+    if form == "table" and not needs and any(len(group.members) for group in groups):
         abandoned = [row for row in rows if row["need"] == "abandoned"]
         rows = [row for row in rows if row["need"] != "abandoned"]
     places = list(dict.fromkeys(row["rank"] for row in rows))
     if left := places[len(places) if limit is None else limit:]:
         rows = [row for row in rows if row["rank"] < left[0]]
         write_remark(f"--limit leaves out {count_of(len(left), 'group')}")
-    even = even_lag(groups, ranking) if not needs or "lag" in needs else []
+    lagging = unexplained_lag(groups, ranking) if not needs or "lag" in needs else []
     if form != "table":
-        for line in even:
+        for line in lagging:
             write_remark(line)
         return write_rows(list(NeedRow.__annotations__), rows, form)
     needy = len({row["rank"] for row in ranking})
     listed = f"{count_of(len(groups), 'group')}, {needy:,} need{'s' * (needy == 1)} attention"
-    blocks = _ranking_blocks(rows) if rows or not (abandoned or ranking) else []
+    blocks = _ranking_blocks(rows) if rows else []
+    if not ranking:
+        unseen = any(note.kind in UNSEEN_KINDS for group in groups for note in group.notes)
+        blocks = [["no group needs attention" + "; idle members were not judged" * unseen]]
     none = ["no group has this need"] * bool(needs and ranking and not rows)
-    write_blocks(*blocks, none, [_abandoned_words(abandoned, groups)] if abandoned else [], even,
+    write_blocks(*blocks, none, [_abandoned_words(abandoned, groups)] if abandoned else [], lagging,
                  [listed] * bool(ranking))
 
 # %% ../../nbs/13_cli/09_ranking.ipynb #7c996935

@@ -95,7 +95,8 @@ def _comparison_blocks(comparison, changed=(), restarts=(), as_they_are=(), name
     before, answers, doubt = comparison.before, comparison.assignments, [comparison.doubt] * bool(comparison.doubt)
     notes = comparison_notes(comparison, changed)[len(doubt):]              # the doubt is above the rows
     if before.members and not before.strategy and not leader_of(before).by_broker:
-        notes += ["no row is marked (runs now): the input does not show which strategy the group runs (--state does)"]
+        notes += ["no row is marked (runs now): the input does not show which strategy the group runs "
+                  "(kafka-consumer-groups.sh --describe --state does)"]
     short, counts = "", (member_counts(comparison) or {}).get("text")
     if changed:
         from kafka_assign.reports.words import change_in_words

@@ -370,9 +370,9 @@ TWO_TOPICS, ONE = {"t": 5, "u": 5}, {"t": 8}
 @pytest.mark.parametrize("client, runs, topics, label, why", [
     ("app", "range", TWO_TOPICS, "range", "only range gives these owners"),
     ("app", "roundrobin", TWO_TOPICS, "roundrobin", "only roundrobin gives these owners"),
-    ("app", "range", {"t": 4}, "range", "the default of most clients; --state"),
-    ("consumer-g-1", "range", {"t": 4}, "range", "the default of Java, by client id; --state"),
-    ("rdkafka", "range", {"t": 4}, "range", "the default of librdkafka, by client id; --state"),
+    ("app", "range", {"t": 4}, "range", "the default of most clients; the output of --state"),
+    ("consumer-g-1", "range", {"t": 4}, "range", "the default of Java, by client id; the output of --state"),
+    ("rdkafka", "range", {"t": 4}, "range", "the default of librdkafka, by client id; the output of --state"),
     ("rdkafka", "roundrobin", TWO_TOPICS, "roundrobin", "only roundrobin gives these owners"),
     ("kgo", "range", TWO_TOPICS, None, ""), ("sarama", "range", TWO_TOPICS, None, "")])
 def test_without_a_reported_assignor_one_is_assumed_and_the_sentence_says_so(client, runs, topics, label, why):

@@ -203,6 +203,7 @@ def _group_maker(flat, coded, need_row):
         return (about, _resets(flat.rows).to_pylist(), _known_of_members(flat, coded),
                 coded.topics.to_pylist(), coded.members.to_pylist())
 
+    @cache                                # several needs look at a group, and so do strategies that take one alone
     def group(at):
         if need_row[at]:
             return group_from_row(flat.rows.slice(at, 1).to_pylist()[0])

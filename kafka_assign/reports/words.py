@@ -130,7 +130,8 @@ def change_in_words(comparison: Comparison, stopped: int = 0) -> str:
     words += [f"{idle:,} of {count_of(len(answer), 'member')} would be idle"] * bool(idle)
     lag = (f"; the largest lag of a member would go from {now['lag_max']:,} to {span('lag_max', between='between ')}"
            if known and {one["lag_max"] for one in tried} != {now["lag_max"]} else "")
-    under = f"if the group runs {label} (assumed: {why}; the output of --state would show it)" if why else f"under {label}"
+    assumed = f" (assumed: {why}; the output of --state would show it)"
+    under = f"if the group runs {label}{assumed}" if why else f"under {label}"
     return f"{under}: {', '.join(words)}{lag}"
 
 # %% ../../nbs/10_reports/03_words.ipynb #90726b61

@@ -140,6 +140,16 @@ class Columns:
         some = (self.subscriber_counts > 0) & (self.subscriber_counts < members)
         return read_only(row_sums(some, self.topic_offsets) == 0)
 
+    @property
+    def without_owner(self) -> np.ndarray:
+        "Whether each partition has subscribers, and no member that may still consume it."
+        return (self.consumer == -1) & (self.subscriber_counts > 0)[self.topic_of]
+
+    @property
+    def with_several_owners(self) -> np.ndarray:
+        "Whether several members may still consume each partition, so that none is its valid owner."
+        return (self.previous < 0) & (self.consumer < -1)
+
     @cached_property
     def cell_offsets(self) -> np.ndarray:
         "Where each topic's row begins in a table with one cell per topic and member of its group."

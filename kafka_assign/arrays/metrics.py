@@ -282,7 +282,7 @@ def measure_current(columns: Columns) -> dict[str, np.ndarray]:
     """
     figures, unknown = measure(columns, columns.previous), _groups_counted(columns)
     claimed = (columns.previous < 0) & (columns.consumer != -1)
-    for name, mask in (("unassigned", claimed & (columns.consumer < -1)),
+    for name, mask in (("unassigned", columns.with_several_owners),
                        ("unowned", claimed & (columns.subscriber_counts > 0)[columns.topic_of])):
         figures[name] = figures[name] - row_sums(mask, columns.group_offsets)
     if not unknown.any():

@@ -66,7 +66,7 @@ def batch_of_groups(groups: Sequence[Group]) -> GroupBatch:
 def cut_short(batch: GroupBatch) -> np.ndarray:
     "How many partitions of each group the input may not show: it may lack some, and says nothing about these."
     columns = batch.columns
-    unknown = (columns.previous < 0) & (columns.consumer == -1) & (columns.subscriber_counts > 0)[columns.topic_of]
+    unknown = columns.without_owner
     if columns.lag is not None:
         unknown &= columns.lag < 0
     return np.array(batch.may_lack, bool) * row_sums(unknown, columns.group_offsets)

@@ -12,6 +12,7 @@ from contextlib import suppress
 
 import numpy as np
 
+from ..arrays.ragged import row_maxima
 from .base import Strategy, StrategyError
 from .batch import GroupBatch
 from .registry import (
@@ -99,8 +100,8 @@ def doubt_owners(group: Group, strategy: Strategy) -> str:
     owner = np.where(known, strategy.run(group).owner, group.previous)
     if (group.previous < 0).all() or np.array_equal(owner, group.previous):
         return ""
-    number, topic_of, owned = group.columns.number, group.columns.topic_of, group.previous >= 0
-    seen = {topic: int(number[owned & (topic_of == at)].max(initial=-1)) + 1 for at, topic in enumerate(group.topics)}
+    last = row_maxima(np.where(group.previous >= 0, group.columns.number, -1), group.columns.start, empty=-1)
+    seen = dict(zip(group.topics, (last + 1).tolist()))
     if seen != group.topic_counts and not doubt_owners(group.with_partitions(seen), strategy):
         return ""                               # the partitions behind those are new: the leader has not seen them
     static = any(member.instance_id is not None for member in group.details)

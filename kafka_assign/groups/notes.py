@@ -168,7 +168,7 @@ def absence_notes(group: Any) -> list[Note]:
 def disputed(group: Any) -> dict[tuple[str, int], list[str]]:
     "The partitions that several members own, each with the ids of those members."
     columns, claimed = group.columns, {}
-    several = np.flatnonzero((columns.previous < 0) & (columns.consumer < -1)).tolist()
+    several = np.flatnonzero(columns.with_several_owners).tolist()
     for member in group.details if several else ():
         for one in {*member.owned}:
             claimed.setdefault(one, []).append((member.generation, member.id))

@@ -183,13 +183,15 @@ class Adviser(NamedTuple):
         "The remedy for partitions without an owner, which a rebalance assigns."
         leader, running = self.batch.leaders[group], self.running[group]
         alone = self.batch.group(group)
-        columns = alone.columns
-        lacks = (columns.consumer == -1) & (columns.subscriber_counts > 0)[columns.topic_of]
-        subscribers = columns.subscribers_of(columns.topic_of[np.argmax(lacks)])
-        named = min((alone.details[one] for one in subscribers),
-                    key=lambda one: one.instance_id is not None)
-        away = " and keep it away for session.timeout.ms" * (named.instance_id is not None)
-        steps = [f"restart one member that subscribes to the topic ({shown(named.id)}){away}"]
+        subscribers = alone.columns.subscribers_of(
+            alone.columns.topic_of[np.argmax(alone.columns.without_owner)])
+        static = set()                              # most groups have none: no need for details
+        if self.batch.dynamic[group] < len(alone.members):
+            static = {one for one in subscribers if alone.details[one].instance_id is not None}
+        chosen = min(subscribers, key=static.__contains__)
+        name = shown(alone.members[chosen])
+        away = " and keep it away for session.timeout.ms" * (chosen in static)
+        steps = [f"restart one member that subscribes to the topic ({name}){away}"]
         if not (leader.client and leader.client.name == "ruby-kafka"):
             steps.append("or wait for the leader's next metadata refresh "
                          "(metadata.max.age.ms, 5 min by default)")

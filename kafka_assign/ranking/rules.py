@@ -151,8 +151,7 @@ def _unowned(evidence):
     for one in _short("no-owner", "partition", evidence):
         alone = evidence.batch.group(one.group)
         columns, lag = alone.columns, -1 if alone.lag is None else alone.lag
-        left = (columns.consumer == -1) & (columns.subscriber_counts > 0)[columns.topic_of]
-        left &= (lag >= 0) | (not evidence.batch.may_lack[one.group])
+        left = columns.without_owner & ((lag >= 0) | (not evidence.batch.may_lack[one.group]))
         at, records = np.flatnonzero(left).tolist(), int((np.maximum(lag, 0) * left).sum())
         names = [f"{shown(topic)}-{number}" for topic, number in map(alone.at, at)]
         wait = f"; {count_of(records, 'record')} wait{'s' * (records == 1)}" * (records > 0)
@@ -346,8 +345,8 @@ def _hot_partition(evidence):
 def _owned_twice(evidence):
     "Groups with partitions that several members own."
     columns = evidence.batch.columns
-    several = (columns.previous < 0) & (columns.consumer < -1)
-    for group in np.flatnonzero(row_sums(several, columns.group_offsets)).tolist():
+    several = row_sums(columns.with_several_owners, columns.group_offsets)
+    for group in np.flatnonzero(several).tolist():
         if twice := disputed(evidence.batch.group(group)):
             names = next(iter(twice.values()))
             yield Finding(group, len(twice), _first_and_more(twice) | {

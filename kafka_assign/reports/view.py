@@ -13,6 +13,8 @@ from functools import cached_property
 from itertools import groupby
 from typing import TypedDict
 
+import numpy as np
+
 from ..arrays.metrics import loads
 from ..assignors.base import StrategyError
 from ..assignors.registry import checked_group
@@ -72,17 +74,23 @@ def owned_words(partitions: Iterable[tuple[str, int]]) -> str:
     return ";".join(f"{topic}:{','.join(str(number) for _, number in run)}" for topic, run in runs)
 
 # %% ../../nbs/10_reports/09_view.ipynb #d1c0000f
+def _beyond_end(group):
+    "The partitions whose committed offset is beyond the end of the log, by their place."
+    if group.offsets is None:
+        return []
+    committed, _, end, _ = group.offsets
+    return np.flatnonzero((committed > end) & (end >= 0)).tolist()
+
+
 def _partition_rows(group) -> list[ShownPartition]:
     "A row for each partition, by topic, then number."
     committed, _, end, _ = group.offsets or [None] * 4
-    rows = []
+    rows, beyond = [], {*_beyond_end(group)}
     for at, owner in enumerate(group.previous.tolist()):
-        offset, last, lag = (None if column is None or column[at] < 0 else int(column[at])
-                             for column in (committed, end, group.lag))
-        beyond = None not in (offset, last) and offset > last
+        known = [None if column is None or column[at] < 0 else int(column[at])
+                 for column in (committed, end, None if at in beyond else group.lag)]
         member = (group.members[owner], group.details[owner].host or None) if owner >= 0 else (None, None)
-        values = *group.at(at), offset, last, None if beyond else lag, *member
-        rows.append(dict(zip(ShownPartition.__annotations__, values)))
+        rows.append(dict(zip(ShownPartition.__annotations__, (*group.at(at), *known, *member))))
     return rows
 
 
@@ -150,8 +158,8 @@ def _odd(group, before):
     groups = Groups({"": group}, before={"": before} if before else {})
     found = [row["reason"] for row in rank(groups, "range", on_failure=lambda *_: None) if row["need"] in _ODD]
     found += [note.text for note in absence_notes(group)] + rollout_notes(group)
-    beyond = [f"{row['topic']}-{row['partition']} ({row['committed']:,}, end {row['end']:,})"
-              for row in _partition_rows(group) if None not in (row["committed"], row["end"]) and row["lag"] is None]
+    beyond = [f"{topic}-{number} ({group.offsets.committed[at]:,}, end {group.offsets.end[at]:,})"
+              for at in _beyond_end(group) for topic, number in [group.at(at)]]
     found += [f"committed offsets beyond the end of the log: {first_of(beyond, _MOST_NAMED)}; lag is unknown there: "
               "was a topic recreated, or an offset reset?"] * bool(beyond)
     with suppress(StrategyError):
@@ -226,7 +234,7 @@ class Shown:
 
 # %% ../../nbs/10_reports/09_view.ipynb #d1c0000c
 def _percent(share):
-    "A share in words, in which only nothing is 0%, and only all is 100%."
+    "A share as a percentage; 0% and 100% only where it is exactly that."
     return "<1%" if 0 < share <= 0.005 else ">99%" if 0.995 <= share < 1 else f"{share:.0%}"
 
 

@@ -154,10 +154,10 @@ class TableLayout:
         return next((at for at in rows if all(_NUMBER_BEGINS.match(line, at + start) for start in others)), len(line))
 
     def cells(self, line: str) -> dict[str, str]:
-        "The cells of a row by column, without the blanks around them. Raises `ValueError` if the row cannot be cut."
+        "The cells of a row by column, without the blanks behind them. Raises `ValueError` if the row cannot be cut."
         line = checked_utf8(line.rstrip("\r\n"), "a row")
         cells = dict(zip(self.columns, self.cut(line)))
-        if cells.get("HOST", "").startswith(" "):            # the row is off its header
+        if cells.get("HOST", "").startswith(" "):            # the row is shifted right of its header
             cells = {column: text.strip(" ") for column, text in cells.items()}
         if (self.kind == "members" or "   " in cells[self.columns[-1]]) and (
                 " " in (last := cells[self.columns[-1]]).replace(", ", "")):

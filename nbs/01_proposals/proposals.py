@@ -32,7 +32,7 @@ def table_of_answers(answers: Mapping[str, Assignment]) -> Markdown:
 
 
 def unchanged(example: Group, name: str, topics, members, **about) -> None:
-    "Fail if a reader has changed an example, and say what it is and what it was; as the arguments of `Group`."
+    "Fail if a reader has changed an example, a `Group` of these arguments, and say what it is and what it was."
     now, was = (json.loads(one.to_json()) for one in (example, Group(topics, members, **about)))
     changed = [f"{key} {now[key]}, not {was[key]}" for key in ("topics", "members") if now[key] != was[key]]
     assert not changed, f"{name} was changed: {'; '.join(changed)}"

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from outputs import SAMPLES, table
 from test_cli import run, unwrapped
 
-from kafka_assign import Group, GroupError, Member, assign, compare, diff, rank, read_groups, show
+from kafka_assign import Assignment, Group, GroupError, Member, assign, compare, diff, rank, read_groups, show
 
 START = datetime(2026, 3, 1, 2, 14, tzinfo=timezone.utc)
 
@@ -241,6 +241,19 @@ def test_show_has_the_numbers_of_loops_over_the_group(group):
 def test_a_member_that_names_a_partition_twice_is_one_owner():
     members = [Member("a", [], owned=[("t", 0), ("t", 0)], generation=3), Member("b", [], owned=[("t", 0)])]
     assert show(Group({"t": 1}, members)).odd == []
+
+
+@given(groups())
+def test_racks_are_shown_where_they_are_known(group):
+    found, racks = show(group), {member.id: member.rack for member in group.details}
+    for row in found.partitions:
+        replicas = dict(enumerate(group.partition_racks.get(row["topic"], ()))).get(row["partition"], ())
+        known = any(racks.values()) and any(replicas) and row["member"] is not None
+        assert row["in_rack"] is (racks[row["member"]] in replicas if known else None)
+    if any(racks.values()) and group.counted is None:
+        near = Assignment.current(group).summary()["in_rack"] or 0
+        assert sum(row["in_rack"] or 0 for row in found.rows) == sum(row["in_rack"] or 0 for row in found.topics) == near
+    assert {row["member"]: row["rack"] for row in found.rows} == racks
 
 
 def test_odd_things_come_first():

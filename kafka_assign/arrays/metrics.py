@@ -4,8 +4,8 @@
 
 # %% auto #0
 __all__ = ['FIGURE_MEANINGS', 'loads', 'balance_score', 'topic_owner_pairs', 'balanced', 'could_take', 'topic_spread',
-           'topic_gap', 'split_by_join', 'split_numbers', 'in_rack', 'partition_lag', 'lag_per_member', 'SummaryRow',
-           'move_masks', 'measure', 'measure_current']
+           'topic_gap', 'split_by_join', 'split_numbers', 'near_replica', 'in_rack', 'partition_lag', 'lag_per_member',
+           'SummaryRow', 'move_masks', 'measure', 'measure_current']
 
 # %% ../../nbs/04_ground/07_metrics.ipynb #c6de9dad
 from typing import Annotated, NamedTuple, TypedDict
@@ -125,16 +125,23 @@ def split_numbers(columns: Columns, owner: np.ndarray,
     return row_sums(row_sums(rows.split, rows.offsets), first_row)
 
 # %% ../../nbs/04_ground/07_metrics.ipynb #905878b6
+def near_replica(columns: Columns, owner: np.ndarray) -> np.ndarray:
+    "Mask over partitions: the rack of their owner holds a replica."
+    if columns.racks is None:
+        return np.zeros(columns.size, bool)
+    member, replica_offsets, replicas = columns.racks
+    rack = np.append(member, -1)[owner]                     # no owner, no rack
+    near = replicas == np.repeat(rack, row_lengths(replica_offsets))
+    return row_sums(near & (replicas >= 0), replica_offsets) > 0
+
+
 def in_rack(columns: Columns, owner: np.ndarray) -> np.ndarray:
     "Per group, partitions with a replica in their owner's rack, int64; -1 = unknown."
     if columns.racks is None:
         return np.full(columns.groups, -1, np.int64)
-    member, replica_offsets, replicas = columns.racks
-    rack = np.append(member, -1)[owner]                     # no owner, no rack
-    near = replicas == np.repeat(rack, row_lengths(replica_offsets))
-    has_near = row_sums(near & (replicas >= 0), replica_offsets) > 0
-    known = row_maxima(member, columns.member_offsets, empty=-1) >= 0
-    return np.where(known, row_sums(has_near, columns.group_offsets), -1)
+    known = row_maxima(columns.racks.member, columns.member_offsets, empty=-1) >= 0
+    near = row_sums(near_replica(columns, owner), columns.group_offsets)
+    return np.where(known, near, -1)
 
 # %% ../../nbs/04_ground/07_metrics.ipynb #6d8ed78f
 def partition_lag(committed, begin, end, reset: str = "latest") -> np.ndarray:

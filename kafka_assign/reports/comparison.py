@@ -32,8 +32,8 @@ if TYPE_CHECKING:
 
 # %% ../../nbs/10_reports/01_comparison.ipynb #0468aeb7
 _ONLY_IF_ANY = "withheld", "unassigned", "placed"
-_ONLY_IF_WIDE = ("balanced", "topic_spread", "topic_gap", "split_numbers", "in_rack", "lag_min",
-                 "lag_total", "lag_unknown")
+_ONLY_IF_WIDE = ("balanced", "topic_spread", "topic_gap", "split_numbers", "lag_min", "lag_total",
+                 "lag_unknown")
 
 
 def _columns_worth_showing(rows: Sequence[Mapping], wide: bool = False) -> list[str]:

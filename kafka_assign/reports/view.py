@@ -15,7 +15,7 @@ from typing import TypedDict
 
 import numpy as np
 
-from ..arrays.metrics import loads
+from ..arrays.metrics import loads, near_replica
 from ..assignors.base import StrategyError
 from ..assignors.registry import checked_group
 from ..assignors.running import CHECK, WITHOUT_MEMORY, doubt_owners, running_strategy
@@ -37,7 +37,9 @@ class ShownMember(TypedDict):
     instance_id: str | None  # `group.instance.id`
     client_id: str | None  # `client.id`
     host: str | None  # as the broker shows it
+    rack: str | None  # `client.rack`
     partitions: int  # how many it owns
+    in_rack: int | None  # those of them of which its rack holds a replica
     lag: int | None  # known lag of its partitions, in records; None = also if that is 0 and some lag is unknown
     share: float | None  # its part of the known lag of the group, 0 to 1
     largest: str | None  # its partition with the largest lag; None = also if none lags
@@ -52,6 +54,7 @@ class ShownTopic(TypedDict):
     owners: int | None  # members that own a part of it
     possible_owners: int  # members that could own a part: its subscribers, but at most its partitions
     no_owner: int | None  # partitions without an owner
+    in_rack: int | None  # partitions of which the rack of their owner holds a replica
     lag: int | None  # as that of a member
     largest: str | None  # its partition with the largest lag; None = also if none lags
     largest_lag: int | None  # the lag of that partition
@@ -66,6 +69,7 @@ class ShownPartition(TypedDict):
     lag: int | None  # in records; None = also if the committed offset is beyond the end
     member: str | None  # id of its owner
     host: str | None  # of the owner
+    in_rack: bool | None  # whether the rack of the owner holds a replica; None = also if no member or no replica has one
 
 # %% ../../nbs/10_reports/09_view.ipynb #d1c00007
 def owned_words(partitions: Iterable[tuple[str, int]]) -> str:
@@ -86,10 +90,14 @@ def _partition_rows(group) -> list[ShownPartition]:
     "A row for each partition, by topic, then number."
     committed, _, end, _ = group.offsets or [None] * 4
     rows, beyond = [], {*_beyond_end(group)}
+    near, racked = near_replica(group.columns, group.previous).tolist(), any(one.rack for one in group.details)
+    known_racks = {(topic, number) for topic, racks in group.partition_racks.items() if racked
+                   for number, of_replicas in enumerate(racks) if any(of_replicas)}
     for at, owner in enumerate(group.previous.tolist()):
         known = [None if column is None or column[at] < 0 else int(column[at])
                  for column in (committed, end, None if at in beyond else group.lag)]
-        member = (group.members[owner], group.details[owner].host or None) if owner >= 0 else (None, None)
+        member = (group.members[owner], group.details[owner].host or None,
+                  near[at] if group.at(at) in known_racks else None) if owner >= 0 else (None, None, None)
         rows.append(dict(zip(ShownPartition.__annotations__, (*group.at(at), *known, *member))))
     return rows
 
@@ -101,6 +109,12 @@ def _lag_in(partitions):
     return {"lag": sum(known) if any(known) or len(known) == len(partitions) else None,
             "largest": f"{worst['topic']}-{worst['partition']}" if worst["lag"] else None,
             "largest_lag": worst["lag"] or None}
+
+
+def _in_rack(partitions):
+    "How many partitions are known to have a replica in the rack of their owner; None = it is known of none."
+    known = [row["in_rack"] for row in partitions if row["in_rack"] is not None]
+    return sum(known) if known else None
 
 
 def _without_owner(group, partitions):
@@ -127,7 +141,8 @@ def _member_rows(group, partitions) -> list[ShownMember]:
         found = _lag_in(own) if known else dict.fromkeys(("lag", "largest", "largest_lag"))
         rows.append({
             "member": member.id, "instance_id": member.instance_id, "client_id": member.client_id or None,
-            "host": member.host or None, "partitions": len(own) if named else max(int(group.counted[at]), 0),
+            "host": member.host or None, "rack": member.rack,
+            "partitions": len(own) if named else max(int(group.counted[at]), 0), "in_rack": _in_rack(own),
             "share": found["lag"] / total if total and found["lag"] is not None else None, **found,
             "assignment": owned_words((row["topic"], row["partition"]) for row in own) or None})
     return _by_lag(rows)
@@ -143,7 +158,7 @@ def _topic_rows(group, partitions) -> list[ShownTopic]:
             "topic": topic, "partitions": len(own),
             "owners": len({row["member"] for row in own} - {None}) if named else None,
             "possible_owners": min(len(own), len(group.subscribers(topic))),
-            "no_owner": int(left) if named else None, **_lag_in(own)})
+            "no_owner": int(left) if named else None, "in_rack": _in_rack(own), **_lag_in(own)})
     return _by_lag(rows)
 
 # %% ../../nbs/10_reports/09_view.ipynb #d1c0000a
@@ -239,7 +254,7 @@ def _percent(share):
 
 
 def _table(rows, kind):
-    hidden, left = {"instance_id", "client_id", "assignment"}, {"member", "host", "topic", "largest"}
+    hidden, left = {"instance_id", "client_id", "assignment"}, {"member", "host", "rack", "topic", "largest"}
     keys = [key for key in kind.__annotations__ if key not in hidden and any(row[key] is not None for row in rows)]
     values = [[_percent(row[key]) if key == "share" and row[key] is not None else row[key] for key in keys]
               for row in rows]

@@ -1,4 +1,4 @@
-"""The list of pages in nbs/reference/internals.ipynb: all modules, and what is in no sidebar, by chapter, a line each."""
+"""The list of pages in nbs/reference/internals.ipynb: every module, and what is in no sidebar, a line each."""
 import json
 import re
 from itertools import groupby

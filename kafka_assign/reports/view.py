@@ -70,7 +70,7 @@ class ShownPartition(TypedDict):
     lag: int | None  # in records; None = also if the committed offset is beyond the end
     member: str | None  # id of its owner
     host: str | None  # of the owner
-    in_rack: bool | None  # whether the rack of the owner holds a replica; None = also if no member or no replica has one
+    in_rack: bool | None  # whether its owner's rack holds a replica; None = also if no member or no replica has one
 
 # %% ../../nbs/10_reports/09_view.ipynb #d1c00007
 def owned_words(partitions: Iterable[tuple[str, int]]) -> str:

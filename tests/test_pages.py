@@ -304,11 +304,12 @@ def test_sidebars_are_short_and_name_pages_once():
     assert set(sidebar_pages(ROOT)) <= set(map(named, NOTEBOOKS))
 
 
-def test_every_other_page_is_listed_in_internals():
+def test_every_module_and_every_other_page_is_listed_in_internals():
     """`make notebooks` makes the list; a page that nothing leads to is lost."""
     outputs = [output for cell in cells(NBS / "reference/internals.ipynb") for output in cell.outputs]
     text = "".join("".join(output["data"]["text/markdown"]) for output in outputs)
-    assert sorted(re.findall(r"\]\(\.\./([^)]+)\)", text)) == sorted(appendix_pages(ROOT))
+    pages = {*map(named, MODULE_PAGES), *appendix_pages(ROOT)}
+    assert sorted(re.findall(r"\]\(\.\./([^)]+)\)", text)) == sorted(pages)
 
 
 def test_no_number_twice():

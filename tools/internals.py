@@ -1,9 +1,9 @@
-"""The list of pages in nbs/reference/internals.ipynb: all that are in no sidebar, by chapter, with a line each."""
+"""The list of pages in nbs/reference/internals.ipynb: every module, and what is in no sidebar, a line each."""
 import json
 import re
 from itertools import groupby
 
-from notebooks import ROOT, appendix_pages
+from notebooks import ROOT, all_pages, appendix_pages
 
 
 def about(page: str) -> tuple[str, str, str]:
@@ -22,8 +22,9 @@ def chapter(page: str) -> str:
 
 def list_of_pages() -> str:
     """Markdown: a heading for each chapter, and a line for each of its pages."""
-    blocks = []
-    for title, pages in groupby(appendix_pages(ROOT), chapter):
+    blocks, appendix = [], set(appendix_pages(ROOT))
+    listed = [page for page in all_pages(ROOT) if page in appendix or about(page)[0]]
+    for title, pages in groupby(listed, chapter):
         lines = []
         for page in pages:
             module, name, description = about(page)

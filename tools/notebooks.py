@@ -215,7 +215,7 @@ def sidebar_pages(root):
 
 
 def appendix_pages(root):
-    """All other pages, which hold the plumbing; how/internals.ipynb lists them."""
+    """All other pages, which hold the plumbing; reference/internals.ipynb lists them."""
     book = set(sidebar_pages(root))
     return [page for page in all_pages(root) if page not in book]
 

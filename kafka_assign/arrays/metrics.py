@@ -134,7 +134,7 @@ def near_replica(columns: Columns, owner: np.ndarray) -> np.ndarray:
     near = replicas == np.repeat(rack, row_lengths(replica_offsets))
     return row_sums(near & (replicas >= 0), replica_offsets) > 0
 
-
+# %% ../../nbs/04_ground/07_metrics.ipynb #905878b7
 def in_rack(columns: Columns, owner: np.ndarray) -> np.ndarray:
     "Per group, partitions with a replica in their owner's rack, int64; -1 = unknown."
     if columns.racks is None:

@@ -299,9 +299,8 @@ def rank_command(
 
     Every group is compared under the usual strategies, or those given with `-s`, and
     under the one that it runs now. The groups that need attention are listed, most
-    urgent first, each with all of its needs: the reason, and the remedy that moves the
-    fewest partitions, or a rebalance if that is enough. Parquet input needs
-    `fleet compare`.
+    urgent first, each with all of its needs: the reason, and what would help. Parquet
+    input needs `fleet compare`.
 
     \b
       kafka-assign rank describe.txt members.txt state.txt

@@ -85,9 +85,6 @@ def comparison_notes(comparison: Comparison, changed: Sequence[Change] = ()) -> 
             + change_notes(comparison.group, changed, comparison.assignments) + rollout_notes(comparison.group))
 
 # %% ../../nbs/13_cli/07_rows.ipynb #7a0c0402
-_ROUND_UP_ONCE = "roundrobin", "fair", "sticky", "cooperative-sticky", *FORECASTS
-
-
 def member_counts(comparison: Comparison) -> dict | None:
     """From which to which number of members the largest load is what it is, if changes of members leave it so; None =
     they do not, or it is not known.
@@ -100,7 +97,7 @@ def member_counts(comparison: Comparison) -> dict | None:
     if not answer or now in (0, then) or len(topics) != 1:
         return None
     sizes = [group.topic_counts.get(topic, 0) for topic in topics.pop()]
-    rounded = {"range": sizes} | dict.fromkeys(_ROUND_UP_ONCE, [sum(sizes)])
+    rounded = {"range": sizes} | dict.fromkeys(("roundrobin", *FORECASTS), [sum(sizes)])
 
     def largest(members):
         return sum(-(-size // members) for size in rounded.get(comparison.running, []))
@@ -113,9 +110,8 @@ def member_counts(comparison: Comparison) -> dict | None:
         return {"least": least, "most": None, "next_max_load": None, "text": text}
     most = next(members for members in count(now) if largest(members + 1) < load)
     first, last = (now + 1, most) if then > now else (least, now - 1)
-    same = f"{first:,} changes" if first == last else f"{first:,} {'to' if last - first > 1 else 'or'} {last:,} change"
-    text = (f"{count_of(most + 1, 'member')} would have at most {count_of(largest(most + 1), 'partition')} each; "
-            f"{same} nothing")
+    same = f"{first:,} {'to' if last - first > 1 else 'or'} " * (first < last) + count_of(last, "member")
+    text = f"with {same} the largest load stays {load:,}; with {most + 1:,} it would be {largest(most + 1):,}"
     return {"least": least, "most": most, "next_max_load": largest(most + 1), "text": text}
 
 # %% ../../nbs/13_cli/07_rows.ipynb #a2bf6cb8

@@ -83,8 +83,7 @@ _NEED_FIELDS = (
     _field("kind", pa.int32(), "number of the need, 0 to 11; 0 is the most urgent"),
     _field("affected", pa.int64(), "number of affected partitions, or of members if the reason counts these"),
     _field("reason", pa.string(), "what is wrong, in words"),
-    _field("strategy", pa.string(),
-           "strategy that would help: fewest idle members, then the one in use, then fewest moves; null = none"),
+    _field("strategy", pa.string(), "strategy that would help; null = none"),
     _field("remedy", pa.string(), "what would help, in words"),
     _field("steps", pa.list_(pa.string()), "what to do, in this order; empty = nothing"))
 

@@ -144,7 +144,7 @@ class Adviser(NamedTuple):
     running: Sequence[str | None]  # the label of what each group runs
     fails: Collection[int] = ()  # groups whose next rebalance fails
 
-    def remedy(self, group: int, cured: Mapping[str, np.ndarray], need: str = "") -> Remedy:
+    def remedy(self, group: int, cured: Mapping[str, np.ndarray], need: str) -> Remedy:
         "The remedy with the strategy that cures a group best, of those that its members can run."
         batch, running, leader = self.batch, self.running[group], self.batch.leaders[group]
         if leader.fixed:
@@ -162,7 +162,7 @@ class Adviser(NamedTuple):
         chance = [label for label in able if need == "lag" and self.strategies[label].clients
                   and not self.strategies[label].needs_lag]
         chosen = min(able, default="", key=lambda label: (
-            cost[label].idle, label in chance, label != running, *cost[label][1:],
+            cost[label].idle, label in chance, label != running, cost[label],
             running == "range" and label != COOPERATIVE))
         words, steps = ["no strategy that the members can run helps"], ()
         if chosen:

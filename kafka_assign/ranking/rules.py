@@ -261,7 +261,7 @@ def _failing(evidence):
         yield Finding(group, partitions, {"why": why}, able)
 
 # %% ../../nbs/08_ranking/03_rules.ipynb #f1fc33d1
-def _misled(evidence):
+def _idle_on_absent_topics(evidence):
     "Groups with members that subscribe to topics that do not exist."
     for group, why, members, static in evidence.absent:
         yield Finding(group, len(members), {"why": why, "static": static})
@@ -353,7 +353,7 @@ def _owned_twice(evidence):
                 "count": len(names), "names": first_of([*map(shown, names)], _MOST_NAMED, " and ")})
 
 
-def _standing(evidence):
+def _stuck(evidence):
     "Groups with partitions that stand still."
     for group, seen in evidence.progress.items():
         if found := stuck(seen):
@@ -385,7 +385,7 @@ def _start(now, members, wait):
     return Remedy(words="; if it has none, ".join(steps) + f"; {_OFFSETS}", steps=steps)
 
 
-def _interrupted(evidence):
+def _rebalancing(evidence):
     "Groups that were rebalancing."
     partitions = row_lengths(evidence.batch.columns.group_offsets)
     figures = evidence.current.figures
@@ -405,9 +405,10 @@ class Rule(NamedTuple):
     reason: str  # why; the words of `Finding` fill it in
     cure: Remedy | Callable[..., Remedy] | None = None  # function of the words; None = a strategy
     but: str = ""  # what else to know
+    odd: bool = False  # whether `show` says it, which compares no strategies
     settled: bool = True  # whether it is not judged while a group rebalances
     loads: bool = False  # whether it is not judged while partitions have several owners
-    lag: bool = False  # whether it may be why a group lags
+    lag: bool = False  # whether it may be why a group lags; if no need is, `rank` adds a sentence on lag
 
 # %% ../../nbs/08_ranking/03_rules.ipynb #898c606e
 _START = ("start its members, unless it is idle on purpose (a batch job, a stopped Streams "
@@ -428,18 +429,19 @@ _COULD_TAKE = "{now}{who} could take partitions from members that have two or mo
 RULES = (
     Rule("two-owners", _owned_twice, "{partition} is owned by {count} members: {names}{more}",
          Remedy(words=f"no assignment helps: {_FIND_THE_OTHER} ({_BOTH_CONSUME})",
-                steps=(_FIND_THE_OTHER, "capture the group again")), settled=False, lag=True),
-    Rule("failing", _failing, "{why}"),
-    Rule("no-owner", _unowned, "{partitions} {have} no owner{waiting}"),
+                steps=(_FIND_THE_OTHER, "capture the group again")), odd=True, settled=False, lag=True),
+    Rule("failing", _failing, "{why}", odd=True),
+    Rule("no-owner", _unowned, "{partitions} {have} no owner{waiting}", odd=True),
     Rule("no-owner", _unowned_topics, "{topics}: {now} and no member owns any of it",
-         _no_subscriber),
+         _no_subscriber, odd=True),
     Rule("no-owner", _strange_owners,
-         "{partition} is with {member}, which does not subscribe to it{more}", _other_owner),
-    Rule("stuck", _standing, "{words}",
-         Remedy(words=f"no assignment helps: {_WHY_STUCK}", steps=(_WHY_STUCK,)), lag=True),
+         "{partition} is with {member}, which does not subscribe to it{more}", _other_owner,
+         odd=True),
+    Rule("stuck", _stuck, "{words}",
+         Remedy(words=f"no assignment helps: {_WHY_STUCK}", steps=(_WHY_STUCK,)), odd=True, lag=True),
     Rule("idle", _idle, _COULD_TAKE, loads=True, lag=True),
     Rule("idle", _perhaps_idle, _COULD_TAKE, _check_subscriptions, loads=True),
-    Rule("idle", _misled, "{why}", _correct_subscription),
+    Rule("idle", _idle_on_absent_topics, "{why}", _correct_subscription),
     Rule("overload", partial(_short, "overload", "partition"),
          "largest load {now}, best possible {least:,}{perhaps}", loads=True),
     Rule("skew", _skewed, "{topic} has {lag} of {total} of lag and is on {owners:,} of the {could} "
@@ -450,18 +452,19 @@ RULES = (
          but="{pace}", loads=True, lag=True),
     Rule("split-join", partial(_short, "split-join", "partition number"),
          "{now} of declared joins split over members, {least:,} under the best compared strategy"),
-    Rule("abandoned", _abandoned, "{members} while {now} {wait}", _start),
+    Rule("abandoned", _abandoned, "{members} while {now} {wait}", _start, odd=True),
     Rule("incurable", _too_many_members,
          "{now:,} of {of} idle{who}: more members than partitions they could take", _do_without,
          loads=True, lag=True),
     Rule("incurable", _hot_partition, "{partition}, on {owner}, holds {now:,} of {total} of lag",
          no_strategy("see whether its consumer is slow or stuck",
                      but=["better keys spread only future records"])),
-    Rule("rebalancing", _interrupted,
+    Rule("rebalancing", _rebalancing,
          "was rebalancing when it was captured{state}, with {members}{lag}",
          Remedy(words=f"its figures are transient: capture it again; {_IF_IT_STAYS}",
-                steps=("capture it again",)), settled=False, lag=True))
+                steps=("capture it again",)), odd=True, settled=False, lag=True))
 NEEDS = tuple(dict.fromkeys(rule.name for rule in RULES))      # the place is the kind
+ODD_NEEDS = frozenset(rule.name for rule in RULES if rule.odd)
 LAG_NEEDS = frozenset(rule.name for rule in RULES if rule.lag)
 
 # %% ../../nbs/08_ranking/03_rules.ipynb #2d112332

@@ -25,6 +25,7 @@ from ..groups.leader import leader_of
 from ..groups.notes import UNSURE, absence_notes, disputed, may_lack_partitions
 from ..life.consequences import rollout_notes
 from ..ranking.judging import rank
+from ..ranking.rules import ODD_NEEDS
 from ..snapshot import Groups
 from ..text.errors import checked_kind
 from ..text.tables import Table
@@ -69,7 +70,7 @@ class ShownPartition(TypedDict):
     lag: int | None  # in records; None = also if the committed offset is beyond the end
     member: str | None  # id of its owner
     host: str | None  # of the owner
-    in_rack: bool | None  # whether the rack of the owner holds a replica; None = also if no member or no replica has one
+    in_rack: bool | None  # whether its owner's rack holds a replica; None = also if no member or no replica has one
 
 # %% ../../nbs/10_reports/09_view.ipynb #d1c00007
 def owned_words(partitions: Iterable[tuple[str, int]]) -> str:
@@ -162,16 +163,13 @@ def _topic_rows(group, partitions) -> list[ShownTopic]:
     return _by_lag(rows)
 
 # %% ../../nbs/10_reports/09_view.ipynb #d1c0000a
-_ODD = "two-owners", "failing", "no-owner", "stuck", "abandoned", "rebalancing"
-
-
 _MOST_NAMED = 3                # partitions
 
 
 def _odd(group, before):
     "What is odd about a group, in sentences."
     groups = Groups({"": group}, before={"": before} if before else {})
-    found = [row["reason"] for row in rank(groups, "range", on_failure=lambda *_: None) if row["need"] in _ODD]
+    found = [row["reason"] for row in rank(groups, "range", on_failure=lambda *_: None) if row["need"] in ODD_NEEDS]
     found += [note.text for note in absence_notes(group)] + rollout_notes(group)
     beyond = [f"{topic}-{number} ({group.offsets.committed[at]:,}, end {group.offsets.end[at]:,})"
               for at in _beyond_end(group) for topic, number in [group.at(at)]]

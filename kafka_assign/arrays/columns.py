@@ -224,7 +224,7 @@ def _joined_numbers(parts, shifts):
 
 def _joined_offsets(parts):
     "The offsets of ragged rows that are stored back to back."
-    return row_offsets(np.concatenate([np.zeros(0, np.int64), *map(np.diff, parts)]))
+    return row_offsets(np.concatenate([np.zeros(0, np.int64), *map(row_lengths, parts)]))
 
 # %% ../../nbs/04_ground/06_columns.ipynb #a5fcf717
 def _joined_optional(columns, sizes):

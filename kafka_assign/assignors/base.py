@@ -9,7 +9,7 @@ __all__ = ['StrategyLike', 'StrategyError', 'ForecastError', 'Strategy', 'name_o
 import inspect
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field, replace
-from functools import partial
+from functools import cached_property, partial
 from typing import Any
 
 import numpy as np
@@ -85,12 +85,12 @@ class Strategy:
         "What it does, in a line."
         return (inspect.getdoc(self.function) or "no description").partition("\n")[0]
 
-    @property
+    @cached_property
     def protocol_name(self) -> str:
         "The name under which a group reports it; empty if it is not an assignor of Kafka's client."
         return self.name.removeprefix("kafka-") if self.kafka in _SHIPPED_CLASSES else ""
 
-    @property
+    @cached_property
     def clients(self) -> tuple[str, ...] | None:
         "The clients that can run it today; None (for a strategy of another package) = any that can load it."
         if self.protocol == "broker":

@@ -16,7 +16,7 @@ from typing import NamedTuple
 import numpy as np
 
 from ..arrays.columns import Columns, one_group, shifted, side_by_side
-from ..arrays.ragged import row_sums, take_rows
+from ..arrays.ragged import row_lengths, take_rows
 from .base import ForecastError, Strategy, StrategyError
 from ..groups.assignment import AssignmentError
 from ..groups.group import Group
@@ -42,6 +42,15 @@ class GroupBatch(NamedTuple):
     dynamic: Sequence[int]  # how many members of each group have no instance id
     rows: object = None  # the Arrow rows of the groups, if they were decoded from rows
 
+    def static(self, group: int, members: Sequence[int] | None = None) -> list[int]:
+        "Those of some members of a group, by default of all, that have an instance id."
+        first, end = self.columns.member_offsets[group:group + 2].tolist()
+        if self.dynamic[group] == end - first:          # of most groups; no details are needed
+            return []
+        details = self.group(group).details
+        asked = range(first, end) if members is None else members
+        return [one for one in asked if details[one - first].instance_id is not None]
+
 # %% ../../nbs/06_assignors/04_batch.ipynb #c8e8bd31
 def batch_of_groups(groups: Sequence[Group]) -> GroupBatch:
     "The batch of `groups`, in the order given."
@@ -64,12 +73,10 @@ def batch_of_groups(groups: Sequence[Group]) -> GroupBatch:
 
 # %% ../../nbs/06_assignors/04_batch.ipynb #9220325f
 def cut_short(batch: GroupBatch) -> np.ndarray:
-    "How many partitions of each group the input may not show: it may lack some, and says nothing about these."
+    "Whether the input may not show each partition: it may lack some of the group, and says nothing about this one."
     columns = batch.columns
-    unknown = columns.without_owner
-    if columns.lag is not None:
-        unknown &= columns.lag < 0
-    return np.array(batch.may_lack, bool) * row_sums(unknown, columns.group_offsets)
+    unknown = columns.without_owner & np.array(batch.may_lack, bool).repeat(row_lengths(columns.group_offsets))
+    return unknown if columns.lag is None else unknown & (columns.lag < 0)
 
 # %% ../../nbs/06_assignors/04_batch.ipynb #87bb363f
 GROUPS_AT_ONCE = 1_000           # if a strategy raises, no more are answered one by one

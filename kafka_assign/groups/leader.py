@@ -61,11 +61,12 @@ CLIENTS = {one.name: one for one in (
            ("range", "roundrobin", "sticky"), ("roundrobin",), even="roundrobin"))}
 _NAMES = "", *CLIENTS
 _DEFAULT_ID = re.compile("|".join(f"({one.ids})" for one in CLIENTS.values()), re.DOTALL)
+_OWN_ASSIGNOR = re.compile("|".join(f"({one.own})" for one in CLIENTS.values()))
 
 
-def _client_of(client_id: str) -> str:
-    "The client library whose default client id this is; empty if it is of none."
-    found = _DEFAULT_ID.fullmatch(client_id)
+def _client_of(name: str, pattern: re.Pattern[str] = _DEFAULT_ID) -> str:
+    "The client library that alone has this default client id, or this assignor; empty if none has."
+    found = pattern.fullmatch(name)
     return _NAMES[found.lastindex if found else 0]
 
 # %% ../../nbs/05_groups/02_leader.ipynb #21c188e6
@@ -132,9 +133,8 @@ class Leader:
     @cached_property
     def client(self) -> Client | None:
         "The library of the members; None = they differ, or the assignor is of none known here."
-        for one in CLIENTS.values():
-            if re.fullmatch(one.own, self.strategy):
-                return one
+        if own := _client_of(self.strategy, _OWN_ASSIGNOR):
+            return CLIENTS[own]
         names = set(self.clients)
         one = CLIENTS["Java" if names <= {"", "Java"} else max(names)]
         others = not names <= {"", "Java"} and len(names) > 1
@@ -149,9 +149,8 @@ class Leader:
         same = self.client.like_java if self.client else ()
         if same and self.strategy in ("", *same) and (same == _OF_JAVA or self.alike):
             return ""
-        if self.client and re.fullmatch(self.client.own, self.strategy):
-            return (f"{shown(self.strategy)} is {self.client.name}'s own assignor, "
-                    "which is not forecast")
+        if own := _client_of(self.strategy, _OWN_ASSIGNOR):
+            return f"{shown(self.strategy)} is {own}'s own assignor, which is not forecast"
         names = first_of([name for name in self.clients if name not in ("", "Java")], 3)
         return names and (f"{names} clients (by their ids) have their own assignors, "
                           "which are not forecast")

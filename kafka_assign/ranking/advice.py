@@ -172,8 +172,8 @@ class Adviser(NamedTuple):
             words, steps = [self._effect(group, chosen), way.words], way.steps
             if chosen in chance:
                 words[0] += " (by today's lag, which this assignor does not look at)"
-            topics = np.diff(batch.columns.topic_offsets[group:group + 2])
-            if running == "range" != chosen and topics > 1:
+            first_topic, end = batch.columns.topic_offsets[group:group + 2]
+            if running == "range" != chosen and end - first_topic > 1:
                 words.append("joined topics may be split (declare them with --joins)")
         if best and (not chosen or cost[best] < cost[chosen]):
             words.append(f"best possible: {_moves(cost[best].moved)} ({shown(best)})")
@@ -182,14 +182,13 @@ class Adviser(NamedTuple):
     def _restart(self, group):
         "The remedy for partitions without an owner, which a rebalance assigns."
         leader, running = self.batch.leaders[group], self.running[group]
-        alone = self.batch.group(group)
-        subscribers = alone.columns.subscribers_of(
-            alone.columns.topic_of[np.argmax(alone.columns.without_owner)])
-        static = set()                              # most groups have none: no need for details
-        if self.batch.dynamic[group] < len(alone.members):
-            static = {one for one in subscribers if alone.details[one].instance_id is not None}
+        columns, places = self.batch.columns, slice(*self.batch.columns.group_offsets[group:group + 2])
+        topic_of = columns.topic_of[places]
+        left = (columns.consumer[places] == -1) & (columns.subscriber_counts[topic_of] > 0)
+        subscribers = columns.subscribers_of(topic_of[np.argmax(left)])
+        static = {*self.batch.static(group, subscribers)}
         chosen = min(subscribers, key=static.__contains__)
-        name = shown(alone.members[chosen])
+        name = shown(str(self.batch.members[chosen]))
         away = " and keep it away for session.timeout.ms" * (chosen in static)
         steps = [f"restart one member that subscribes to the topic ({name}){away}"]
         if not (leader.client and leader.client.name == "ruby-kafka"):
@@ -253,7 +252,7 @@ class Adviser(NamedTuple):
 
     def _check(self, group):
         "The remedy if a group runs a strategy without memory that assigns other owners."
-        static = self.batch.dynamic[group] < len(self.batch.group(group).members)
+        static = bool(self.batch.static(group))
         words = "; ".join([CHECK, NEW_PARTITIONS, *[STATIC_EXCEPTION] * static])
         running = self.running[group]
         doubt = impossible_owners(running, self.batch, self.results[running].owner, group)

@@ -42,7 +42,9 @@ def busiest_topics(columns: Columns) -> np.ndarray:
 def _missing_spread(columns, owner):
     "Subscribers of the busiest topic of each group that have no partition of it."
     topic, owns = busiest_topics(columns), np.zeros(columns.member_count, bool)
-    owns[owner[(owner >= 0) & np.isin(columns.topic_of, topic)]] = True
+    busiest = np.zeros(columns.topic_count, bool)
+    busiest[topic[topic >= 0]] = True
+    owns[owner[(owner >= 0) & busiest[columns.topic_of]]] = True
     subscribers = np.append(columns.subscriber_counts, 0)[topic]
     return subscribers - row_sums(owns, columns.member_offsets)
 

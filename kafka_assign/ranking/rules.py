@@ -35,6 +35,7 @@ class Evidence(NamedTuple):
     short: Mapping[str, Shortfall]  # how far the groups fall short of it, by need
     fails: Mapping[int, str]  # why the next rebalance of a group fails
     progress: Mapping[int, Progress]  # of a group since the moment before, if that is known
+    idle: np.ndarray  # whether each member has no partition
     absent: Sequence[tuple[int, str, Sequence[int], bool]]  # as from `_absent_topics`
 
 # %% ../../nbs/08_ranking/03_rules.ipynb #e71d0007
@@ -51,12 +52,11 @@ def _absent_topics(batch):
     columns = batch.columns
     absent = (columns.partitions == 0) & (columns.subscriber_counts > 0)
     for at in np.flatnonzero(row_sums(absent, columns.topic_offsets)).tolist():
-        group, first = batch.group(at), int(columns.member_offsets[at])
+        group, first = batch.group(at), int(columns.topic_offsets[at])
         for note in absence_notes(group):
-            members = sorted({int(one) for topic in absent_topics(group)
-                              for one in group.columns.subscribers_of(topic)})
-            static = any(group.details[one].instance_id for one in members)
-            yield at, note.text, [first + one for one in members], static
+            members = sorted({one for topic in absent_topics(group)
+                              for one in columns.subscribers_of(first + topic)})
+            yield at, note.text, members, bool(batch.static(at, members))
 
 
 def _own(batch, strategies):
@@ -73,7 +73,7 @@ def evidence_of(batch: GroupBatch, current: Outcome, results: Mapping[str, Outco
                 everything: bool = False,
                 progress: Mapping[int, Progress] | None = None) -> Evidence:
     "What is known about the groups of a batch; the parameters are those of `needs`."
-    cut, short = cut_short(batch), {}
+    cut, short = row_sums(cut_short(batch), batch.columns.group_offsets), {}
     if results:
         results = attainable(current, results)
         for label, one in results.items():
@@ -83,7 +83,7 @@ def evidence_of(batch: GroupBatch, current: Outcome, results: Mapping[str, Outco
         unowned = short["no-owner"]
         short["no-owner"] = unowned._replace(now=unowned.now - cut, affected=unowned.affected - cut)
     return Evidence(batch, current, results, short, fails or {}, progress or {},
-                    list(_absent_topics(batch)))
+                    loads(batch.columns, current.owner) == 0, list(_absent_topics(batch)))
 
 # %% ../../nbs/08_ranking/03_rules.ipynb #e71d0005
 _MOST_NAMED = 3                # topics, and members, that a reason names
@@ -95,22 +95,26 @@ def _known_lag(current, group, figure):
     return f"at least {records}" if current.figures["lag_unknown"][group] else records
 
 
+def _partitions(batch, places):
+    "Partitions in words; no reason names, but only counts, those behind the first few, which are empty."
+    topic, number = batch.columns.topic_of, batch.columns.number
+    few = [f"{shown(str(batch.topics[topic[at]]))}-{number[at]}" for at in places[:_MOST_NAMED]]
+    return few + [""] * (len(places) - len(few))
+
+
 def _first_and_more(partitions):
-    "The first of some partitions, and how many there are more."
-    (topic, number), *others = partitions
+    "The first of some partitions in words, and how many there are more."
+    first, *others = partitions
     more = f" (and {count_of(len(others), 'more partition')})" * bool(others)
-    return {"partition": f"{shown(topic)}-{number}", "more": more}
+    return {"partition": first, "more": more}
 
 
-def _idle_names(evidence, group, count, excluded=()):
-    "The idle members in words, without those `excluded`; empty unless they are `count`."
-    columns = evidence.batch.columns
-    begin, end = columns.group_offsets[group:group + 2]
-    members = np.arange(*columns.member_offsets[group:group + 2])
-    busy = np.union1d(evidence.current.owner[begin:end], excluded)
-    idle = np.setdiff1d(members, busy).tolist()
-    names = first_of([shown(str(evidence.batch.members[at])) for at in idle], _MOST_NAMED)
-    return f" ({names})" if len(idle) == count else ""
+def _idle_names(batch, group, count, idle):
+    "The idle members in words, given who is `idle` in the batch; empty unless they are `count`."
+    first, end = batch.columns.member_offsets[group:group + 2]
+    members = (first + np.flatnonzero(idle[first:end])).tolist()
+    names = first_of([shown(str(batch.members[at])) for at in members], _MOST_NAMED)
+    return f" ({names})" if len(members) == count else ""
 
 
 def _short(need, unit, evidence):
@@ -126,8 +130,9 @@ def _short(need, unit, evidence):
 
 def _idle_words(evidence, group, count):
     "How many members could take partitions, who they are, and on which condition."
-    unsure = bool(evidence.batch.unsure[group])
-    return {"now": count_of(count, "idle member"), "who": _idle_names(evidence, group, count),
+    batch, unsure = evidence.batch, bool(evidence.batch.unsure[group])
+    return {"now": count_of(count, "idle member"),
+            "who": _idle_names(batch, group, count, evidence.idle),
             "perhaps": ", if they subscribe to the same topics" * unsure}
 
 
@@ -148,12 +153,13 @@ def _perhaps_idle(evidence):
 
 def _unowned(evidence):
     "Groups with partitions that have subscribers and no owner."
+    batch, columns = evidence.batch, evidence.batch.columns
+    left = columns.without_owner & ~cut_short(batch)
+    waiting = np.zeros(columns.size, np.int64) if columns.lag is None else np.maximum(columns.lag, 0)
     for one in _short("no-owner", "partition", evidence):
-        alone = evidence.batch.group(one.group)
-        columns, lag = alone.columns, -1 if alone.lag is None else alone.lag
-        left = columns.without_owner & ((lag >= 0) | (not evidence.batch.may_lack[one.group]))
-        at, records = np.flatnonzero(left).tolist(), int((np.maximum(lag, 0) * left).sum())
-        names = [f"{shown(topic)}-{number}" for topic, number in map(alone.at, at)]
+        begin, end = columns.group_offsets[one.group:one.group + 2]
+        places = begin + np.flatnonzero(left[begin:end])
+        names, records = _partitions(batch, places), int(waiting[places].sum())
         wait = f"; {count_of(records, 'record')} wait{'s' * (records == 1)}" * (records > 0)
         yield one._replace(words={"partitions": first_of(names, _MOST_NAMED), "waiting": wait,
                                   "have": "has" if len(names) == 1 else "have"})
@@ -242,14 +248,14 @@ def _no_subscriber(certain, **_):
 
 def _strange_owners(evidence):
     "Groups with partitions whose owner does not subscribe to the topic."
-    columns = evidence.batch.columns
+    batch, columns = evidence.batch, evidence.batch.columns
     strange = (columns.previous < 0) & (columns.consumer >= 0)
     for group in np.flatnonzero(row_sums(strange, columns.group_offsets)).tolist():
-        alone = evidence.batch.group(group)
-        places = np.flatnonzero(strange[slice(*columns.group_offsets[group:group + 2])]).tolist()
-        owner = alone.details[alone.columns.consumer[places[0]]]
-        yield Finding(group, len(places), _first_and_more(map(alone.at, places)) | {
-            "member": shown(owner.id), "static": owner.instance_id is not None})
+        begin, end = columns.group_offsets[group:group + 2]
+        places = begin + np.flatnonzero(strange[begin:end])
+        owner = columns.consumer[places[0]]
+        yield Finding(group, len(places), _first_and_more(_partitions(batch, places)) | {
+            "member": shown(str(batch.members[owner])), "static": bool(batch.static(group, [owner]))})
 
 # %% ../../nbs/08_ranking/03_rules.ipynb #476c4ce3
 def _failing(evidence):
@@ -288,18 +294,18 @@ def _too_many_members(evidence):
     if not results:
         return
     columns, possible = batch.columns, least(results, "superfluous")
-    misled = np.zeros(columns.member_count, bool)
+    idle = evidence.idle.copy()
     for _, _, members, _ in evidence.absent:
-        misled[members] = True
-    idle = np.minimum(current.figures["idle"], possible)
-    idle *= (current.figures["partitions"] > 0) & (possible != UNATTAINABLE)
-    idle *= ~np.array(batch.unsure, bool)
-    idle -= row_sums(misled & (loads(columns, current.owner) == 0), columns.member_offsets)
-    for group in np.flatnonzero(idle > 0).tolist():
-        count = int(idle[group])
+        idle[members] = False
+    superfluous = np.minimum(current.figures["idle"], possible)
+    superfluous *= (current.figures["partitions"] > 0) & (possible != UNATTAINABLE)
+    superfluous *= ~np.array(batch.unsure, bool)
+    superfluous -= row_sums(evidence.idle & ~idle, columns.member_offsets)
+    for group in np.flatnonzero(superfluous > 0).tolist():
+        count = int(superfluous[group])
         yield Finding(group, count, {
             "now": count, "of": count_of(int(current.figures["members"][group]), "member"),
-            "who": _idle_names(evidence, group, count, np.flatnonzero(misled)),
+            "who": _idle_names(batch, group, count, idle),
             "guessed": batch.inferred[group]})
 
 
@@ -335,10 +341,9 @@ def _hot_partition(evidence):
     for group in np.flatnonzero(hot).tolist():
         total, begin = _known_lag(current, group, "lag_total"), columns.group_offsets[group]
         at = begin + int(np.argmax(lag[begin:columns.group_offsets[group + 1]]))
-        topic = shown(str(batch.topics[columns.topic_of[at]]))
         yield Finding(group, 1, {
             "now": int(largest[group]), "total": total,
-            "partition": f"{topic}-{columns.number[at]}",
+            "partition": _partitions(batch, [at])[0],
             "owner": shown(str(batch.members[current.owner[at]]))})
 
 # %% ../../nbs/08_ranking/03_rules.ipynb #6996cded
@@ -349,7 +354,8 @@ def _owned_twice(evidence):
     for group in np.flatnonzero(several).tolist():
         if twice := disputed(evidence.batch.group(group)):
             names = next(iter(twice.values()))
-            yield Finding(group, len(twice), _first_and_more(twice) | {
+            partitions = [f"{shown(topic)}-{number}" for topic, number in twice]
+            yield Finding(group, len(twice), _first_and_more(partitions) | {
                 "count": len(names), "names": first_of([*map(shown, names)], _MOST_NAMED, " and ")})
 
 
@@ -513,9 +519,10 @@ def needs(batch: GroupBatch, current: Outcome, results: Mapping[str, Outcome],
     evidence = evidence_of(batch, current, results, strategies, fails, everything, progress)
     adviser = Adviser(batch, evidence.results, strategies,
                       running or [None] * batch.columns.groups, evidence.fails)
-    shared = {one.group for one in _owned_twice(evidence)}
-    found = [in_words(rule, one, adviser) for rule in RULES for one in rule.find(evidence)
-             if not (rule.settled and rebalancing(batch.states[one.group]))
-             and not (rule.loads and one.group in shared)]
+    found = [(rule, one) for rule in RULES for one in rule.find(evidence)
+             if not (rule.settled and rebalancing(batch.states[one.group]))]
+    shared = {one.group for rule, one in found if rule.name == "two-owners"}
+    found = [in_words(rule, one, adviser) for rule, one in found
+             if not (rule.loads and one.group in shared)]
     return sorted(
         found, key=lambda one: (one.group, one.kind, -one.affected, one.reason))

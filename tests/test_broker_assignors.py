@@ -1,7 +1,8 @@
 """The broker's assignors: the answers of the real code, their promises, and who must not run them."""
 
 import json
-from base64 import urlsafe_b64decode
+import random
+from base64 import urlsafe_b64decode, urlsafe_b64encode
 from functools import cache
 from pathlib import Path
 
@@ -69,6 +70,22 @@ def test_uniform_in_the_order_of_hash_tables(name):
     orders = orders_of_broker(group)
     assert [group.members[at] for at in orders.members] == case["member_order"]
     assert answered(assign(group, "uniform:order=broker")) == case["expected"]
+
+
+@pytest.mark.parametrize("count, buckets", [(11, 16), (12, 32), (23, 32), (24, 64)])
+def test_a_set_made_of_many_topics_at_once_is_larger(count, buckets):
+    """Java makes room for a third more than it is given; one by one, twelve would fit into 16 buckets."""
+    rng = random.Random(848)
+    ids = {f"t{at}": urlsafe_b64encode(rng.randbytes(16)).decode()[:22] for at in range(count)}
+
+    def bucket(topic):
+        code = 0
+        for at in range(0, 16, 4):
+            code ^= int.from_bytes(urlsafe_b64decode(ids[topic] + "==")[at:at + 4])
+        return (code ^ code >> 16) % buckets
+    group = Group(dict.fromkeys(ids, 1), {"a": list(ids)}, topic_ids=ids)
+    visited = [bucket(group.topics[at]) for at in orders_of_broker(group).topics]
+    assert visited == sorted(visited)
 
 
 DEPEND_ON_ORDER = {"kip848-uniform-0156", "kip848-uniform-0185"}        # both with differing subscriptions

@@ -183,47 +183,42 @@ def _hash_of_id(topic_id: str) -> int:
 # %% ../../nbs/03_kafkas_assignors/06_broker.ipynb #b20c0054
 def orders_of_broker(group: Group) -> Orders:
     "The orders of the broker's hash tables, filled as the group is listed; an estimate."
-    ids, counts, owned = group.topic_ids, group.topic_counts, []
-    names = [group.topics[at] for at in orders_by_id(group.columns).topics.tolist()]
-    capacity = max(16, 1 << int(len(names) / .75).bit_length())
+    names, ids, counts = group.topics, group.topic_ids, group.topic_counts
+    subscribed = orders_by_id(group.columns).topics.tolist()
+    capacity = max(16, 1 << int(len(subscribed) / .75).bit_length())
 
     def hash_of(topic):
         return _hash_of_id(ids[topic]) if topic in ids else java_hash(topic)
 
-    def key(topic):
-        return _halves(ids[topic]) if ids.keys() >= {*names} else group.index[topic]
+    def key(at):
+        return _halves(ids[names[at]]) if names[at] in ids else (0, 0)
 
-    for member in group.details:
-        numbers = defaultdict(list)
-        for topic, number in member.owned:
-            numbers[topic].append(number)
-        owned += [(topic, number) for topic in JavaHashSet(numbers, hash_of)
-                  for number in JavaHashSet(numbers[topic], int)
-                  if 0 <= number < counts.get(topic, 0)]
-    members = JavaHashSet(group.members[at] for at in group.listed.tolist())
-    topics = JavaHashSet(JavaHashSet(names, capacity=capacity), hash_of, capacity)
-    return Orders(_places(members, group.members), _places(topics, group.topics),
-                  _places(sorted(names, key=key), group.topics),
-                  np.array([group.position(*one) for one in dict.fromkeys(owned)], np.int64))
-
-
-def _places(names, known):
-    "The places of `names` among those that are `known`."
-    place = {name: at for at, name in enumerate(known)}
-    return np.array([place[name] for name in names], np.int64)
+    by_name = JavaHashSet(subscribed, lambda at: java_hash(names[at]), capacity)
+    topics = JavaHashSet(by_name, lambda at: hash_of(names[at]), capacity)
+    members = JavaHashSet(group.listed.tolist(), lambda at: java_hash(group.members[at]))
+    owned = {(topic, number): None for member in group.details
+             for topic in JavaHashSet((one[0] for one in member.owned), hash_of)
+             for number in JavaHashSet((one[1] for one in member.owned if one[0] == topic), int)
+             if 0 <= number < counts.get(topic, 0)}
+    places = [group.position(*one) for one in owned]
+    orders = members, topics, sorted(subscribed, key=key), places
+    return Orders(*(np.array([*one], np.int64) for one in orders))
 
 # %% ../../nbs/03_kafkas_assignors/06_broker.ipynb #b20c0057
 def orders_given(group: Group, members: Iterable[str], topics: Iterable[str]) -> Orders:
     "Members and topics in these orders; raises `StrategyError` if one is not named."
-    members, topics = list(members), list(topics)
-    for named, known in (members, group.members), (topics, group.topics):
-        if sorted(named) != sorted(known):
-            raise StrategyError("order must name all members and topics of the group once, "
-                                f"as in (members, topics) (got {brief(named)})")
-    in_turn = _places(topics, group.topics)
-    subscribed = in_turn[group.columns.subscriber_counts[in_turn] > 0]
-    return Orders(_places(members, group.members), subscribed, subscribed,
-                  take_rows(group.columns.start, in_turn)[1])
+    members, topics = _numbers(members, group.members), _numbers(topics, group.topics)
+    subscribed = topics[group.columns.subscriber_counts[topics] > 0]
+    return Orders(members, subscribed, subscribed, take_rows(group.columns.start, topics)[1])
+
+
+def _numbers(named, known):
+    "The numbers of the `known` names in the order in which they are `named`."
+    number, named = {name: at for at, name in enumerate(known)}, list(named)
+    if sorted(named) != sorted(known):
+        raise StrategyError("order must name all members and topics of the group once, "
+                            f"as in (members, topics) (got {brief(named)})")
+    return np.array([number[name] for name in named], np.int64)
 
 # %% ../../nbs/03_kafkas_assignors/06_broker.ipynb #b20c0061
 def _variant(uniform: Strategy, order="id") -> Strategy:

@@ -63,8 +63,8 @@ NOTE_TEXTS = {
     "owners-depend-on-ids": "which new member gets which partitions depends on ids that are "
                             "not known yet; the loads and the number of kept partitions do not",
     "all-depends-on-ids": "an estimate: the whole assignment may depend on member ids that are not known yet",
-    "order-assumed": "which member gets which partitions depends on the order of the broker's hash tables, taken to be "
-                     "that of ids and names; the loads and the number of kept partitions {subjects}",
+    "order-assumed": "one outcome of several: which member gets which partitions depends on the order of the broker's "
+                     "hash tables; the loads and the number of kept partitions {subjects}",
     "order-estimated": "an estimate: the order of the broker's hash tables also depends on the group's past"}
 
 # %% ../../nbs/05_groups/01_notes.ipynb #f74b346e

@@ -15,6 +15,7 @@ from kafka_assign.assignors.broker import (
     orders_given, orders_of_broker, uniform_differing, uniform_equal)
 from kafka_assign.assignors.conformance import check_strategy, random_groups
 from kafka_assign.assignors.registry import resolve
+from kafka_assign.cli.rows import member_counts
 from kafka_assign.clients import assignor
 
 REFERENCE = Path(__file__).parent / "reference"
@@ -182,6 +183,19 @@ def test_a_group_that_the_broker_assigns_is_forecast(reported, label):
     assert "the broker assigns this group" in comparison.notes[0]
     assert not any("forecast" in note or "Java" in note for note in comparison.notes)
     assert comparison[label].summary()["moved"] == {"uniform": 0, "server-range": 1}[label]
+
+
+@pytest.mark.parametrize("reported, label", [("uniform", "uniform"), ("range", "server-range")])
+def test_how_many_members_change_the_largest_load_in_such_a_group(reported, label):
+    group = Group({"t": 12}, dict.fromkeys("abcd", ["t"]), type="consumer", strategy=reported)
+    owned = group.replace(owned=assign(group, label))
+    assert member_counts(compare(owned.join("e", ["t"]), label, before=owned))["text"] == (
+        "6 members would have at most 2 partitions each; 5 changes nothing")
+
+
+def test_no_assignor_is_assumed_of_a_group_that_the_broker_assigns():
+    group = Group({"t": 3}, dict.fromkeys("ab", ["t"]), type="consumer")
+    assert compare(group.replace(owned=assign(group, "range")), ["server-range", "range"]).assumed is None
 
 
 def test_an_assignor_of_the_broker_that_is_not_known():

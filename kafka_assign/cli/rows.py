@@ -85,7 +85,7 @@ def comparison_notes(comparison: Comparison, changed: Sequence[Change] = ()) -> 
             + change_notes(comparison.group, changed, comparison.assignments) + rollout_notes(comparison.group))
 
 # %% ../../nbs/13_cli/07_rows.ipynb #7a0c0402
-_ROUND_UP_ONCE = "roundrobin", "fair", "sticky", "cooperative-sticky", *FORECASTS
+_ROUND_UP_ONCE = "roundrobin", "fair", "sticky", "cooperative-sticky", "uniform", *FORECASTS
 
 
 def member_counts(comparison: Comparison) -> dict | None:
@@ -100,7 +100,7 @@ def member_counts(comparison: Comparison) -> dict | None:
     if not answer or now in (0, then) or len(topics) != 1:
         return None
     sizes = [group.topic_counts.get(topic, 0) for topic in topics.pop()]
-    rounded = {"range": sizes} | dict.fromkeys(_ROUND_UP_ONCE, [sum(sizes)])
+    rounded = {"range": sizes, "server-range": sizes} | dict.fromkeys(_ROUND_UP_ONCE, [sum(sizes)])
 
     def largest(members):
         return sum(-(-size // members) for size in rounded.get(comparison.running, []))

@@ -60,7 +60,7 @@ def _assumed_strategy(group):
     able, leader = {}, leader_of(group)
     client = leader.client if any(leader.clients) else None
     default = client.listed[0] if client else "range"
-    for name in {default, *WITHOUT_MEMORY} if group.members and not group.strategy else ():
+    for name in () if group.strategy or leader.by_broker or not group.members else {default, *WITHOUT_MEMORY}:
         with suppress(StrategyError):
             able[name] = running_strategy(group.replace(strategy=name))
     fitting = [name for name in WITHOUT_MEMORY if name in able and not doubt_owners(group, able[name])]

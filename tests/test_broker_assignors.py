@@ -136,7 +136,7 @@ def test_uniform_in_a_given_order_is_that_of_renamed_members_and_topics():
 
 
 @pytest.mark.parametrize("order, words", [
-    ("joined", "must be id, broker, or in Python a pair: member ids and topics .got 'joined'"),
+    ("joined", "must be id, broker, or in Python a pair, member ids and topics .got 'joined'"),
     (["a"], "must be id, broker, or"), (None, "must be id, broker, or"),
     ((["a"], ["t"]), "must name all members and topics of the group once, as in .members, topics. .got"),
     ((["a", "b", "a"], ["t"]), "must name all members"), ((["a", "b"], []), "must name all members")])

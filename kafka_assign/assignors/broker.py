@@ -71,7 +71,7 @@ def uniform_equal(columns: Columns, orders: Orders) -> np.ndarray:
 # %% ../../nbs/03_kafkas_assignors/06_broker.ipynb #b20c0031
 def _givers(members: list[int], load: list[int],
             held: dict[int, list[int]]) -> Iterator[int]:
-    "Who gives the next partition it has `held`; `members` are sorted by `load`."
+    "Who gives the next partition that it has `held`; `members` are sorted by `load`."
     begin = turn = end = len(members)
     level = 0
     while True:
@@ -141,10 +141,10 @@ _MOST_ROUNDS = 16               # of the broker
 
 def uniform_differing(columns: Columns, orders: Orders) -> np.ndarray:
     "The owners if subscriptions differ, int32."
-    counts = columns.subscriber_counts[orders.topic_ids]
-    each = columns.partitions[orders.topic_ids] / counts
-    in_turn = np.lexsort((counts, -each))
-    topics, state, last = orders.topic_ids[in_turn].tolist(), Balance(columns, orders), None
+    state, last, topics = Balance(columns, orders), None, orders.topic_ids
+    counts = columns.subscriber_counts[topics]
+    order = np.lexsort((counts, -columns.partitions[topics] / counts))
+    topics = topics[order].tolist()
     for topic in topics:
         state.place_free(topic)
     for topic in topics * _MOST_ROUNDS:
@@ -182,7 +182,7 @@ def _hash_of_id(topic_id: str) -> int:
 
 # %% ../../nbs/03_kafkas_assignors/06_broker.ipynb #b20c0054
 def orders_of_broker(group: Group) -> Orders:
-    "The orders of the broker's hash tables, filled as the group is listed; an estimate."
+    "The orders of hash tables that are filled as the group is listed; an estimate."
     names, ids, counts = group.topics, group.topic_ids, group.topic_counts
     subscribed = orders_by_id(group.columns).topics.tolist()
     capacity = max(16, 1 << int(len(subscribed) / .75).bit_length())
@@ -190,26 +190,28 @@ def orders_of_broker(group: Group) -> Orders:
     def hash_of(topic):
         return _hash_of_id(ids[topic]) if topic in ids else java_hash(topic)
 
-    def key(at):
+    def by_id(at):
         return _halves(ids[names[at]]) if names[at] in ids else (0, 0)
 
     by_name = JavaHashSet(subscribed, lambda at: java_hash(names[at]), capacity)
     topics = JavaHashSet(by_name, lambda at: hash_of(names[at]), capacity)
-    members = JavaHashSet(group.listed.tolist(), lambda at: java_hash(group.members[at]))
+    members = JavaHashSet(group.listed.tolist(),
+                          lambda at: java_hash(group.members[at]))
     owned = {(topic, number): None for member in group.details
-             for topic in JavaHashSet((one[0] for one in member.owned), hash_of)
-             for number in JavaHashSet((one[1] for one in member.owned if one[0] == topic), int)
+             for topic in JavaHashSet((t for t, _ in member.owned), hash_of)
+             for number in JavaHashSet((n for t, n in member.owned if t == topic), int)
              if 0 <= number < counts.get(topic, 0)}
-    places = [group.position(*one) for one in owned]
-    orders = members, topics, sorted(subscribed, key=key), places
+    orders = (members, topics, sorted(subscribed, key=by_id),
+              (group.position(*one) for one in owned))
     return Orders(*(np.array([*one], np.int64) for one in orders))
 
 # %% ../../nbs/03_kafkas_assignors/06_broker.ipynb #b20c0057
 def orders_given(group: Group, members: Iterable[str], topics: Iterable[str]) -> Orders:
     "Members and topics in these orders; raises `StrategyError` if one is not named."
     members, topics = _numbers(members, group.members), _numbers(topics, group.topics)
-    subscribed = topics[group.columns.subscriber_counts[topics] > 0]
-    return Orders(members, subscribed, subscribed, take_rows(group.columns.start, topics)[1])
+    owned = take_rows(group.columns.start, topics)[1]
+    topics = topics[group.columns.subscriber_counts[topics] > 0]
+    return Orders(members, topics, topics, owned)
 
 
 def _numbers(named, known):
@@ -225,8 +227,9 @@ def _variant(uniform: Strategy, order="id") -> Strategy:
     "The strategy with this `order`; raises `StrategyError` if there is no such order."
     pair = isinstance(order, (tuple, list)) and len(order) == 2
     if not pair and order not in ("id", "broker"):
-        raise StrategyError("option order of strategy 'uniform' must be id, broker, or in "
-                            f"Python a pair: member ids and topics (got {brief(order)})")
+        raise StrategyError(
+            "option order of strategy 'uniform' must be id, broker, or in Python a "
+            f"pair, member ids and topics (got {brief(order)})")
     return replace(uniform, many=order == "id")
 
 

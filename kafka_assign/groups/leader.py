@@ -88,7 +88,7 @@ _FIXED = {               # by the type of a group, or the assignor that it repor
     "stream": f"Kafka Streams assigns this group with its own assignor: {_NO_OTHER}",
     "compatible": f"Kafka Connect assigns this group with its own assignor: {_NO_OTHER}"}
 _FIXED |= dict.fromkeys(("sessioned", "default"), _FIXED["compatible"])
-_OF_BROKER = {           # what forecasts it, by the type of a group and the assignor that it reports
+_OF_BROKER = {           # by the type of a group and the assignor that it reports
     ("consumer", "uniform"): "uniform", ("", "uniform"): "uniform",
     ("consumer", "range"): "server-range"}
 
@@ -129,7 +129,7 @@ class Leader:
 
     @property
     def of_broker(self) -> str:
-        "The strategy that forecasts the broker's assignor; empty = the group runs none of those known here."
+        "The strategy that forecasts the broker's assignor; empty = the group runs none known here."
         return _OF_BROKER.get((self.type, self.strategy), "")
 
     @property

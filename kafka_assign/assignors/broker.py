@@ -245,7 +245,7 @@ def _remarks(assignment, order="id"):
 @strategy("uniform", kafka="UniformAssignor", protocol="broker", many=True,
           usual=False, remarks=_remarks, variant=_variant)
 def uniform_assign(group: Columns | Group, order="id") -> np.ndarray:
-    """Balanced loads, as many partitions kept as that allows; topics are not spread.
+    """Balanced if subscriptions are equal, and moves few; does not spread topics.
 
     The broker's `UniformAssignor` (KIP-848), as of Kafka 4.0.1. If subscriptions
     differ, it keeps all it can first, and may leave loads uneven. `order` is that of

@@ -41,7 +41,6 @@ def _reported(leader):
         raise StrategyError(leader.bound + unknown)
     if not name:
         raise StrategyError("the strategy that the group runs is unknown (--state shows it)")
-
     forecast = f"kafka-{name}"
     chosen = find_strategy(forecast if forecast in BUILT_IN else name)
     if chosen is None:

@@ -58,9 +58,11 @@ def _columns_worth_showing(rows: Sequence[Mapping], wide: bool = False) -> list[
 def _assumed_strategy(group):
     "The label of the strategy that a group without a reported one probably runs, and why; empty if nothing tells."
     able, leader = {}, leader_of(group)
+    if group.strategy or leader.by_broker or not group.members:
+        return "", ""
     client = leader.client if any(leader.clients) else None
     default = client.listed[0] if client else "range"
-    for name in () if group.strategy or leader.by_broker or not group.members else {default, *WITHOUT_MEMORY}:
+    for name in {default, *WITHOUT_MEMORY}:
         with suppress(StrategyError):
             able[name] = running_strategy(group.replace(strategy=name))
     fitting = [name for name in WITHOUT_MEMORY if name in able and not doubt_owners(group, able[name])]

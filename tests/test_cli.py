@@ -653,11 +653,12 @@ def test_what_was_inferred_is_said():
 
 
 def test_groups_of_the_broker_are_marked():
-    """A row shows what a strategy would assign, but nothing pauses, because the group never rebalances that way."""
+    """Only its own assignor moves anything, and so pauses it: the group never rebalances as another strategy would."""
     done = run(f"compare {SAMPLES}/kafka-4.3.1 -g new-proto --format json")
     [group] = json.loads(done.out)
     assert group["assigned_by"] == "the broker" and group["notes"][0].startswith("the broker assigns this group")
-    assert {row["paused"] for row in group["rows"]} == {None} and group["running"] is None
+    assert group["running"] == "uniform"
+    assert {row["strategy"]: row["moved"] for row in group["rows"] if row["paused"] is not None} == {"uniform": 0}
 
 
 @pytest.mark.parametrize("client_id, running", [

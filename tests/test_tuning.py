@@ -34,6 +34,7 @@ TUNING = {  # module.name, or module.class.name -> the least and the greatest va
 # Numbers that are part of a result: limits of what is possible, versions, exit codes, how much of a list is shown.
 FIXED = {
     "__main__": {"_ROOM"},
+    "assignors.broker": {"_MOST_ROUNDS"},
     "assignors.kafka_sticky.differing": {"MOST_PASSES", "MOST_STEPS"},
     "assignors.kafka_sticky.forecast": {"MOST_FAULTS_SHOWN", "MOST_REBALANCES"},
     "assignors.lag_search": {"MOST_CELLS", "MOST_EXCHANGES", "MOST_PER_MEMBER"},

@@ -88,7 +88,8 @@ class Strategy:
     @cached_property
     def protocol_name(self) -> str:
         "The name under which a group reports it; empty if it is not an assignor of Kafka's client."
-        return self.name.removeprefix("kafka-") if self.kafka in _SHIPPED_CLASSES else ""
+        shipped = self.kafka in _SHIPPED_CLASSES and self.protocol != "broker"
+        return self.name.removeprefix("kafka-") if shipped else ""
 
     @cached_property
     def clients(self) -> tuple[str, ...] | None:

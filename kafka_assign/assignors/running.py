@@ -15,8 +15,7 @@ import numpy as np
 from ..arrays.ragged import row_maxima
 from .base import Strategy, StrategyError
 from .batch import GroupBatch
-from .registry import (
-    ALIASES, BUILT_IN, NOT_COMPUTED, find_strategy)
+from .registry import ALIASES, BUILT_IN, find_strategy
 from ..groups.group import Group
 from ..groups.leader import Leader, leader_of
 from ..groups.notes import may_lack_partitions
@@ -35,12 +34,13 @@ def running_strategy(group: Group) -> Strategy:
 def _reported(leader):
     "The strategy that a group reports; its clients may have their own assignor of that name."
     name = leader.strategy
+    if leader.of_broker:
+        return find_strategy(leader.of_broker)
     if leader.bound:
-        raise StrategyError(leader.bound)
+        unknown = f"; {quoted(name)} is not known here" * bool(leader.by_broker and name)
+        raise StrategyError(leader.bound + unknown)
     if not name:
         raise StrategyError("the strategy that the group runs is unknown (--state shows it)")
-    if name in NOT_COMPUTED:
-        raise StrategyError(f"{quoted(name)} {NOT_COMPUTED[name]}")
     forecast = f"kafka-{name}"
     chosen = find_strategy(forecast if forecast in BUILT_IN else name)
     if chosen is None:

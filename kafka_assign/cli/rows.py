@@ -97,7 +97,8 @@ def member_counts(comparison: Comparison) -> dict | None:
     if not answer or now in (0, then) or len(topics) != 1:
         return None
     sizes = [group.topic_counts.get(topic, 0) for topic in topics.pop()]
-    rounded = {"range": sizes} | dict.fromkeys(("roundrobin", *FORECASTS), [sum(sizes)])
+    evened_out = "roundrobin", "uniform", *FORECASTS
+    rounded = dict.fromkeys(("range", "server-range"), sizes) | dict.fromkeys(evened_out, [sum(sizes)])
 
     def largest(members):
         return sum(-(-size // members) for size in rounded.get(comparison.running, []))

@@ -84,11 +84,14 @@ _NO_OTHER = "no other assignor can run in it"
 _FIXED = {               # by the type of a group, or the assignor that it reports
     "consumer": "the broker assigns this group: group.remote.assignor of the members, else the "
                 "first of the broker's group.consumer.assignors, chooses among the broker's own "
-                "(uniform evens out loads, range assigns topic by topic), which are not forecast",
+                "(uniform evens out loads, range assigns topic by topic)",
     "streams": f"the broker assigns this Streams group: {_NO_OTHER}",
     "stream": f"Kafka Streams assigns this group with its own assignor: {_NO_OTHER}",
     "compatible": f"Kafka Connect assigns this group with its own assignor: {_NO_OTHER}"}
 _FIXED |= dict.fromkeys(("sessioned", "default"), _FIXED["compatible"])
+_OF_BROKER = {           # by the type of a group and the assignor that it reports
+    ("consumer", "uniform"): "uniform", ("", "uniform"): "uniform",
+    ("consumer", "range"): "server-range"}
 
 
 @dataclass(frozen=True)
@@ -126,6 +129,11 @@ class Leader:
         return f"the group's leader{by_ids}" if self.clients else ""
 
     @property
+    def of_broker(self) -> str:
+        "The strategy that forecasts the broker's assignor; empty = the group runs none known here."
+        return _OF_BROKER.get((self.type, self.strategy), "")
+
+    @property
     def bound(self) -> str:
         "Why the group can run no other assignor, by its type or the assignor that it reports."
         return _FIXED.get(self.type) or _FIXED.get(self.strategy, "")
@@ -158,8 +166,7 @@ class Leader:
     @property
     def why_not(self) -> str:
         "Why the assignor of the group is not forecast here."
-        return self.bound or self.foreign
-
+        return "" if self.of_broker else self.bound or self.foreign
     @property
     def fixed(self) -> str:
         "Why no other assignor can be recommended."
@@ -168,7 +175,7 @@ class Leader:
     @property
     def assumed(self) -> list[Note]:
         "Whose assignor a forecast of the group's own one takes it to be."
-        if self.why_not or self.strategy not in _OF_JAVA:
+        if self.of_broker or self.why_not or self.strategy not in _OF_JAVA:
             return []
         if self.client is CLIENTS["Java"]:
             return [Note("leader-assumed")]
@@ -178,7 +185,7 @@ class Leader:
     @property
     def notes(self) -> list[Note]:
         "What forecasts assume about the group, if the racks of its members are not shown."
-        if not self.client_ids or self.why_not:
+        if not self.client_ids or self.of_broker or self.why_not:
             return []
         return [*self.assumed, Note("racks-unknown")]
 

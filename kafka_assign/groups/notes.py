@@ -62,7 +62,10 @@ NOTE_TEXTS = {
                 "{them}; a second rebalance assigns {them}",
     "owners-depend-on-ids": "which new member gets which partitions depends on ids that are "
                             "not known yet; the loads and the number of kept partitions do not",
-    "all-depends-on-ids": "an estimate: the whole assignment may depend on member ids that are not known yet"}
+    "all-depends-on-ids": "an estimate: the whole assignment may depend on member ids that are not known yet",
+    "order-assumed": "one outcome of several: which member gets which partitions depends on the order of the broker's "
+                     "hash tables; the loads and the number of kept partitions {subjects}",
+    "order-estimated": "an estimate: the order of the broker's hash tables also depends on the group's past"}
 
 # %% ../../nbs/05_groups/01_notes.ipynb #f74b346e
 @dataclass(frozen=True)
@@ -115,7 +118,7 @@ LAG_KINDS = frozenset({"lag-from-end", "lag-from-begin", "lag-without-begin", "l
 MEMBER_IDS_TO_COME = Note("member-ids-to-come")
 
 # %% ../../nbs/05_groups/01_notes.ipynb #a55e0002
-UNCERTAIN_ANSWERS = frozenset({"owners-depend-on-ids", "all-depends-on-ids"})
+UNCERTAIN_ANSWERS = frozenset({"owners-depend-on-ids", "all-depends-on-ids", "order-assumed", "order-estimated"})
 
 # %% ../../nbs/05_groups/01_notes.ipynb #a6ee0002
 _PARTIAL_KINDS = frozenset({"topics-not-shown", "topics-not-described", "subscriptions-certain"}) | INFERRED

@@ -53,15 +53,15 @@ _MIN_TREEIFY_CAPACITY = 64    # ... from this capacity on; below it, the table d
 
 
 class JavaHashSet:
-    """The keys of a Java `HashSet` or `HashMap` made without a capacity, in its order.
-
+    """The keys of a Java `HashSet` or `HashMap`, in its order.
     If a bucket gets a ninth key in a table of 64 or more buckets, Java turns the bucket
     into a tree. This class does not emulate the order of that tree.
     """
 
     def __init__(self, keys: Iterable[Hashable] = (),
-                 hash_of: Callable[[Hashable], int] = java_hash):
-        self.capacity, self._hash_of = _INITIAL_CAPACITY, hash_of
+                 hash_of: Callable[[Hashable], int] = java_hash,
+                 capacity: int = _INITIAL_CAPACITY):
+        self.capacity, self._hash_of = capacity, hash_of
         self._mixed: dict[Hashable, int] = {}       # hash codes, in insertion order
         for key in keys:
             self.add(key)

@@ -58,9 +58,11 @@ def _columns_worth_showing(rows: Sequence[Mapping], wide: bool = False) -> list[
 def _assumed_strategy(group):
     "The label of the strategy that a group without a reported one probably runs, and why; empty if nothing tells."
     able, leader = {}, leader_of(group)
+    if group.strategy or leader.by_broker or not group.members:
+        return "", ""
     client = leader.client if any(leader.clients) else None
     default = client.listed[0] if client else "range"
-    for name in {default, *WITHOUT_MEMORY} if group.members and not group.strategy else ():
+    for name in {default, *WITHOUT_MEMORY}:
         with suppress(StrategyError):
             able[name] = running_strategy(group.replace(strategy=name))
     fitting = [name for name in WITHOUT_MEMORY if name in able and not doubt_owners(group, able[name])]
@@ -161,6 +163,7 @@ _NO_OWNERS_NOTE = ("owners are unknown, so no moves are shown: add the output of
 _FORECAST_NOTE = ("{0} forecasts Kafka's own {1} assignor, which the group is assumed to run; the strategy {1} "
                   "of this package computes the exact optimum")
 _PYTHON_ONLY_NOTE = "shown for comparison; for Python clients only (kafka_assign.clients): {}"
+_BROKER_NOTE = "shown for comparison; only the broker computes it, for groups of the new protocol: {}"
 _COOPERATIVE_NOTE = ("{}: paused assumes that the members list only cooperative assignors; if they also list "
                      "an eager one, such as range, all partitions pause")
 _EMPTY_GROUP_NOTE = ("the group is Empty: deleting it drops its offsets; they also expire once it has "
@@ -212,7 +215,9 @@ def compare(group: Group, strategies: Iterable[StrategyLike] | StrategyLike | No
             unnamed += [now] * (now.name not in BUILT_IN)
         running = now.label
         notes += [_FORECAST_NOTE.format(now.name, now.protocol_name)] * (now.name in FORECASTS)
-        notes += [one.text for one in leader_of(group).assumed if one not in group.notes]
+        leader = leader_of(group)
+        notes += [leader.bound] * leader.by_broker
+        notes += [one.text for one in leader.assumed if one not in group.notes]
         doubt = doubt_owners(group if before is None else before, now)
     except StrategyError as error:
         notes += [str(error)] if group.strategy or leader_of(group).by_broker else []
@@ -248,10 +253,13 @@ def _notes_on_group(group, strategies):
     leader = leader_of(group)
     if leader.by_broker or not (leader.strategy or any(leader.clients)):
         return empty
-    of_package = [one.label for one in strategies if one.name in BUILT_IN and not one.protocol_name]
+    of_broker = [one.label for one in strategies if one.protocol == "broker"]
+    of_package = [one.label for one in strategies
+                  if one.name in BUILT_IN and one.clients and not one.protocol_name]
     cooperative = [one.label for one in strategies if one.protocol == "cooperative"]
     javas = [java for java, optimum in FORECASTS.items()
              if optimum in of_package and java not in [one.name for one in strategies]]
     names = ", ".join(of_package) + f"; to see Java's own, add {', '.join(javas)}" * bool(javas)
     return [*[_PYTHON_ONLY_NOTE.format(names)] * bool(of_package and not leader.python),
+            *[_BROKER_NOTE.format(", ".join(of_broker))] * bool(of_broker),
             *[_COOPERATIVE_NOTE.format(", ".join(cooperative))] * bool(cooperative), *empty]

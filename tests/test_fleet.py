@@ -36,7 +36,7 @@ from kafka_assign.fleet.schemas import (
 from kafka_assign.fleet.inputs import find_inputs, needs_driver
 from kafka_assign.fleet.runs import folder_of_runs
 from kafka_assign.groups.notes import Note, instant
-from kafka_assign.ranking.judging import judge
+from kafka_assign.ranking.judging import NeedRow, judge
 from kafka_assign.protocol.wire import Claims, encode_sticky
 from kafka_assign.ranking.rules import NEEDS
 from kafka_assign.snapshot.moments import time_order
@@ -68,6 +68,9 @@ def compared(rows, strategies=STRATEGIES, **options):
 
 
 # --- rows and columns ----------------------------------------------------------------------------------------------
+
+NEED_KEYS = [one for one in NeedRow.__annotations__ if one not in ("rank", "cluster", "group_id", "time", "moment")]
+
 
 @given(st.lists(groups(), max_size=6))
 def test_rows_decode_to_the_columns_of_their_groups(fleet):
@@ -292,8 +295,7 @@ def test_the_kernel_says_what_rank_says(fleet, everything):
     fleet = [group_from_row(row_from_group(group.replace(name=f"g{at}"))) for at, group in enumerate(fleet)]
     done = compared(table_of(fleet), everything=everything)
     needs = {row["group_id"]: row["needs"] for row in done if row["needs"]}
-    ranked = {name: [{key: row[key] for key in ("need", "kind", "affected", "reason", "strategy", "remedy", "steps")}
-                     for row in rows] for name, rows in
+    ranked = {name: [{key: row[key] for key in NEED_KEYS} for row in rows] for name, rows in
               groupby(rank(fleet, STRATEGIES, everything=everything), lambda row: row["group_id"])}
     assert needs == ranked
 

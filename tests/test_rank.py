@@ -17,7 +17,7 @@ from outputs import SAMPLES
 from typer.testing import CliRunner
 
 from kafka_assign import (
-    Group, GroupError, LiveGroup, Member, StrategyError, assign, rank, strategy)
+    Assignment, Group, GroupError, LiveGroup, Member, StrategyError, assign, rank, strategy)
 from kafka_assign.ranking import judging as ranking
 from kafka_assign.ranking.outcomes import current_outcome, outcome
 from kafka_assign.groups.leader import REBALANCING
@@ -36,7 +36,7 @@ from test_reference import REFERENCE
 STRATEGIES = ["range", "roundrobin", "fair", "lag", "sticky"]
 JOINED = ["a", "B"]
 KEYS = ["rank", "cluster", "group_id", "time", "moment", "need", "kind", "affected", "reason", "strategy", "remedy",
-        "steps"]
+        "steps", "in_rack", "topic_spread"]
 
 
 # --- definitions, one group at a time ------------------------------------------------------------------------------
@@ -283,6 +283,9 @@ def test_neither_order_nor_company_matters(fleet, random):
 def test_rows_are_in_order(fleet):
     rows = rank([group.replace(name=f"g{at}") for at, group in enumerate(fleet)], everything=True)
     assert all(list(row) == KEYS and row["need"] == NEEDS[row["kind"]] for row in rows)
+    for row in rows:
+        summary = Assignment.current(fleet[int(row["group_id"][1:])]).summary()
+        assert {key: row[key] for key in KEYS[-2:]} == {key: summary[key] for key in KEYS[-2:]}
     blocks = [list(block) for _, block in groupby(rows, key=lambda row: row["group_id"])]
     assert [{row["rank"] for row in block} for block in blocks] == [{place} for place in range(1, len(blocks) + 1)]
     urgency = [[(row["kind"], -row["affected"]) for row in block] for block in blocks]

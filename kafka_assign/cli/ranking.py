@@ -25,7 +25,7 @@ from ..text.words import count_of, did_you_mean, first_of, quoted, shown
 # %% ../../nbs/13_cli/09_ranking.ipynb #42300908
 _SHOWN_NEEDS = 50
 _OF_EACH_NEED = "need", "reason", "remedy"
-_SHOWN = ("rank", "cluster", "group_id", "time", "moment", *_OF_EACH_NEED)
+_SHOWN = ("rank", "cluster", "group_id", "time", "moment", "in_rack", *_OF_EACH_NEED)
 
 
 def _ranking_blocks(ranking):

@@ -85,7 +85,9 @@ _NEED_FIELDS = (
     _field("reason", pa.string(), "what is wrong, in words"),
     _field("strategy", pa.string(), "strategy that would help; null = none"),
     _field("remedy", pa.string(), "what would help, in words"),
-    _field("steps", pa.list_(pa.string()), "what to do, in this order; empty = nothing"))
+    _field("steps", pa.list_(pa.string()), "what to do, in this order; empty = nothing"),
+    *(_field(name, pa.int64(), f"of the group as it is: {FIGURE_MEANINGS[name]}")
+      for name in ("in_rack", "topic_spread")))
 
 # %% ../../nbs/12_fleet/01_schemas.ipynb #861dbd69
 # What can be rejected: a file, a row of text, a group, or the answer of a strategy for a group.

@@ -481,17 +481,20 @@ class Need(NamedTuple):
     affected: int  # partitions, or members if the reason counts these
     reason: str
     remedy: Remedy
+    in_rack: int  # partitions of the group with a replica in the rack of their owner; -1 = unknown
+    topic_spread: int  # `topic_spread` of the group as it is; -1 = unknown
 
     def row(self) -> dict[str, Any]:
         "The need as part of a row."
         strategy, words, steps, _ = self.remedy
+        known = {name: None if value < 0 else value for name, value in zip(self._fields[-2:], self[-2:])}
         return {"need": NEEDS[self.kind], "kind": self.kind, "affected": self.affected,
                 "reason": self.reason, "strategy": strategy or None, "remedy": words,
-                "steps": list(steps)}
+                "steps": list(steps), **known}
 
 # %% ../../nbs/08_ranking/03_rules.ipynb #2d112333
-def in_words(rule: Rule, found: Finding, adviser: Adviser) -> Need:
-    "The need of a group that a rule found."
+def in_words(rule: Rule, found: Finding, adviser: Adviser, current: Outcome) -> Need:
+    "The need of a group that a rule found; `current` is the outcome of the groups as they are."
     reason, remedy = rule.reason.format(**found.words), rule.cure
     if remedy is None:
         remedy = adviser.remedy(found.group, found.cured, rule.name)
@@ -501,8 +504,9 @@ def in_words(rule: Rule, found: Finding, adviser: Adviser) -> Need:
         reason = f"{reason}; {remedy.doubt}"
     first, but = found.words.get("first", []), [rule.but.format(**found.words)] * bool(rule.but)
     words, steps = "; ".join([*first, remedy.words, *but]), (*first, *remedy.steps)
+    figures = (int(current.figures[name][found.group]) for name in Need._fields[-2:])
     return Need(found.group, NEEDS.index(rule.name), found.affected, reason,
-                remedy._replace(words=words, steps=steps))
+                remedy._replace(words=words, steps=steps), *figures)
 
 # %% ../../nbs/08_ranking/03_rules.ipynb #2d112334
 def needs(batch: GroupBatch, current: Outcome, results: Mapping[str, Outcome],
@@ -522,7 +526,7 @@ def needs(batch: GroupBatch, current: Outcome, results: Mapping[str, Outcome],
     found = [(rule, one) for rule in RULES for one in rule.find(evidence)
              if not (rule.settled and rebalancing(batch.states[one.group]))]
     shared = {one.group for rule, one in found if rule.name == "two-owners"}
-    found = [in_words(rule, one, adviser) for rule, one in found
+    found = [in_words(rule, one, adviser, current) for rule, one in found
              if not (rule.loads and one.group in shared)]
     return sorted(
         found, key=lambda one: (one.group, one.kind, -one.affected, one.reason))

@@ -38,8 +38,9 @@ import org.apache.kafka.common.TopicPartition;
  * short. With "bytes", a call includes what the leader's coordinator does: subscriptions are decoded, and assignments
  * encoded. Only the thread that calls is counted, neither compiler nor garbage collector.
  *
- * A file holds big-endian ints: the numbers of topics and members; partitions of each topic; for each member how many
- * topics it subscribes to, and which; the previous owner of each partition, topic by topic, -1 = none.
+ * A file holds big-endian ints: the numbers of topics, members and racks (0 = none are known); partitions of each
+ * topic; for each member how many topics it subscribes to, and which; the previous owner of each partition, topic by
+ * topic, -1 = none. Members are in racks in turn, and partition n has replicas in two racks, from the nth on.
  */
 public class JavaSticky {
     static final int GENERATION = 1;
@@ -48,8 +49,6 @@ public class JavaSticky {
     static final long SHORT_NANOS = 1_000_000_000L;
     static final long LONG_NANOS = 5_000_000_000L;
     static final int MEASURED_CALLS = 5;
-    static final List<Node> NODES = List.of(new Node(0, "broker", 9092));
-    static final Node[] REPLICAS = {NODES.get(0)};
     static final ThreadMXBean THREADS = ManagementFactory.getThreadMXBean();
 
     /** A group as the assignor takes it. */
@@ -60,11 +59,16 @@ public class JavaSticky {
         final Map<String, ByteBuffer> userDataOf = new HashMap<>();
         final Map<String, Integer> memberAt = new HashMap<>();
         final int[] start;
+        final List<Node> nodes = new ArrayList<>();
+        final int racks;
         final Cluster cluster;
 
         Group(Path path) throws IOException {
             try (var in = new DataInputStream(new BufferedInputStream(Files.newInputStream(path)))) {
                 int topicCount = in.readInt(), memberCount = in.readInt();
+                racks = in.readInt();
+                for (int n = 0; n < Math.max(racks, 1); n++)
+                    nodes.add(new Node(n, "broker", 9092, racks == 0 ? null : rack(n)));
                 var names = new ArrayList<String>();
                 start = new int[topicCount + 1];
                 for (int t = 0; t < topicCount; t++)
@@ -73,14 +77,21 @@ public class JavaSticky {
                     addMember(names, in);
                 addOwners(names, in, memberCount);
             }
-            cluster = new Cluster("cluster", NODES, partitions, Set.of(), Set.of());
+            cluster = new Cluster("cluster", nodes, partitions, Set.of(), Set.of());
+        }
+
+        private String rack(int n) {
+            return "rack-" + n % racks;
         }
 
         /** Add a topic, and return how many partitions it has. */
         private int addTopic(List<String> names, int count) {
             var name = String.format("topic-%06d", names.size());
-            for (int p = 0; p < count; p++)
-                partitions.add(new PartitionInfo(name, p, NODES.get(0), REPLICAS, REPLICAS));
+            for (int p = 0; p < count; p++) {
+                var first = nodes.get(p % nodes.size());
+                Node[] replicas = racks == 0 ? new Node[] {first} : new Node[] {first, nodes.get((p + 1) % racks)};
+                partitions.add(new PartitionInfo(name, p, first, replicas, replicas));
+            }
             topicAt.put(name, names.size());
             names.add(name);
             return count;
@@ -121,7 +132,8 @@ public class JavaSticky {
             var all = new HashMap<String, Subscription>();
             topicsOf.forEach((member, list) -> {
                 var userData = userDataOf.get(member);
-                all.put(member, new Subscription(list, userData == null ? null : userData.duplicate()));
+                all.put(member, new Subscription(list, userData == null ? null : userData.duplicate(), List.of(), -1,
+                    racks == 0 ? Optional.empty() : Optional.of(rack(memberAt.get(member)))));
             });
             return new GroupSubscription(all);
         }

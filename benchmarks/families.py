@@ -10,11 +10,13 @@ reads one topic and all others everything; RANDOM_OWNERS is what no assignor wou
 the assignor under test had assigned, so that all assignors compared start from the same owners.
 """
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
 
 from kafka_assign import Group
+from kafka_assign.arrays.columns import Racks
 
 SHAPES = ["HOMOGENEOUS", "DISJOINT", "NESTED", "DISJOINT_FINE", "NESTED_FINE", "RANDOM50", "RANDOM5", "ONE_NARROW"]
 EVENTS = ["FULL", "STABLE", "JOIN_ONE", "JOIN_MANY", "LEAVE_ONE", "LEAVE_MANY", "PARTITIONS_ADDED", "RANDOM_OWNERS"]
@@ -31,10 +33,18 @@ class Arrays(NamedTuple):
     subscriptions: np.ndarray
     previous: np.ndarray | None = None
     lag: np.ndarray | None = None
+    racks: int = 0
 
     def group(self) -> Group:
-        "The group."
-        return Group.from_arrays(*self)
+        "The group; members are in its racks in turn, and partition n has replicas in two, from the nth on."
+        *given, racks = self
+        group = Group.from_arrays(*given)
+        if not racks:
+            return group
+        first = group.columns.number
+        where = Racks(np.arange(len(self.members)) % racks, 2 * np.arange(len(first) + 1),
+                      (np.stack([first, first + 1], axis=1) % racks).ravel())
+        return Group.from_columns(replace(group.columns, racks=where), group.topics, group.members)
 
 
 # --- who reads what -------------------------------------------------------------------------------------------------

@@ -53,11 +53,11 @@ def as_ints(of: Arrays) -> np.ndarray:
     count = of.subscriptions.sum(axis=1)
     subscribed = np.insert(topic, np.cumsum(count) - count, count)     # before the topics of each member, how many
     previous = np.full(int(of.partitions.sum()), -1) if of.previous is None else of.previous
-    head = [len(of.topics), len(of.members)]
+    head = [len(of.topics), len(of.members), of.racks]
     return np.concatenate([head, of.partitions, subscribed, previous]).astype(">i4")
 
 
-def run_java(groups: Sequence[Arrays], how: str) -> tuple[list[str], list[np.ndarray | None]]:
+def run_java(groups: Sequence[Arrays], how: str, most: int = MOST_SECONDS) -> tuple[list[str], list[np.ndarray | None]]:
     """The lines it prints, and the owner column of each group, None where it was stopped.
 
     Names of topics and members are those of `families.arrays`.
@@ -66,18 +66,21 @@ def run_java(groups: Sequence[Arrays], how: str) -> tuple[list[str], list[np.nda
         paths = [f"{folder}/group-{i}" for i in range(len(groups))]
         for path, of in zip(paths, groups):
             as_ints(of).tofile(path)
-        command = [*java_command(), str(MOST_SECONDS), how, *paths]
+        command = [*java_command(), str(most), how, *paths]
         lines = subprocess.run(command, capture_output=True, text=True, check=True).stdout.splitlines()
         answers = [f"{path}.owner" for path in paths]
         return lines, [np.fromfile(answer, ">i4").astype(np.int32) if os.path.exists(answer) else None
                        for answer in answers]
 
 
-def java_sticky(of: Arrays, how: str = "warm") -> JavaAnswer:
-    "Its answer, and what it took; `how`: `bytes` = with the bytes of subscriptions and assignments."
-    lines, [owner] = run_java([of], how)
+def java_sticky(of: Arrays, how: str = "warm", most: int = MOST_SECONDS) -> JavaAnswer:
+    """Its answer, and what it took; a call is stopped after `most` seconds.
+
+    `how`: `bytes` = with the bytes of subscriptions and assignments.
+    """
+    lines, [owner] = run_java([of], how, most)
     if owner is None:
-        return STOPPED
+        return JavaAnswer(most, most, None)
     seconds = [median(map(int, line.split())) / 1e9 for line in lines]
     return JavaAnswer(seconds[0], seconds[-1], owner)
 

@@ -19,6 +19,7 @@ import lives
 import record
 
 from kafka_assign import assign
+from kafka_assign.arrays.metrics import in_rack
 from kafka_assign.protocol.wire import decode_assignment
 
 
@@ -64,6 +65,14 @@ def test_events_are_those_of_kafka(shape):
         group = of.group()
         given = 0 if of.previous is None else (of.previous >= 0).sum()
         assert (group.previous >= 0).sum() == given, f"{event}: an owner must subscribe"
+
+
+def test_members_and_replicas_are_in_racks_in_turn():
+    of = families.arrays("HOMOGENEOUS", 7, 4, 2)._replace(lag=None, racks=3)
+    racks = of.group().columns.racks
+    assert racks.member.tolist() == [0, 1, 2, 0]
+    assert racks.replicas.reshape(-1, 2).tolist() == [[0, 1], [1, 2], [2, 0], [0, 1]] + [[0, 1], [1, 2], [2, 0]]
+    assert of._replace(racks=0).group().columns.racks is None
 
 
 @pytest.mark.parametrize("topics", decode.TOPICS_OF_MEMBER)
@@ -121,6 +130,16 @@ def test_java_answers(shape):
         assert owner.tolist() == assign(full.group(), "sticky").owner.tolist()
     stable = full._replace(previous=owner)
     assert java_sticky.java_owner(stable).tolist() == owner.tolist()
+
+
+@pytest.mark.needs("jdk", "broker")
+def test_java_knows_racks():
+    """More partitions are in the rack of their owner with racks than without; ours are there all."""
+    of = families.arrays("HOMOGENEOUS", 40, 8, 4)._replace(lag=None, racks=3)
+    columns = of.group().columns
+    near = [in_rack(columns, owner)[0] for owner in (
+        java_sticky.java_owner(of), java_sticky.java_owner(of._replace(racks=0)), assign(of.group(), "sticky").owner)]
+    assert near[2] == 40 >= near[0] > near[1]
 
 
 def test_rows_are_kept_by_name(tmp_path, monkeypatch):

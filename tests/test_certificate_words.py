@@ -2,6 +2,7 @@
 import itertools
 import re
 from contextlib import redirect_stdout
+from functools import partial
 
 import numpy as np
 import pytest
@@ -9,8 +10,9 @@ from groups import groups
 from hypothesis import assume, given
 from test_foreign_names import Screen
 
-from kafka_assign import Assignment, AssignmentError, Group, assign
-from kafka_assign.assignors.sticky.proving import prove
+from kafka_assign import Assignment, AssignmentError, Group, Member, assign
+from kafka_assign.arrays.metrics import in_rack
+from kafka_assign.assignors.sticky import proving
 from kafka_assign.reports.comparison import Comparison
 from kafka_assign.groups.certificate import CertificateError
 from kafka_assign.reports.proof import _SHOWN_LINES, proof_of
@@ -18,6 +20,7 @@ from kafka_assign.samples import demo_group
 from kafka_assign.cli.output import proof_blocks
 from kafka_assign.cli.writing import write_blocks
 
+prove = partial(proving.prove, prefer=("kept",))
 tiny = groups(max_topics=3, max_members=4, max_partitions=3)
 
 
@@ -63,7 +66,7 @@ def too_high(proof):
 def test_each_reason_is_true_of_every_flattest_assignment(group):
     every, proofs = all_proofs(group)
     for proof in proofs:
-        level, price = proof.certificate
+        level, price, *_ = proof.certificate
         new, old = proof.assignment.owner, group.previous
         high = too_high(proof)
         others = np.setdiff1d(np.flatnonzero(proof.assignment.moved), high)
@@ -133,6 +136,51 @@ def test_reasons_of_the_demo():
         "if an equally flat assignment keeps one of them, it moves another partition instead"]
 
 
+@pytest.mark.parametrize("prefer, said", [
+    ("kept", "moves fewer"), ("kept+racks", "moves fewer; of those that equal it, none has more partitions in their "
+                                            "owner's rack"),
+    ("spread+racks", "spreads topics more evenly; of those that equal it, none has more partitions in their owner's "
+                     "rack; of those that equal it, none moves fewer")])
+def test_the_ranking_is_said(prefer, said):
+    group = Group({"t": 2}, [Member("a", ["t"], rack="r1"), Member("b", ["t"], rack="r2")],
+                  partition_racks={"t": [["r1"], ["r2"]]})
+    start = ": no assignment is flatter, and no equally flat one "
+    assert proof_of(assign(group, "sticky", prefer=prefer)).head == f"sticky:prefer={prefer}{start}{said}"
+    unknown = group.replace(partition_racks=None)                    # then nobody can be nearer
+    assert "rack;" not in proof_of(assign(unknown, "sticky", prefer="racks+kept")).head
+
+
+@given(tiny)
+def test_reasons_are_true_where_racks_come_first(group):
+    """Moves into a rack are counted; whoever keeps one of the others moves another, if as many are in their rack."""
+    a = assign(group, "sticky", prefer="racks+kept")
+    proof, every = proof_of(a), flattest(group)
+    near = [in_rack(group.columns, owner)[0] for owner in every]
+    moved = [(group.previous >= 0) & (owner != group.previous) for owner in every]
+    as_good = [mask for mask, count in zip(moved, near) if count == max(near)]
+    assert min(mask.sum() for mask in as_good) == proof.document()["least_moved"] == a.moved.sum()
+    assert sum(int(reason.split()[0]) for reason in proof.reasons) == a.moved.sum()
+    entered = [at for at in np.flatnonzero(a.moved) if at not in too_high(proof)
+               and in_rack_of(group, at, group.previous[at]) < in_rack_of(group, at, a.owner[at])]
+    said = [int(reason.split()[0]) for reason in proof.reasons if "without a replica in its rack" in reason]
+    assert said == [len(entered)] * bool(entered)
+
+
+def in_rack_of(group, place, member):
+    """Whether a replica of the partition is in the member's rack."""
+    if group.columns.racks is None:
+        return False
+    racks, offsets, replicas = group.columns.racks
+    return racks[member] >= 0 and racks[member] in replicas[offsets[place]:offsets[place + 1]]
+
+
+def test_prices_of_topics_are_in_the_document():
+    group = Group({"t": 2, "u": 2}, {"a": ["t", "u"], "b": ["t"]})
+    document = proof_of(assign(group, "sticky", prefer="spread")).document()
+    assert document["prefer"] == ["spread", "kept"]
+    assert {topic: list(prices) for topic, prices in document["topic_prices"].items()} == {"t": ["a", "b"], "u": ["a"]}
+
+
 def test_nobody_and_nothing():
     for group in (Group({}, {}), Group({"t": 2}, {}), Group({}, {"a": ["t"]}), Group({"t": 0}, {"a": ["t"]})):
         proof = proof_of(assign(group, "sticky"))
@@ -164,9 +212,9 @@ def test_any_columns_of_whole_numbers_are_a_certificate():
     group = Group({"t": 300}, {"a": ["t"], "b": ["t"]}, owned={"a": [("t", number) for number in range(300)]})
     best = assign(group, "sticky")
     for kind in (list, tuple, np.asarray):
-        own = Assignment(group, best.owner, "own", lambda *answer: [kind(part.tolist()) for part in prove(*answer)])
+        own = Assignment(group, best.owner, "own", lambda *answer: [kind(part.tolist()) for part in prove(*answer)[:2]])
         assert repr(proof_of(own)) == repr(proof_of(best)).replace("sticky", "own")
-        assert proof_of(own).document() == proof_of(best).document()
+        assert proof_of(own).document() == proof_of(best).document() | {"prefer": ["kept"]}
     nobody = Assignment(Group({"t": 2}, {}), [-1, -1], "nobody", lambda *answer: ([], []))
     assert proof_of(nobody).document()["least_moved"] == 0
     small = Assignment(

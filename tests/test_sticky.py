@@ -195,6 +195,7 @@ def test_as_it_is_registered():
 # --- thresholds change how an answer is found, not how good it is --------------------------------------------------
 
 EXTREMES = [(Tuning, "pair_table", 0, 1 << 40), (Tuning, "small_component", 0, 10**9),
+            (Tuning, "trial_excess", 0, 10**9), (Tuning, "trial_raises", 0, 10**6),
             (Tuning, "graph_pairs", 1, 10**9), (Tuning, "fill_passes", 1, 50),
             (ragged, "FEW_DEALT", 0, 10**9), (ragged, "LONG_DEAL", 0, 10**9)]
 

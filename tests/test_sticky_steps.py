@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from groups import crowded_group
 
-from kafka_assign import Group
+from kafka_assign import Group, assign
 from kafka_assign.assignors.sticky import balance, levels, solve
 from kafka_assign.assignors.sticky.classes import Tuning
 from kafka_assign.assignors.sticky.solve import sticky_assign
@@ -24,6 +24,24 @@ def test_answers_are_optimal(monkeypatch, kind, small):
         columns = crowded_group(random, kind)
         owner = sticky_assign(columns)
         check_columns(columns, owner, prove(columns, owner))
+
+
+@pytest.mark.parametrize("leaving", [0, 1, 4])
+def test_a_component_of_one_level_needs_no_levels(monkeypatch, leaving):
+    """Half of the topics each, and some members leave: the answer comes without levels, and is that of levels."""
+    random = np.random.default_rng(leaving)
+    reads = random.random((60, 40)) < .5
+    topics = {f"t{n:02}": 25 for n in range(40)}
+    group = Group(topics, {f"m{m:02}": [name for name, is_read in zip(topics, row) if is_read]
+                           for m, row in enumerate(reads)})
+    columns = group.replace(owned=assign(group, "sticky")).leave(*group.members[:leaving]).columns
+    with monkeypatch.context() as patch:
+        patch.setattr(solve, "try_one_level", lambda classes: (classes.owned.copy(), classes.owned >= 0))
+        by_levels = sticky_assign(columns)
+    monkeypatch.setattr(solve, "flattest", None)
+    owner = sticky_assign(columns)
+    check_columns(columns, owner, prove(columns, owner))
+    assert owner.tolist() == by_levels.tolist()
 
 
 @pytest.mark.parametrize("links", [1, 2, 10, 40])
@@ -64,6 +82,7 @@ def test_all_steps_are_used(monkeypatch):
         monkeypatch.setattr(module, name, lambda *given, **named: called.add(name) or original(*given, **named))
 
     steps = [(solve, "balanced_counts"), (solve, "unsettled"), (solve, "flattest"), (solve, "undecided"),
+             (solve, "try_one_level"),
              (balance, "augment_cheapest"), (balance, "single_class_counts"), (levels, "decompose"),
              (levels, "strongly_connected_components")]
     for module, name in steps:

@@ -6,15 +6,18 @@
 __all__ = ['withhold', 'cooperative_sticky_assign']
 
 # %% ../../nbs/01_proposals/05_kip429.ipynb #c61bbcd0
+from collections.abc import Sequence
 from dataclasses import replace
 
 import numpy as np
 
 from ..arrays.columns import Columns
+from ..arrays.goals import DEFAULT_RANKING
 from .registry import strategy
 from .sticky.proving import prove
-from .sticky.solve import sticky_assign
+from .sticky.solve import sticky_assign, with_ranking
 from ..groups.certificate import Certificate, CertificateError
+from ..groups.group import Group
 from ..protocol.ownership import UNDATED
 
 # %% ../../nbs/01_proposals/05_kip429.ipynb #29173379
@@ -25,7 +28,8 @@ def withhold(columns: Columns, target: np.ndarray) -> np.ndarray:
     return np.where(claimed_by_another & ~kept, np.int32(-1), target)
 
 # %% ../../nbs/01_proposals/05_kip429.ipynb #49ba498f
-def _prove_target(columns: Columns, target: np.ndarray) -> Certificate:
+def _prove_target(columns: Columns, target: np.ndarray,
+                  prefer: tuple[str, ...] = DEFAULT_RANKING) -> Certificate:
     "The certificate of `sticky`; raises `CertificateError` where it does not apply."
     given_up = (columns.consumer == UNDATED) & (columns.previous >= 0)
     if given_up.any():
@@ -33,15 +37,18 @@ def _prove_target(columns: Columns, target: np.ndarray) -> Certificate:
             "a certificate must compare with previous owners that can keep their "
             f"partitions (got {given_up.sum()} partitions that another member claims "
             "without a generation)")
-    return prove(columns, target)
+    return prove(columns, target, prefer)
 
 # %% ../../nbs/01_proposals/05_kip429.ipynb #e369ebf3
 @strategy("cooperative-sticky", protocol="cooperative", many=True, claims="cooperative",
-          prove=_prove_target, usual=False)
-def cooperative_sticky_assign(columns: Columns) -> tuple[np.ndarray, np.ndarray]:
+          prove=_prove_target, variant=with_ranking, usual=False)
+def cooperative_sticky_assign(
+        given: Columns | Group,
+        prefer: Sequence[str] | str = DEFAULT_RANKING) -> tuple[np.ndarray, np.ndarray]:
     "`sticky` in two rebalances; the first withholds what moves (KIP-429)."
-    target = sticky_assign(columns)
+    columns = given.columns if isinstance(given, Group) else given
+    target = sticky_assign(columns, prefer)
     owner = withhold(columns, target)
     if np.array_equal(owner, target):        # and the second rebalance would keep it
         return target, target
-    return owner, sticky_assign(replace(columns, previous=owner, consumer=None))
+    return owner, sticky_assign(replace(columns, previous=owner, consumer=None), prefer)

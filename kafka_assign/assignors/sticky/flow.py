@@ -68,25 +68,28 @@ def arc_sets(batch: ComponentBatch, code: np.ndarray, by_class: list[int],
     return sets
 
 # %% ../../../nbs/02_optimum/04_flow.ipynb #738e03c9
-_ONE_MORE, _TAKE_BACK, _GIVE_UP, _UNDO = np.uint8([1, 2, 4, 8])     # kinds of arcs
+_ONE_MORE, _TAKE_BACK, _GIVE_UP, _UNDO = 1, 2, 4, 8       # kinds of arcs
+_FAR = 4                          # bits by which the kinds of far pairs are shifted
 
 
 class ResidualGraph:
-    """Flow from classes to members, at cost 1 for each unit not owned by its member.
+    """Flow from classes to members; a unit that its member did not own costs more.
 
     Nodes are members, then classes. These are the arcs between a class and a member:
 
     | arc | cost of a unit | how many units |
     |---|---|---|
-    | class to member | 0 up to the number that the member owned, 1 beyond | no limit |
-    | member to class | 0 for an owned one, -1 for a new one (a move undone) | those it has |
+    | class to member | `cost` up to the number owned, then `cost + moving` | no limit |
+    | member to class | what its last unit cost, which is saved | those it has |
 
     A member takes at most as many units of a class in `slack`, a mask, as it owned.
-    Without `owned` (None) no arc has a cost.
+    `cost`, by pair, is 0 or one other number; None = 0. Without `owned` (None) no arc
+    has a cost.
     """
 
     def __init__(self, batch: ComponentBatch, count: np.ndarray,
-                 owned: np.ndarray | None, potential: np.ndarray, slack: np.ndarray):
+                 owned: np.ndarray | None, potential: np.ndarray, slack: np.ndarray,
+                 moving: int = 1, cost: np.ndarray | None = None):
         if owned is None:
             owned = np.full(len(count), np.iinfo(np.int64).max)
         members = self.members = len(batch.members)
@@ -97,15 +100,28 @@ class ResidualGraph:
         self._count = memoryview(self.count)          # the same, faster one at a time
         self._owned = memoryview(np.ascontiguousarray(owned))
         new = count > owned
-        code = (_ONE_MORE + _TAKE_BACK * (count < owned)
-                + _GIVE_UP * ((count > 0) & ~new) + _UNDO * new)
-        one_more, take_back, give_up, undo = arc_sets(
-            batch, code, by_class=[_ONE_MORE, _TAKE_BACK], by_member=[_GIVE_UP, _UNDO])
-        # heads of arcs of cost 0, and of cost 1 out of a class and -1 out of a member
-        self.at_zero = [nodes << members for nodes in give_up] + take_back
-        self.at_one = [nodes << members for nodes in undo] + one_more
+        code = (np.uint8(_ONE_MORE) + np.uint8(_TAKE_BACK) * (count < owned)
+                + np.uint8(_GIVE_UP) * ((count > 0) & ~new) + np.uint8(_UNDO) * new)
+        costs, self._is_far = [0], bytes(len(count))        # of each pair, as a number
+        if cost is not None and cost.any():
+            costs.append(int(cost.max()))
+            self._is_far = (cost > 0).tobytes()
+            code <<= np.uint8(_FAR) * (cost > 0)
+        by_class, by_member = (
+            [kind << _FAR * far for far in range(len(costs)) for kind in kinds]
+            for kinds in ((_ONE_MORE, _TAKE_BACK), (_GIVE_UP, _UNDO)))
+        sets = arc_sets(batch, code, by_class, by_member)
+        out, back = sets[:len(by_class)], sets[len(by_class):]
+        # heads of arcs by tail, of near and of far pairs: of owned units, and beyond
+        self.owned_arcs = [[nodes << members for nodes in give_up] + take_back
+                           for give_up, take_back in zip(back[::2], out[1::2])]
+        self.new_arcs = [[nodes << members for nodes in undo] + one_more
+                         for undo, one_more in zip(back[1::2], out[::2])]
         for row in np.flatnonzero(slack).tolist():
-            self.at_one[members + row] = 0
+            self.new_arcs[0][members + row] = 0
+        (_, self.free_arcs), *self.costly_arcs = [
+            *zip(costs, self.owned_arcs),
+            *((cost + moving, arcs) for cost, arcs in zip(costs, self.new_arcs))]
         self.potential = potential.tolist()
         self.at_potential = {p: mask_of(potential == p) for p in set(self.potential)}
 
@@ -115,11 +131,12 @@ class ResidualGraph:
 
     def admissible(self, node: int) -> int:
         "The nodes at the heads of admissible arcs out of a node."
-        potential, at_one = self.potential[node], self.at_one[node]
-        heads = self.at_zero[node] & self.at_potential[potential]
-        if at_one:
-            other = potential + (1 if node < self.members else -1)
-            heads |= at_one & self.at_potential.get(other, 0)
+        potential, nodes_at = self.potential[node], self.at_potential
+        heads = self.free_arcs[node] & nodes_at[potential]
+        for cost, arcs in self.costly_arcs:
+            if to := arcs[node]:
+                other = potential + cost if node < self.members else potential - cost
+                heads |= to & nodes_at.get(other, 0)
         return heads
 
     def arc(self, tail: int, head: int) -> tuple[int, int, int, bool]:
@@ -141,12 +158,13 @@ class ResidualGraph:
         "Change the flow of a pair and the arcs that open or close by it."
         before, owned = self._count[pair], self._owned[pair]
         after = self._count[pair] = before + units
+        far = self._is_far[pair]
         if (before < owned) != (after < owned):
-            self.at_zero[node] ^= 1 << member
+            self.owned_arcs[far][node] ^= 1 << member
         if (0 < before <= owned) != (0 < after <= owned):
-            self.at_zero[member] ^= 1 << node
+            self.owned_arcs[far][member] ^= 1 << node
         if (before > owned) != (after > owned):
-            self.at_one[member] ^= 1 << node
+            self.new_arcs[far][member] ^= 1 << node
 
 # %% ../../../nbs/02_optimum/04_flow.ipynb #a06e0002
 def augment_along(graph: ResidualGraph, path: list[int]) -> bool:
@@ -210,26 +228,44 @@ def augment_all(graph: ResidualGraph, closed: int = 0) -> int:
         goal |= layers[-1]
 
 # %% ../../../nbs/02_optimum/04_flow.ipynb #a06e0004
-def raise_potentials(graph: ResidualGraph, nodes: int) -> None:
-    "Raise the potential of all nodes of a set by one."
+def raise_potentials(graph: ResidualGraph, nodes: int, by: int) -> None:
+    "Raise the potential of all nodes of a set."
     nodes_at = graph.at_potential
     for potential in sorted(nodes_at, reverse=True):
         if raised := nodes_at[potential] & nodes:
             nodes_at[potential] ^= raised
-            nodes_at[potential + 1] = nodes_at.get(potential + 1, 0) | raised
+            nodes_at[potential + by] = nodes_at.get(potential + by, 0) | raised
             for node in bits(raised):
-                graph.potential[node] = potential + 1
+                graph.potential[node] = potential + by
+
+# %% ../../../nbs/02_optimum/04_flow.ipynb #7ac50004
+def least_reduced_cost(graph: ResidualGraph, nodes: int) -> int | float:
+    "The least by which an arc that leaves a set costs more than the difference."
+    least, members = inf, (1 << graph.members) - 1
+    kinds = [(0, graph.free_arcs), *graph.costly_arcs]
+    for potential, there in graph.at_potential.items():
+        for sign, tails in (1, there & nodes & members), (-1, there & nodes & ~members):
+            for cost, arcs in kinds if tails else []:
+                heads = 0
+                for node in bits(tails):
+                    heads |= arcs[node]
+                if heads := heads & ~nodes:
+                    least = min(least, *(other - potential - sign * cost for other, at
+                                         in graph.at_potential.items() if at & heads))
+    return least
 
 # %% ../../../nbs/02_optimum/04_flow.ipynb #1c3fda37
-def augment_cheapest(graph: ResidualGraph) -> bool:
-    "Send units along cheapest paths; whether none is left in the wrong place."
+def augment_cheapest(graph: ResidualGraph, most: float = inf) -> None:
+    "Send units along cheapest paths, with potentials raised by at most so much."
     while True:
         reached = augment_all(graph)
-        arcs_out = any((graph.at_zero[node] | graph.at_one[node]) & ~reached
-                       for node in bits(reached))
-        if not graph.excess.any() or not arcs_out:
-            return not graph.excess.any()
-        raise_potentials(graph, reached)
+        if not graph.excess.any():
+            return
+        least = least_reduced_cost(graph, reached)
+        if least == inf or least > most:
+            return
+        raise_potentials(graph, reached, least)
+        most -= least
 
 # %% ../../../nbs/02_optimum/04_flow.ipynb #fbee1cab
 def decompose(graph: ResidualGraph, load: np.ndarray, level: np.ndarray,

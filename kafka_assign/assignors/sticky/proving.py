@@ -6,84 +6,133 @@
 __all__ = ['prove']
 
 # %% ../../../nbs/02_optimum/09_proving.ipynb #2d87d91c
-from typing import NamedTuple
+from itertools import count
 
 import numpy as np
 
 from ...arrays.columns import Columns, read_only
-from ...arrays.metrics import loads, topic_owner_pairs
-from ...arrays.ragged import highest_sources, row_minima, row_of
-from ...groups.certificate import LARGEST, Certificate
+from ...arrays.goals import DEFAULT_RANKING, weights
+from ...arrays.ragged import (
+    highest_sources, row_lengths, row_minima, row_of, take_rows, total_by_key)
+from .classes import (
+    Classes, Compressed, compress, split_by_racks)
+from ...groups.certificate import Certificate
 
 # %% ../../../nbs/02_optimum/09_proving.ipynb #2f112381
-def least_levels(columns: Columns, owner: np.ndarray) -> np.ndarray:
-    "The least levels, int64, that put each partition on a lowest level of its topic."
-    pairs = topic_owner_pairs(columns, owner)
-    return highest_sources(loads(columns, owner), pairs.member, pairs.offsets,
-                           columns.subscribers, columns.subscriber_offsets)
+def least_levels(classes: Classes, owned: np.ndarray) -> np.ndarray:
+    "The least levels, int64, that put the partitions `owned` by each pair on a lowest level."
+    held = np.flatnonzero(owned)
+    load = total_by_key(owned, classes.member, len(classes.component_of))
+    return highest_sources(load, classes.member[held], np.searchsorted(held, classes.offsets),
+                           classes.member, classes.offsets)
 
 # %% ../../../nbs/02_optimum/09_proving.ipynb #2a58dd3c
-class PriceRules(NamedTuple):
-    "Upper bounds of prices."
-    topic: np.ndarray  # price[member] <= cheapest[topic] + slack
-    member: np.ndarray
-    slack: np.ndarray
-    new: np.ndarray  # price[new] <= price[previous] - 1
-    previous: np.ndarray
-    bar: np.ndarray  # by subscriber: 0 on the lowest level of the topic, else LARGEST
+CLOSED = 1 << 61        # the cost of an arc along which nothing can flow; more than any price
 
-# %% ../../../nbs/02_optimum/09_proving.ipynb #bad1868e
-def _possible_returns(columns, owner, level):
-    "New and previous owners of partitions that the previous owner could have kept."
-    level_of = np.append(level, -1)
-    moved = (owner >= 0) & (columns.previous >= 0) & (owner != columns.previous)
-    moved &= level_of[owner] == level_of[columns.previous]
-    count = max(columns.member_count, 1)
-    pairs = owner[moved].astype(np.int64) * count + columns.previous[moved]
-    return np.divmod(np.unique(pairs), count)
 
-# %% ../../../nbs/02_optimum/09_proving.ipynb #a606602b
-def price_rules(columns: Columns, owner: np.ndarray, level: np.ndarray) -> PriceRules:
-    "The rules for prices that follow from an answer and its levels."
-    owned = topic_owner_pairs(columns, owner)
-    new = topic_owner_pairs(columns, np.where(owner == columns.previous, -1, owner))
-    level_of_pair = level[columns.subscribers]
-    lowest = np.repeat(row_minima(level_of_pair, columns.subscriber_offsets),
-                       columns.subscriber_counts)
-    return PriceRules(
-        np.concatenate([row_of(owned.offsets), row_of(new.offsets)]),
-        np.concatenate([owned.member, new.member]),
-        np.repeat([1, 0], [len(owned.member), len(new.member)]),
-        *_possible_returns(columns, owner, level),
-        np.where(level_of_pair == lowest, 0, LARGEST))
+class Network:
+    """An answer as a flow, and what changing it would cost.
+
+    Nodes are members, the slack of each group, cells, and rows. The *place* of a pair of a row
+    and a subscriber is a cell with `spread`, otherwise the member. These are the arcs:
+
+    | arc | cost of a unit | how many units |
+    |---|---|---|
+    | row to place | `far`, beyond those owned `far + kept` | no limit |
+    | place to row | minus what its last unit costs | those it has |
+    | cell with n units to member | `spread` (2n + 1) | 1 |
+    | member to cell | minus `spread` (2n - 1) | 1 |
+    | member below its level to slack, slack to full member | 0 | 1 |
+    """
+
+    def __init__(self, columns: Columns, owner: np.ndarray, prefer: tuple[str, ...]):
+        self.weight, members = weights(columns, prefer), columns.member_count
+        spread = self.weight.spread > 0
+
+        def rows(columns):
+            return split_by_racks(columns, compress(columns, apart=spread), prefer)
+
+        self.compressed = rows(columns)
+        classes, held = self.compressed.classes, rows(columns.with_owners(owner, owner)).classes.owned
+        self.level = least_levels(classes, held)
+        level, length = self.level[classes.member], row_lengths(classes.offsets)
+        lowest = level == row_minima(level, classes.offsets).repeat(length)
+        open_, self.pair = classes.among(lowest)
+        self.count, self.owned = held[self.pair].astype(np.int64), open_.owned
+        self.far = 0 if classes.cost is None else open_.cost
+        self.place = self.member = place = open_.member.astype(np.int64)
+        self.cells, first = len(columns.subscribers) if spread else 0, members + columns.groups
+        row = first + self.cells + row_of(open_.offsets).astype(np.int64)
+        if spread:
+            topic = np.flatnonzero(self.compressed.class_of >= 0)
+            topic = topic if classes.whole is None else topic[classes.whole]
+            self.place = take_rows(columns.subscriber_offsets, topic)[1][self.pair]
+            place = first + self.place
+        cell, of_cell = first + np.arange(self.cells), columns.subscribers[:self.cells]
+        member, slack = np.arange(members), members + row_of(columns.member_offsets)
+        self.tail = np.concatenate([row, place, cell, of_cell, member, slack])
+        self.head = np.concatenate([place, row, of_cell, cell, slack, member])
+        self.start = np.full(first + self.cells + len(classes.size), CLOSED)
+        self.start[:first] = 0
+
+    def costs(self) -> np.ndarray:
+        "The cost of a unit more along each arc."
+        count, new, spread = self.count, self.weight.kept, self.weight.spread
+        full = total_by_key(count, self.member, len(self.level)) == self.level
+        in_cell = np.bincount(self.place, count, self.cells).astype(np.int64)[:self.cells]
+        return np.concatenate([
+            self.far + new * (count >= self.owned),
+            np.where(count > 0, -self.far - new * (count > self.owned), CLOSED),
+            spread * (2 * in_cell + 1), np.where(in_cell > 0, spread * (1 - 2 * in_cell), CLOSED),
+            np.where(full, CLOSED, 0), np.where(full, 0, CLOSED)])
 
 # %% ../../../nbs/02_optimum/09_proving.ipynb #40e5c771
-def lowered_prices(columns: Columns, rules: PriceRules, full: np.ndarray,
-                   price: np.ndarray, base: np.ndarray) -> tuple:
-    "The price of each member and the base of each group after one round."
-    barred = price[columns.subscribers] + rules.bar
-    cheapest = row_minima(barred, columns.subscriber_offsets)
-    bound = np.where(full, LARGEST, base[row_of(columns.member_offsets)])
-    lower = np.minimum(price, bound)
-    np.minimum.at(lower, rules.member, cheapest[rules.topic] + rules.slack)
-    np.minimum.at(lower, rules.new, price[rules.previous] - 1)
-    lowest_full = row_minima(np.where(full, lower, LARGEST), columns.member_offsets)
-    return lower, np.minimum(base, lowest_full)
+def cycle_nodes(after: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    "The nodes on cycles, and the least node of each one's cycle; each leads to another, the last ends."
+    least, ahead = np.arange(len(after)), after
+    for _ in range(len(after).bit_length()):
+        least, ahead = np.minimum(least, least[ahead]), ahead[ahead]
+    nodes = np.flatnonzero(np.bincount(ahead, minlength=len(after))[:-1])
+    return nodes, least[nodes]
 
-# %% ../../../nbs/02_optimum/09_proving.ipynb #0916ef3c
-def dual_prices(columns: Columns, owner: np.ndarray, level: np.ndarray) -> np.ndarray:
-    "Prices that keep all rules, if no answer with these levels keeps more partitions."
-    rules, full = price_rules(columns, owner, level), loads(columns, owner) == level
-    price, base = (np.zeros(n, int) for n in (columns.member_count, columns.groups))
-    for _ in range(columns.member_count + 2):
-        before = price, base
-        price, base = lowered_prices(columns, rules, full, price, base)
-        if np.array_equal(price, before[0]) and np.array_equal(base, before[1]):
-            break
-    return price - base[row_of(columns.member_offsets)]
+# %% ../../../nbs/02_optimum/09_proving.ipynb #84357cd3
+_TURNS = 3     # of lowering, after which cycles are looked for: 1 and 10 take longer
+
+
+def settled(network: Network, price: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Prices that no arc can lower, and nothing else; or the arcs of negative cycles, each with its cycle.
+
+    Prices on the way come with these; they may be given as `price` later.
+    """
+    cost, nodes = network.costs(), len(price)
+    arcs = np.flatnonzero(cost < CLOSED)
+    tail, head, cost = network.tail[arcs], network.head[arcs], cost[arcs]
+    lowered_by = np.full(nodes, -1)
+    for turn in count(1):
+        offer, lower = price[head] + cost, price.copy()
+        np.minimum.at(lower, tail, offer)
+        cheaper = lower < price
+        if not cheaper.any():
+            return price, arcs[:0], tail[:0]
+        by = np.flatnonzero(cheaper[tail] & (offer == lower[tail]))
+        lowered_by[tail[by]], price = by, lower
+        if turn % _TURNS == 0:
+            after = np.where(lowered_by < 0, nodes, head[lowered_by])
+            found, cycle = cycle_nodes(np.append(after, nodes))
+            if len(found):
+                return price, arcs[lowered_by[found]], cycle
 
 # %% ../../../nbs/02_optimum/09_proving.ipynb #1f2eabc3
-def prove(columns: Columns, owner: np.ndarray) -> Certificate:
-    "The certificate of an optimal owner column, of one group or many."
-    level = least_levels(columns, owner)
-    return Certificate(read_only(level), read_only(dual_prices(columns, owner, level)))
+def prove(columns: Columns, owner: np.ndarray,
+          prefer: tuple[str, ...] = DEFAULT_RANKING) -> Certificate:
+    "The certificate of an owner column, of one group or many, that is optimal by a ranking."
+    network = Network(columns, owner, prefer)
+    price, group = settled(network, network.start)[0], row_of(columns.member_offsets)
+    members = len(group)
+    first, base = members + columns.groups, price[members:][group]
+    certificate = Certificate(
+        read_only(network.level), read_only(price[:members] - base), prefer)
+    if not network.weight.spread:
+        return certificate
+    of_cells = price[first:first + network.cells] - base[columns.subscribers]
+    return certificate._replace(topic_price=read_only(of_cells))

@@ -13,11 +13,13 @@ from math import inf
 import numpy as np
 
 from ...arrays.columns import Columns
+from ...arrays.goals import DEFAULT_RANKING, rack_bits, weights
 
 # %% ../../../nbs/02_optimum/01_rule.ipynb #67bda90d
-def sticky_by_rule(columns: Columns) -> np.ndarray:
-    "The owner column with the flattest loads that keeps the most partitions."
-    classes, members = residual_graph(columns)
+def sticky_by_rule(columns: Columns,
+                   prefer: tuple[str, ...] = DEFAULT_RANKING) -> np.ndarray:
+    "The flattest loads, then the best owner column by `kept` and `racks`, as ranked."
+    classes, members = residual_graph(columns, prefer)
     level = 0
     while any(node.left for node in classes):
         level += 1
@@ -27,17 +29,24 @@ def sticky_by_rule(columns: Columns) -> np.ndarray:
 
 # %% ../../../nbs/02_optimum/01_rule.ipynb #8ef47b88
 class ClassNode:
-    "The topics with one set of subscribers, as a node of the graph."
+    "Partitions with one set of subscribers and the same costs, as a node of the graph."
 
-    def __init__(self, partitions: list[int], owned: dict["MemberNode", int]):
+    def __init__(self, partitions: list[int], owned: dict["MemberNode", int],
+                 cost: dict["MemberNode", int] | None = None, moving: int = 1):
         self.partitions = partitions            # positions in the columns
         self.owned = owned                      # how many each subscriber owned before
+        self.cost = cost or dict.fromkeys(owned, 0)     # what one costs on each of them
+        self.moving = moving                    # and besides, if it did not own it
         self.flow = dict.fromkeys(owned, 0)     # how many each subscriber has now
         self.left = len(partitions)             # how many are not assigned yet
 
+    def nth_cost(self, member: "MemberNode", nth: int) -> int:
+        "The cost of the n-th partition on a member."
+        return self.cost[member] + (0 if nth <= self.owned[member] else self.moving)
+
     def arcs(self) -> list[tuple["MemberNode", int]]:
         "The arcs to all subscribers with the cost of one more partition."
-        return [(member, 0 if flow < self.owned[member] else 1)
+        return [(member, self.nth_cost(member, flow + 1))
                 for member, flow in self.flow.items()]
 
 # %% ../../../nbs/02_optimum/01_rule.ipynb #73e0182b
@@ -51,21 +60,26 @@ class MemberNode:
 
     def arcs(self) -> list[tuple[ClassNode, int]]:
         "The arcs back to classes that the member has partitions of."
-        return [(node, -1 if node.flow[self] > node.owned[self] else 0)
+        return [(node, -node.nth_cost(self, node.flow[self]))
                 for node in self.classes if node.flow[self]]
 
 # %% ../../../nbs/02_optimum/01_rule.ipynb #079b09f7
-def residual_graph(columns: Columns) -> tuple[list[ClassNode], list[MemberNode]]:
+def residual_graph(columns: Columns, prefer: tuple[str, ...] = DEFAULT_RANKING
+                   ) -> tuple[list[ClassNode], list[MemberNode]]:
     "The classes and members of a group, or of several side by side, before any flow."
-    topics_of = defaultdict(list)
+    unit, (of_member, of_partition) = weights(columns, prefer), rack_bits(columns)
+    places_of = defaultdict(list)
     for topic in range(columns.topic_count):
-        topics_of[tuple(columns.subscribers_of(topic))].append(topic)
-    topics_of.pop((), None)
+        subscribers = tuple(columns.subscribers_of(topic))
+        for place in columns.places(topic) if subscribers else ():
+            far = [m for m in subscribers if not of_member[m] & of_partition[place]]
+            places_of[subscribers, tuple(far) if unit.racks else ()].append(place)
     classes, members = [], [MemberNode(m) for m in range(columns.member_count)]
-    for subscribers, topics in topics_of.items():
-        places = [place for topic in topics for place in columns.places(topic)]
+    for (subscribers, far), places in places_of.items():
         owned = Counter(columns.previous[places].tolist())
-        node = ClassNode(places, {members[m]: owned[m] for m in subscribers})
+        node = ClassNode(places, {members[m]: owned[m] for m in subscribers},
+                         {members[m]: unit.racks * (m in far) for m in subscribers},
+                         unit.kept)
         classes.append(node)
         for member in node.owned:
             member.classes.append(node)

@@ -21,6 +21,8 @@ _HOMES = {
     "compare": "reports.comparison",
     "diff": "reports.changes",
     "Comparison": "reports.comparison",
+    "Migration": "reports.new_protocol",
+    "migration": "reports.new_protocol",
     "co_partitioned": "groups.joins",
     "explain": "reports.moves",
     "rank": "ranking.judging",
@@ -52,6 +54,7 @@ if TYPE_CHECKING:  # the same table for editors, which do not run `__getattr__`
     from .reports.changes import diff
     from .reports.comparison import Comparison, compare
     from .reports.moves import explain
+    from .reports.new_protocol import Migration, migration
     from .reports.pictures import plot
     from .reports.proof import proof_of
     from .reports.view import show
@@ -59,9 +62,9 @@ if TYPE_CHECKING:  # the same table for editors, which do not run `__getattr__`
     from .snapshot import read_groups
 
 __all__ = ["Assignment", "AssignmentError", "Comparison", "Event", "Group", "GroupError", "LiveGroup", "Member",
-           "Rebalance", "StrategyError", "TopicPartition", "assign", "assign_many", "check_strategy", "co_partitioned",
-           "compare", "describe", "diff", "explain", "lead", "plot", "proof_of", "rank", "read_groups", "show", "step",
-           "strategies", "strategy"]
+           "Migration", "Rebalance", "StrategyError", "TopicPartition", "assign", "assign_many", "check_strategy",
+           "co_partitioned", "compare", "describe", "diff", "explain", "lead", "migration", "plot", "proof_of", "rank",
+           "read_groups", "show", "step", "strategies", "strategy"]
 
 
 def __getattr__(name):

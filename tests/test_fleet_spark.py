@@ -117,7 +117,7 @@ def test_all_inputs_at_once(spark, tmp_path):
     twice = {"group_id": "twice", "members": [{"id": "m"}, {"id": "m"}]}
     broken = [(4, twice), (11, {"group_id": "shared", "type": "share"}), (12, {})]
     parquet_of(folder / "fleet.parquet", a_fleet(20), broken)
-    run = run_of([folder, str(tmp_path / "groups.jsonl")], tmp_path / "runs", spark=spark)
+    run = run_of([folder, str(tmp_path / "groups.jsonl")], tmp_path / "runs", spark=spark, migrate=True)
     assert run.counts["rows"] == {"read": 7, "used": 5, "rejected": 2}
     assert run.counts["groups"] == {"read": 26, "used": 24, "rejected": 2} and run.rejected == 4
     assert run.counts["ignored"]["share group"] == 1 and run.counts["ignored"]["text"] == 1
@@ -520,7 +520,8 @@ def scalars(kind, values, name):
 def test_unknown_is_null_and_columns_have_descriptions(spark, tmp_path):
     unknown = [Group({"t": 2}, {"a": ["t"]}, name="no lag"), Group({"t": 2}, {}, name="no members"), Group({}, {})]
     rows = [(0, {"group_id": "twice", "members": [{"id": "m"}, {"id": "m"}]})]
-    run = run_of(parquet_of(tmp_path / "fleet.parquet", a_fleet() + unknown, rows), tmp_path / "runs", spark=spark)
+    path = parquet_of(tmp_path / "fleet.parquet", a_fleet() + unknown, rows)
+    run = run_of(path, tmp_path / "runs", spark=spark, migrate=True)
     for name, schema in COMPARE_TABLES.items():
         [file, *_] = (run.path / name).glob("*.parquet")
         stored = pq.read_schema(file)

@@ -36,8 +36,8 @@ TUNING = {  # module.name, or module.class.name -> the least and the greatest va
 # Numbers that are part of a result: limits of what is possible, versions, exit codes, how much of a list is shown.
 FIXED = {
     "__main__": {"_ROOM"},
-    "assignors.broker": {"_MOST_ROUNDS"},
     "arrays.goals": {"LARGEST_PRICE", "MOST_RACKS"},
+    "assignors.broker": {"_MOST_ROUNDS"},
     "assignors.kafka_sticky.differing": {"MOST_PASSES", "MOST_STEPS"},
     "assignors.kafka_sticky.forecast": {"MOST_FAULTS_SHOWN", "MOST_REBALANCES"},
     "assignors.lag_search": {"MOST_CELLS", "MOST_EXCHANGES", "MOST_PER_MEMBER"},
@@ -74,6 +74,7 @@ FIXED = {
                       "_TREEIFY_THRESHOLD"},
     "protocol.ownership": {"MOST_CLAIMED", "NO_GENERATION", "_SEVERAL", "UNDATED"},
     "protocol.wire": {"LONGEST_TEXT", "NEWEST"},
+    "ranking.migrating": {"MOST_LEAVES"},
     "ranking.outcomes": {"LEAST_LAG"},
     "ranking.rules": {"_LEAST_HOT", "_MOST_NAMED"},
     "reports.view": {"_MOST_NAMED"},

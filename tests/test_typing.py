@@ -58,7 +58,7 @@ def owned(group: Group) -> list[TopicPartition]:
 ''',
     "groups of files": '''
 from kafka_assign import Assignment, Group, GroupError, Member, StrategyError
-from kafka_assign import assign_many, co_partitioned, diff, rank, read_groups, show
+from kafka_assign import Migration, assign_many, co_partitioned, diff, migration, rank, read_groups, show
 
 
 def members(source: str) -> list[Member]:
@@ -83,6 +83,11 @@ def lately(source: str) -> list[str | None]:
     groups = read_groups(source)
     lag: list[int | None] = [row["lag"] for group in groups.values() for row in show(group).rows]
     return [row["words"] for row in diff(groups.before, groups).rows if row["new"] in lag] + show(groups["g"]).odd
+
+
+def moves(group: Group) -> list[str]:
+    found: Migration = migration(group)
+    return [found.possible, found.verdict, *found.reasons, str(found.restarts and found.restarts.moved)]
 
 
 def again(group: Group) -> Group:

@@ -5,9 +5,10 @@
 # %% auto #0
 __all__ = ['FIGURE_MEANINGS', 'loads', 'balance_score', 'topic_owner_pairs', 'balanced', 'could_take', 'topic_spread',
            'topic_gap', 'split_by_join', 'split_numbers', 'near_replica', 'in_rack', 'partition_lag', 'lag_per_member',
-           'SummaryRow', 'move_masks', 'measure', 'measure_current']
+           'SummaryRow', 'move_masks', 'measure', 'measure_current', 'figures_of']
 
 # %% ../../nbs/04_ground/07_metrics.ipynb #c6de9dad
+from collections.abc import Mapping
 from typing import Annotated, NamedTuple, TypedDict
 
 import numpy as np
@@ -304,3 +305,10 @@ def measure_current(columns: Columns) -> dict[str, np.ndarray]:
         "idle": row_sums(load == 0, members), "could_take": 0, "unowned": 0}
     return {name: np.where(unknown, known.get(name, -1), figure)
             for name, figure in figures.items()}
+
+# %% ../../nbs/04_ground/07_metrics.ipynb #f1670002
+def figures_of(figures: Mapping[str, np.ndarray], group: int = 0) -> dict[str, int | bool | None]:
+    "The figures of a summary, of one of the groups that `measure` measured."
+    row = {key: figures[key][group].item() for key in FIGURE_MEANINGS}
+    row = {key: None if value < 0 else value for key, value in row.items()}
+    return row | {"balanced": {None: None, 0: False, 1: True}[row["balanced"]]}

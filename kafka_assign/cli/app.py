@@ -76,7 +76,8 @@ def compare_command(
         form: Options.form = "table", cluster: Options.cluster = None,
         time: Options.time = "",
         at: Options.at = "latest", reset: Options.reset = None,
-        racks: Options.racks = None, demo: Options.demo = False):
+        racks: Options.racks = None, migrate: Options.migrate = False,
+        demo: Options.demo = False):
     """What a group looks like now, and under each strategy.
 
     The row `current` is the group as it is; each other row is the group under a
@@ -102,8 +103,9 @@ def compare_command(
     \b
       kafka-assign compare --demo --join 2 --fail-if 'moved>5'
       kafka-assign compare describe.txt members.txt --leave MEMBER --moves
+      kafka-assign compare groups.jsonl -g G --migrate
     """
-    _compare(ctx, SimpleNamespace(**ctx.params))
+    (_migrate if migrate else _compare)(ctx, SimpleNamespace(**ctx.params))
 
 # %% ../../nbs/13_cli/11_app.ipynb #2a1fa6fe
 def _compare(ctx, given):
@@ -147,6 +149,37 @@ def _compare(ctx, given):
     failed += false_proofs(comparisons) if given.prove else []
     unusable = remark_on_answer(groups, picked, given.at, given.form, failed)
     holds, judged = judge_conditions(comparisons, conditions, labels, restarted)
+    raise typer.Exit(
+        UNUSABLE if unusable or not judged else HOLDS if holds else DONE)
+
+# %% ../../nbs/13_cli/11_app.ipynb #848c0002
+def _refuse(given, *others):
+    "Raise a usage error if one of the other options was given beside `--migrate`."
+    for other in others:
+        if getattr(given, other):
+            raise typer.BadParameter(
+                f"it must come without --{other}, because it shows what the broker's "
+                "assignors would do", param_hint="--migrate")
+
+
+def _migrate(ctx, given):
+    "Show what the new protocol would do to groups, after the what-ifs in `ctx`."
+    from kafka_assign.cli.conditions import judge_conditions, parse_condition
+    from kafka_assign.cli.views import show_migrations
+    from kafka_assign.ranking.migrating import BROKERS
+    from kafka_assign.reports.new_protocol import migration
+    _refuse(given, "strategy", "moves", "prove", "restart", "rolling", "static")
+    changes, chosen = typed_changes(ctx), resolved(BROKERS[:1])
+    conditions = [parse_condition(text) for text in given.fail_if or ()]
+    groups = groups_of(ctx.params)
+    picked = [with_given_subscriptions(one, changes) for one in
+              picked_groups(groups, given.group, bool(changes)).values()]
+    moving = [migration(changed(one, changes, given.like)[0]) for one in picked]
+    show_migrations(moving, given.form, given.wide)
+    moved = [one.start for one in moving if conditions and one.possible != "no"]
+    comparisons, failed = compared_groups(moved, moved, chosen)
+    unusable = remark_on_answer(groups, picked, given.at, given.form, failed)
+    holds, judged = judge_conditions(comparisons, conditions, [chosen[0].label])
     raise typer.Exit(
         UNUSABLE if unusable or not judged else HOLDS if holds else DONE)
 
@@ -294,7 +327,8 @@ def rank_command(
         everything: Options.everything = False, form: Options.form = "table",
         cluster: Options.cluster = None,
         time: Options.time = "", at: Options.at = "latest",
-        reset: Options.reset = None, racks: Options.racks = None):
+        reset: Options.reset = None, racks: Options.racks = None,
+        migrate: Options.migrate = False):
     """Which groups need attention, and what strategies would do for them.
 
     Every group is compared under the usual strategies, or those given with `-s`, and
@@ -306,11 +340,14 @@ def rank_command(
       kafka-assign rank describe.txt members.txt state.txt
       kafka-assign rank captures/ --format csv
       kafka-assign rank captures/ --need lag --min-lag 10000 --limit 10
+      kafka-assign rank captures/ --migrate
     """
     from kafka_assign.cli.ranking import checked_needs, total_lag, show_ranking
     from kafka_assign.groups.joins import checked_joins
     from kafka_assign.ranking.judging import rank
     from kafka_assign.snapshot import Groups
+    if migrate:
+        _refuse(SimpleNamespace(**ctx.params), "need", "strategy", "joins", "everything")
     chosen, pairs, failed = resolved(strategy), typed_joins(joins), []
     needs, groups = checked_needs(need), groups_of(ctx.params)
     with usage_errors("--joins"):
@@ -322,6 +359,11 @@ def rank_command(
     lagging = {key: one for key, one in picked_groups(groups, group).items()
                if total_lag(one) >= min_lag}
     picked = [*lagging.values()]
+    if migrate:
+        from kafka_assign.cli.views import show_verdicts
+        from kafka_assign.reports.new_protocol import migration
+        show_verdicts([migration(one) for one in picked[:limit]], form)
+        raise typer.Exit(UNUSABLE if remark_on_answer(groups, picked, at) else DONE)
     ranking = rank(Groups(lagging, before=groups.before), chosen, pairs, everything,
                    on_failure=fail)
     show_ranking(ranking, form, picked, needs, limit)
@@ -396,16 +438,17 @@ def fleet_compare_command(
         py_files: Options.py_files = None, time_limit: Options.time_limit = None,
         max_rejects: Options.max_rejects = 0, form: Options.form = "table",
         cluster: Options.cluster_of_fleet = None, time: Options.time = "",
-        reset: Options.reset = None):
+        reset: Options.reset = None, migrate: Options.migrate = False):
     """Which groups need attention, and what strategies would do for them.
 
     Every group of every input is compared under the usual strategies, or those given
     with `-s`, and under the one that it runs now. The output counts the needs by name
     and shows the ten most urgent groups, each with the reason and a remedy; as CSV, it
     lists all needs. The tables behind it (groups, results, attention, changes, rejects,
-    ignored) are written as Parquet into a new folder in DIR, and the file run.json
-    last: a folder without it is not a run. Exit code 3: some of the input could not be
-    used. Needs the extra [spark], and Java 17 or the extra [java].
+    ignored, and with --migrate migration) are written as Parquet into a new folder in
+    DIR, and the file run.json last: a folder without it is not a run. Exit code 3: some
+    of the input could not be used. Needs the extra [spark], and Java 17 or the extra
+    [java].
 
     \b
       kafka-assign fleet compare samples/ -o runs
@@ -421,7 +464,7 @@ def fleet_compare_command(
     run = compare_fleet(
         sources_of(files), output, strategy or None, master, pairs, None, write_remark,
         at, everything, reset, cluster, time, conf=typed_settings(conf),
-        py_files=files_to_ship, time_limit=time_limit)
+        py_files=files_to_ship, time_limit=time_limit, migrate=migrate)
     rejects = run.table("rejects", MOST_REMARKS).to_pylist() if run.rejected else []
     remark_on_rows([(row["source"], row["position"], row["reason"]) for row in rejects],
                    run.counts["ignored"], "in table rejects", run.rejected)

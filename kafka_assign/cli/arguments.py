@@ -130,6 +130,8 @@ class Options:
     rolling = _option(bool, "--rolling", None, "What would it cost to restart all members, one after another?")
     static = _option(bool, "--static", None, "With --rolling: what would it cost if all members were static and came "
                      "back with their instance ids?")
+    migrate = _option(bool, "--migrate", None, "What would the new consumer protocol (KIP-848) do? Can the group "
+                      "move, what would the broker's assignors do, and what else would change?")
     fail_if = _option(_Several, "--fail-if", "CONDITION", "Exit with 1 if this holds for a strategy named by -s or, "
                       "without -s, for the one that the group runs: 'moved>10', 'balanced==no' (> >= < <= == !=); "
                       "with --restart or --rolling, for the row of the restarts: 'paused>50'. Repeatable.")

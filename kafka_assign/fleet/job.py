@@ -98,6 +98,7 @@ class _Plan(NamedTuple):
     reading: Mapping[str, str | None]  # `at`, `reset`, `cluster` and `time`
     at_once: bool  # whether the strategies, and those that groups may run, take many groups at once
     time_limit: float | None
+    migrate: bool
     conf: Mapping[str, str]
     report: Callable[[str], object]
 
@@ -152,7 +153,8 @@ def _compared(spark, plan, inputs, text, parts):
         "coalesce(cluster, '')", "group_id", "coalesce(time, '')", "coalesce(moment, 0)", "source", "position")]
     divided = rows.repartition(parts, *key[:2]).sortWithinPartitions(*key)
     kernel = partial(compare_batches, strategies=list(plan.strategies.values()), joins=joins,
-                     everything=plan.everything, time_limit=plan.time_limit, at=plan.reading["at"])
+                     everything=plan.everything, time_limit=plan.time_limit, at=plan.reading["at"],
+                     migrate=plan.migrate)
     return divided.mapInArrow(kernel, spark_schema(COMPARED_SCHEMA)).persist(StorageLevel.DISK_ONLY)
 
 # %% ../../nbs/12_fleet/11_job.ipynb #a8307dd8
@@ -191,7 +193,7 @@ def _write_tables(spark, plan, inputs, text, parts, place, name, date):
     compared, other = _compared(spark, plan, inputs, text, parts), Observation()
     sources = [absolute(file.path) for file in inputs.parquet] + [one.name for one in inputs.text if one.folder]
     folders = folder_columns(sources, ["source", *COMPARE_TABLES["groups"].names])
-    frames, run = select_tables(compared, text, inputs.rejects, folders, other), f"{place.address}/{name}"
+    frames, run = select_tables(compared, text, inputs.rejects, folders, other, plan.migrate), f"{place.address}/{name}"
 
     def write(**frames):
         plan.report(f"writing {', '.join(frames)}")
@@ -275,7 +277,7 @@ def compare_fleet(
         progress: Callable[[str], object] | None = None, at: str = "latest",
         everything: bool = False, reset: str | None = None, cluster: str | None = None,
         time: str = "", *, conf: Mapping[str, str] | None = None, py_files: Sequence[str] = (),
-        time_limit: float | None = None) -> Run:
+        time_limit: float | None = None, migrate: bool = False) -> Run:
     """Compare strategies on every group of some inputs, and write a new run.
 
     A group, a row or an answer that cannot be used is a row of the table `rejects`, not an error.
@@ -290,7 +292,8 @@ def compare_fleet(
     8601, for the latest one up to it; `everything`: whether to include minor needs; `reset`,
     `cluster` and `time`: for text and JSON, as in `read_groups`; `conf`: settings of Spark, by
     name; `py_files`: modules and zip files from which workers import; `time_limit`: seconds that a
-    strategy may take for a group; None = no limit.
+    strategy may take for a group; None = no limit; `migrate`: whether to write the table `migration`, what a
+    move to the new consumer protocol would do, as `migration` returns it.
 
     Raises `SnapshotError` if an input cannot be opened. Raises `StrategyError` if a strategy is
     unknown, or if the workers cannot import it. Raises `FleetError` if an argument is wrong, if no
@@ -307,10 +310,10 @@ def compare_fleet(
         at_once = all_take_many(chosen.values())
         found = find_inputs(named)
         reading = _checked_reading(at, reset, cluster, time, found)
-        plan = _Plan(chosen, joins, everything, reading, at_once, time_limit, conf or {}, report)
+        plan = _Plan(chosen, joins, everything, reading, at_once, time_limit, migrate, conf or {}, report)
         about = {"format": _FORMAT, "job": "compare", "inputs": [shown(masked(str(one)))[:200] for one in named],
                  "strategies": list(chosen), "joins": joins, "everything": everything, **reading,
-                 "time_limit": time_limit}
+                 "time_limit": time_limit, "migrate": migrate}
         session = nullcontext(spark) if spark else spark_session(master, conf, py_files, found.size < _LARGE)
         with session as active, wrap_spark_errors("the job must run to completion"), interruptible(active):
             Thread(target=_start_worker, args=(active,), daemon=True).start()

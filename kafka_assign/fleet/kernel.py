@@ -25,6 +25,7 @@ from .schemas import COMPARED_SCHEMA, ORIGIN_FIELDS
 from ..groups.joins import checked_joins
 from ..groups.notes import instant
 from ..ranking.judging import judge
+from ..ranking.migrating import outlooks
 from ..ranking.rules import Need
 from ..snapshot.moments import time_order
 from ..snapshot.sources import end_of
@@ -70,11 +71,11 @@ def _reject_rows(rows: pa.RecordBatch, reasons: Mapping[int, str]) -> pa.RecordB
 # %% ../../nbs/12_fleet/05_kernel.ipynb #e5f5be05
 def compare_batch(rows: pa.RecordBatch, strategies: Sequence[Strategy],
                   joins: Sequence[Sequence[str]] = (), everything: bool = False,
-                  time_limit: float | None = None) -> pa.RecordBatch:
+                  time_limit: float | None = None, migrate: bool = False) -> pa.RecordBatch:
     """Compare `strategies` on rows of groups, and return as many rows of `COMPARED_SCHEMA`.
 
     Valid groups come first, in the order of `rows`. `time_limit`: seconds within which a strategy
-    must answer for a group; None = no limit.
+    must answer for a group; None = no limit. `migrate`: whether to fill the column `migration`.
     """
     shared = pc.equal(lowercase(rows["type"]), "share")
     ignored = output_rows(rows.filter(shared), ignored=pa.repeat(SHARE_GROUP, shared.true_count))
@@ -82,11 +83,13 @@ def compare_batch(rows: pa.RecordBatch, strategies: Sequence[Strategy],
     batch, reasons = decode_rows(rows)
     ask = partial(answer_apart, time_limit=time_limit)
     judgment = judge(batch, strategies, joins, everything, ask)
+    moves = {"migration": pa.array([[one._asdict() | row for row in one.rows] for one in outlooks(batch)],
+                                   COMPARED_SCHEMA.field("migration").type)} if migrate else {}
     done = output_rows(
         batch.rows, member_ids=member_lists(batch),
         results=result_lists(batch, judgment.outcomes, judgment.running),
         needs=need_lists(judgment.needs, batch.columns.groups),
-        failures=_failure_lists(batch.rows["group_id"], judgment.failures))
+        failures=_failure_lists(batch.rows["group_id"], judgment.failures), **moves)
     return pa.concat_batches([done, _reject_rows(rows, reasons), ignored])
 
 # %% ../../nbs/12_fleet/05_kernel.ipynb #da41a590
@@ -176,18 +179,19 @@ def _resolve_here(name):
 
 def compare_batches(batches: Iterable[pa.RecordBatch], strategies: Sequence[str],
                     joins: Sequence[Sequence[str]] = (), everything: bool = False,
-                    time_limit: float | None = None, at: str | None = None) -> Iterator[pa.RecordBatch]:
+                    time_limit: float | None = None, at: str | None = None,
+                    migrate: bool = False) -> Iterator[pa.RecordBatch]:
     """Compare `strategies`, named as `assign` takes them, on batches of rows of groups.
 
     `time_limit`: seconds within which a strategy must answer for a group; None = no limit. `at`: the
-    moments to compare, as for `pick_moments`; None = every row. Raises `StrategyError` for a strategy
-    that cannot be found.
+    moments to compare, as for `pick_moments`; None = every row. `migrate`: as for `compare_batch`. Raises
+    `StrategyError` for a strategy that cannot be found.
     """
     chosen, joins = [_resolve_here(name) for name in strategies], checked_joins(joins)
     for rows, others in ((rows, []) for rows in batches) if at is None else pick_moments(batches, at):
         yield from others
         for part in split_batch(rows):
-            yield compare_batch(part, chosen, joins, everything, time_limit)
+            yield compare_batch(part, chosen, joins, everything, time_limit, migrate)
 
 # %% ../../nbs/12_fleet/05_kernel.ipynb #22560b21
 def importable_name(name: str) -> str:

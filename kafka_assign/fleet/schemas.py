@@ -77,6 +77,15 @@ RESULT_FIELDS = (
     _field("running", pa.bool_(), "whether the group runs it now; null = unknown"), *FIGURE_FIELDS,
     _field("assignment", _rows_of(*OWNER_FIELDS), "the owner of each partition, or the next owner if it is withheld"))
 
+# What a move to the new protocol would do to a group, at one of its steps.
+_MIGRATION_FIELDS = (
+    _field("possible", pa.string(), "online, after a stop, unknown, no, or done: the broker assigns the group already"),
+    _field("verdict", pa.string(), "what a move would do, in a line"),
+    _field("reasons", pa.list_(pa.string()), "why, and what else would change"),
+    _field("strategy", pa.string(), "assignor of the broker, or the optimum; current = the group as it is"),
+    _field("event", pa.string(), "now, move, leave median or leave worst"),
+    _field("leaving", pa.string(), "member id of the member that leaves; null = none does"), *FIGURE_FIELDS)
+
 # Why a group needs attention.
 _NEED_FIELDS = (
     _field("need", pa.string(), "name of the need, such as overload"),
@@ -114,6 +123,7 @@ _CONTENTS = {
         *NEED_KEY, _field("change", pa.string(), "compared with the last run that had the same strategies, "
                "joins and `everything`: new, persisting, resolved, or unchecked (the group is not in this run)"),
         _field("since", pa.string(), "the run in which the need first appeared")],
+    "migration": [*TABLE_KEY, *_MIGRATION_FIELDS, GROUP_SCHEMA.field("inferred")],
     "rejects": [
         *ORIGIN_FIELDS, _field("scope", pa.string(), "what was rejected: " + ", ".join(REJECTED_THINGS)),
         *TABLE_KEY[:2], _field("strategy", pa.string(), "the strategy that has no answer for the group"),
@@ -122,7 +132,7 @@ _CONTENTS = {
         *ORIGIN_FIELDS, _field("kind", pa.string(), "kind of line or row"),
         _field("reason", pa.string(), "why it was ignored"),
         _field("lines", pa.int64(), "number of lines or rows of this kind")]}
-# The tables that the job `compare` writes, by name.
+# The tables that the job `compare` writes, by name; `migration` only if it is asked for.
 COMPARE_TABLES = {name: pa.schema([*RUN_FIELDS, *fields]) for name, fields in _CONTENTS.items()}
 
 # %% ../../nbs/12_fleet/01_schemas.ipynb #209bf157
@@ -131,6 +141,7 @@ COMPARED_SCHEMA = pa.schema([
     *ORIGIN_FIELDS, *_TABLE_GROUP, _MEMBER_IDS,
     _field("results", _rows_of(*RESULT_FIELDS), "the result of each strategy"),
     _field("needs", _rows_of(*_NEED_FIELDS), "why it needs attention"),
+    _field("migration", _rows_of(*_MIGRATION_FIELDS), "what a move to the new protocol would do, if that is asked for"),
     _field("failures", _rows_of(
         _field("strategy", pa.string(), "a strategy that has no answer for the group"),
         _field("reason", pa.string(), "why it has none, naming strategy and group")),

@@ -29,12 +29,13 @@ _KEY = [field.name for field in TABLE_KEY]
 _SHARED = "'its members share partitions, so there is no assignment to compare'"
 
 
-def select_tables(compared, text, files, folders, other) -> dict:
+def select_tables(compared, text, files, folders, other, migrate=False) -> dict:
     """The tables of the job by name, except `changes`: selections without the columns of the run.
 
     `compared`: the kernel's frame; `text`: the frame of text (None = there is none); `files`: rejects
     for files that cannot be read; `folders`: more columns of `groups`, as for `join_folders`;
-    `other`: an `Observation`, which counts the rows of other moments when `ignored` is written.
+    `other`: an `Observation`, which counts the rows of other moments when `ignored` is written; `migrate`:
+    whether there is a table `migration`.
     """
     from pyspark.sql import functions as F
     origin, spark = ("source", "position"), compared.sparkSession
@@ -60,7 +61,8 @@ def select_tables(compared, text, files, folders, other) -> dict:
     if text is not None:
         rejects.append(text.where("reject IS NOT NULL").selectExpr(*origin, "reject AS scope", "reason"))
         ignored.append(text.where("ignored IS NOT NULL").selectExpr(*origin, "ignored AS kind", "reason", "lines"))
-    return {
+    moves = {"migration": used.selectExpr(*_KEY, "inferred", "inline(migration)")} if migrate else {}
+    return moves | {
         "groups": join_folders(groups, folders).drop("source"),
         "results": used.selectExpr(*_KEY, "inferred", "inline(results)"),
         "attention": ranked.selectExpr("rank", *_KEY, "inline(needs)"),

@@ -278,9 +278,7 @@ class Assignment(Mapping[str, list[TopicPartition]]):
         figures = (metrics.measure_current(columns) if is_current
                    else metrics.measure(
                        columns, self.target, self.withheld, self.protocol))
-        row = {key: figures[key].item() for key in metrics.FIGURE_MEANINGS}
-        row = {key: None if value < 0 else value for key, value in row.items()}
-        row["balanced"] = {None: None, 0: False, 1: True}[row["balanced"]]
+        row = metrics.figures_of(figures)
         if self.group.members_unknown:
             row |= dict.fromkeys(row.keys() - {"partitions", "lag_total", "lag_unknown"})
         assumed = [note for note in self.notes if note.kind in UNCERTAIN_ANSWERS]

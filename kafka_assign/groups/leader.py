@@ -28,6 +28,8 @@ class Client(NamedTuple):
     mixes: bool = False              # whether it lists eager and cooperative ones together
     own: str = "(?!)"                # names that only its assignors have, as `ids`
     upgrade: str = ""                # the release since which `even` is even over all topics
+    joins_broker: str = ""           # since when it speaks the new protocol (KIP-848); empty = it does not yet
+    user_data: tuple[str, ...] = ()  # assignors that put user data into assignments
 
 # %% ../../nbs/05_groups/02_leader.ipynb #c11e0016
 _UUID = r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}"
@@ -35,18 +37,20 @@ _OF_JAVA = "range", "roundrobin", "sticky", "cooperative-sticky"
 CLIENTS = {one.name: one for one in (
     Client("Java", r"(?:connector-)?consumer-(?:.+-)?\d+",
            "partition.assignment.strategy={}", _OF_JAVA, ("range", "cooperative-sticky"),
-           _OF_JAVA, mixes=True),
+           _OF_JAVA, mixes=True, joins_broker="since 4.0, with group.protocol=consumer"),
     Client("Kafka Streams", rf".+-{_UUID}-StreamThread-\d+-consumer", "", ("stream",),
-           ("stream",)),
+           ("stream",), user_data=("stream",)),
     Client("librdkafka", "rdkafka", "partition.assignment.strategy={}",
            ("range", "roundrobin", "cooperative-sticky"), ("range", "roundrobin"),
-           ("range", "roundrobin"), even="roundrobin"),
+           ("range", "roundrobin"), even="roundrobin",
+           joins_broker="since 2.12, with group.protocol=consumer (users met stalls before 2.15)"),
     Client("Sarama", "sarama", "Consumer.Group.Rebalance.GroupStrategies={}",
            ("range", "roundrobin", "sticky"), ("range",), even="sticky",
-           own="BalanceStrategy.*", upgrade="1.28"),
+           own="BalanceStrategy.*", upgrade="1.28", user_data=("sticky",)),
     Client("franz-go", "kgo", "kgo.Balancers({})",
            ("cooperative-sticky", "sticky", "range", "roundrobin"), ("cooperative-sticky",),
-           even="cooperative-sticky", mixes=True),
+           even="cooperative-sticky", mixes=True,
+           joins_broker="as an option since September 2026 (Kafka 4.3 or later recommended)"),
     Client("kafkajs", "kafkajs", "partitionAssigners: [{}]", ("RoundRobinAssigner",),
            ("RoundRobinAssigner",), even="RoundRobinAssigner", own="RoundRobinAssigner",
            upgrade="1.13"),

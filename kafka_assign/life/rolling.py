@@ -91,12 +91,14 @@ def _settled(answer, *newcomers):
 
 
 def restart_in_turn(group: Group, names: Sequence[str], strategy: Strategy,
-                    track: Callable[[Sequence], Iterable] = iter, static: bool = False) -> Restarts:
+                    track: Callable[[Sequence], Iterable] = iter, static: bool = False,
+                    before: Strategy | None = None) -> Restarts:
     """The cost of restarting the members `names` of a group; `track` shows how many are done.
 
-    `static`: whether all of them count as static members whose instance ids last.
+    `static`: whether all of them count as static members whose instance ids last. `before`: the strategy
+    that the group runs until the first of them is back, which brings it the other one; None = the same.
     """
-    total, count = Counter(), len(names)
+    total, count, running = Counter(), len(names), before or strategy
     for name in track(names):
         member = group.details[group.members.index(name)]
         own = group.previous == group.members.index(name)
@@ -104,14 +106,15 @@ def restart_in_turn(group: Group, names: Sequence[str], strategy: Strategy,
         pod = _next_pod(member.instance_id) if looks_replaced(member.instance_id) else None
         if static or pod is None is not member.instance_id:
             total["static"] += 1
-            continue
-        left = strategy.run(group.leave(name))
-        total["moved"] += int((own & (left.target >= 0)).sum())
-        new = replace(member, id=next(_ids_of(pod or _client_id(member), group)), instance_id=pod, owned=(),
-                      generation=-1, user_data=None)
-        back = strategy.run(_settled(left, new))
-        for answer in filter(len, (left, back)):           # in an empty group no member computes one
+            answers = [strategy.run(group)] * (running is not strategy)
+        else:
+            left = running.run(group.leave(name))
+            total["moved"] += int((own & (left.target >= 0)).sum())
+            new = replace(member, id=next(_ids_of(pod or _client_id(member), group)), instance_id=pod, owned=(),
+                          generation=-1, user_data=None)
+            answers = [left, strategy.run(_settled(left, new))]
+        for answer in filter(len, answers):                # in an empty group no member computes one
             figures = answer.summary()
             total.update(rebalances=1 + (figures["withheld"] > 0), moved=figures["moved"], paused=figures["paused"])
-        group = _settled(back)
+        group, running = _settled(answers[-1]) if answers else group, strategy
     return Restarts(strategy.label, count, *(total[key] for key in Restarts._fields[2:]))

@@ -2714,6 +2714,8 @@ d = { 'settings': {'branch': 'main', 'doc_baseurl': '', 'doc_host': '', 'git_url
                                                                                          'kafka_assign/reports/moves.py'),
                                             'kafka_assign.reports.moves.Moves.unnecessary': ( '10_reports/moves.html#moves.unnecessary',
                                                                                               'kafka_assign/reports/moves.py'),
+                                            'kafka_assign.reports.moves._goals_above_moves': ( '10_reports/moves.html#_goals_above_moves',
+                                                                                               'kafka_assign/reports/moves.py'),
                                             'kafka_assign.reports.moves._optimum_beside': ( '10_reports/moves.html#_optimum_beside',
                                                                                             'kafka_assign/reports/moves.py'),
                                             'kafka_assign.reports.moves._sources': ( '10_reports/moves.html#_sources',

@@ -8,7 +8,7 @@ from textwrap import fill
 
 import numpy as np
 from groups import groups, owners
-from hypothesis import assume, given
+from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from kafka_assign import Assignment, Group, Member, assign
@@ -96,6 +96,33 @@ def test_no_move_of_an_optimum_is_unnecessary(group, data):
     assert why.unnecessary == 0 and why.optimum is one
     assert not any("sticky" in move.reason for move in why)
     assert ("no equally balanced assignment moves fewer" in repr(why)) == (len(why) > 0)
+
+
+RANKINGS = ["racks", "spread", "racks+spread", "spread+racks", "kept+racks", "racks+kept+spread"]
+
+
+@settings(max_examples=60)
+@given(groups(max_topics=3, max_members=4, max_partitions=3), st.sampled_from(RANKINGS))
+def test_a_ranked_answer_is_compared_with_its_own_ranking(group, prefer):
+    """What the goals above few moves demand is not unnecessary, and a move for a rack brings its partition into it."""
+    best = assign(group, f"sticky:prefer={prefer}")
+    why, racks = explain(best), {member.id: member.rack for member in group.details}
+    assert why.unnecessary == 0 and why.optimum is best
+    for move in why:
+        if move.reason.startswith("rack"):
+            replicas = dict(enumerate(group.partition_racks[move.partition.topic]))[move.partition.partition]
+            assert racks[move.target] in replicas and racks[move.source] not in replicas
+            assert prefer.partition("kept")[0].count("racks") == 1
+
+
+@settings(max_examples=60)
+@given(assignments(), st.sampled_from(["racks", "racks+spread", "spread"]))
+def test_a_worse_answer_is_compared_with_the_best_one_of_its_ranking(a, prefer):
+    a = Assignment(a.group, a.owner, f"sticky:prefer={prefer}+kept")
+    why, best = explain(a), assign(a.group, a.strategy)
+    necessary = len(why) - why.unnecessary - int(a.unassigned[a.group.previous >= 0].sum())
+    assert necessary <= int(best.moved.sum())
+    assert why.optimum is a or why.optimum == best
 
 
 def test_the_optimum_may_move_more():

@@ -182,7 +182,8 @@ class Adviser(NamedTuple):
     def _restart(self, group):
         "The remedy for partitions without an owner, which a rebalance assigns."
         leader, running = self.batch.leaders[group], self.running[group]
-        columns, places = self.batch.columns, slice(*self.batch.columns.group_offsets[group:group + 2])
+        columns = self.batch.columns
+        places = slice(*columns.group_offsets[group:group + 2])
         topic_of = columns.topic_of[places]
         left = (columns.consumer[places] == -1) & (columns.subscriber_counts[topic_of] > 0)
         subscribers = columns.subscribers_of(topic_of[np.argmax(left)])

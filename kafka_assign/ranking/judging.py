@@ -183,7 +183,7 @@ class NeedRow(TypedDict):
     remedy: str  # what would help, in words
     steps: list[str]  # what to do, in this order; empty = nothing
     in_rack: int | None  # partitions of the group with a replica in the rack of their owner
-    topic_spread: int | None  # of the group as it is: sum of squared counts of partitions over (topic, member)
+    topic_spread: int | None  # sum of squared counts of partitions over (topic, member)
 
 
 def _ranked_rows(found: Iterable[tuple[Group, Sequence[Need]]]) -> list[NeedRow]:

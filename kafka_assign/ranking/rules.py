@@ -96,7 +96,7 @@ def _known_lag(current, group, figure):
 
 
 def _partitions(batch, places):
-    "Partitions in words; no reason names, but only counts, those behind the first few, which are empty."
+    "Partitions in words; those behind the first few are empty: a reason only counts them."
     topic, number = batch.columns.topic_of, batch.columns.number
     few = [f"{shown(str(batch.topics[topic[at]]))}-{number[at]}" for at in places[:_MOST_NAMED]]
     return few + [""] * (len(places) - len(few))
@@ -155,7 +155,8 @@ def _unowned(evidence):
     "Groups with partitions that have subscribers and no owner."
     batch, columns = evidence.batch, evidence.batch.columns
     left = columns.without_owner & ~cut_short(batch)
-    waiting = np.zeros(columns.size, np.int64) if columns.lag is None else np.maximum(columns.lag, 0)
+    lag = np.zeros(columns.size, np.int64) if columns.lag is None else columns.lag
+    waiting = np.maximum(lag, 0)
     for one in _short("no-owner", "partition", evidence):
         begin, end = columns.group_offsets[one.group:one.group + 2]
         places = begin + np.flatnonzero(left[begin:end])
@@ -255,7 +256,8 @@ def _strange_owners(evidence):
         places = begin + np.flatnonzero(strange[begin:end])
         owner = columns.consumer[places[0]]
         yield Finding(group, len(places), _first_and_more(_partitions(batch, places)) | {
-            "member": shown(str(batch.members[owner])), "static": bool(batch.static(group, [owner]))})
+            "member": shown(str(batch.members[owner])),
+            "static": bool(batch.static(group, [owner]))})
 
 # %% ../../nbs/08_ranking/03_rules.ipynb #476c4ce3
 def _failing(evidence):
@@ -487,7 +489,8 @@ class Need(NamedTuple):
     def row(self) -> dict[str, Any]:
         "The need as part of a row."
         strategy, words, steps, _ = self.remedy
-        known = {name: None if value < 0 else value for name, value in zip(self._fields[-2:], self[-2:])}
+        known = {name: None if value < 0 else value
+                 for name, value in zip(self._fields[-2:], self[-2:])}
         return {"need": NEEDS[self.kind], "kind": self.kind, "affected": self.affected,
                 "reason": self.reason, "strategy": strategy or None, "remedy": words,
                 "steps": list(steps), **known}

@@ -13,8 +13,11 @@ from typing import NamedTuple, overload
 
 import numpy as np
 
+from ..arrays.goals import DEFAULT_RANKING, checked_prefer
+from ..arrays.metrics import near_replica
 from ..arrays.ragged import rank_in_run
-from ..assignors.sticky.classes import compress
+from ..assignors.registry import parse_options
+from ..assignors.sticky.classes import compress, split_by_racks
 from ..assignors.sticky.solve import sticky_assign
 from ..groups.assignment import Assignment, AssignmentError
 from ..groups.fields import TopicPartition
@@ -32,18 +35,33 @@ class Move(NamedTuple):
     reason: str  # why, in words
 
 # %% ../../nbs/10_reports/02_moves.ipynb #e336aa04
-def _optimum_beside(assignment: Assignment) -> Assignment:
+_FIGURES = {"racks": "in_rack", "spread": "topic_spread"}       # of goals
+_AS_GOOD = {"racks": "with as many partitions in rack", "spread": "with topics spread as evenly"}
+
+
+def _goals_above_moves(assignment: Assignment) -> tuple[str, ...]:
+    "The goals that come before few moves in the ranking of the assignment's strategy."
+    name, _, options = assignment.strategy.partition(":")
+    given = parse_options(options) if name in ("sticky", "cooperative-sticky") else {}
+    ranking = checked_prefer(given.get("prefer", DEFAULT_RANKING))
+    return ranking[:ranking.index("kept")]
+
+
+def _optimum_beside(assignment: Assignment, goals: tuple[str, ...] = ()) -> Assignment:
     "The optimum of the same group; the assignment itself, if it is as good."
-    group = assignment.group
-    best = Assignment(group, sticky_assign(group.columns), "sticky")
-    loads = [np.sort(one.loads).tolist() for one in (assignment, best)]
-    same = loads[0] == loads[1] and assignment.moved.sum() == best.moved.sum()
-    return assignment if same else best
+    group, ranking = assignment.group, checked_prefer(goals) if goals else DEFAULT_RANKING
+    label = f"sticky:prefer={'+'.join(ranking)}" if goals else "sticky"
+    best = Assignment(group, sticky_assign(group.columns, ranking), label)
+    figures = [(sorted(one.loads), one.moved.sum(),
+                *(one.summary()[_FIGURES[goal]] for goal in goals)) for one in (assignment, best)]
+    return assignment if figures[0] == figures[1] else best
 
 
-def _unnecessary(assignment: Assignment, optimum: Assignment) -> np.ndarray:
+def _unnecessary(assignment: Assignment, optimum: Assignment,
+                 goals: tuple[str, ...] = ()) -> np.ndarray:
     "Mask over partitions: moved, although the optimum takes fewer of this kind from the owner."
-    pair, found = compress(assignment.group.columns).pair, assignment.moved.copy()
+    columns, found = assignment.group.columns, assignment.moved.copy()
+    pair = split_by_racks(columns, compress(columns, apart="spread" in goals), goals).pair
     taken = [np.bincount(pair[one.moved], minlength=pair.max(initial=0) + 1)
              for one in (assignment, optimum)]
     moved = np.flatnonzero(found)
@@ -91,8 +109,14 @@ class Moves(Sequence[Move]):
 
     def __init__(self, assignment: Assignment):
         self.assignment, self.group = assignment, assignment.group
-        self.optimum = _optimum_beside(assignment)
-        self._unnecessary = _unnecessary(assignment, self.optimum)
+        goals = _goals_above_moves(assignment)
+        self.optimum = _optimum_beside(assignment, goals)
+        self._unnecessary = _unnecessary(assignment, self.optimum, goals)
+        columns, after = self.group.columns, assignment.target
+        self._for_rack = near_replica(columns, after) > near_replica(columns, columns.previous)
+        self._for_rack &= "racks" in goals
+        as_good = " and ".join(_AS_GOOD[goal] for goal in goals)
+        self._fewest = f"no equally balanced assignment {as_good} moves fewer".replace("  ", " ")
         changed = (self.group.previous >= 0) & ~assignment.kept
         self._places = np.flatnonzero(changed).tolist()
 
@@ -124,15 +148,18 @@ class Moves(Sequence[Move]):
         if target < 0:
             return Move(self.group.at(place), names[source], None, "unassigned")
         load, (one, other) = self.assignment.loads, map(shown, (names[source], names[target]))
+        optimum = self.optimum.strategy
         if self._unnecessary[place]:
-            reason = f"unnecessary: sticky takes fewer partitions of this kind from {one}"
+            reason = f"unnecessary: {optimum} takes fewer partitions of this kind from {one}"
+        elif self._for_rack[place]:
+            reason = f"rack: that of {other} holds a replica, that of {one} does not"
         elif load[source] >= load[target]:
             reason = (f"balance: without this move, {one} would have {load[source] + 1:,} "
                       f"and {other} {load[target] - 1:,}")
         elif self.optimum is self.assignment:
-            reason = "no equally balanced assignment moves fewer"
+            reason = self._fewest
         else:
-            reason = f"sticky takes as many partitions of this kind from {one}"
+            reason = f"{optimum} takes as many partitions of this kind from {one}"
         return Move(self.group.at(place), names[source], names[target], reason)
 
     def _placed_moves(self, limit=None):
@@ -151,9 +178,9 @@ class Moves(Sequence[Move]):
             loads = [np.sort(one.loads) for one in (self.assignment, self.optimum)]
             flatter = " with more balanced loads" if not np.array_equal(*loads) and not lost else ""
             words += f", {self.unnecessary:,} of them unnecessary" * (self.unnecessary > 0)
-            words += f" (sticky moves {self.optimum.moved.sum():,}{flatter})"
+            words += f" ({self.optimum.strategy} moves {self.optimum.moved.sum():,}{flatter})"
         elif self._places:
-            words += ", and no equally balanced assignment moves fewer"
+            words += f", and {self._fewest}"
         return f"{words}; {placed:,} placed" + f"; {lost:,} now unassigned" * (lost > 0)
 
     def _table(self):

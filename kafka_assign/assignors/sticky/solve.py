@@ -65,10 +65,10 @@ def sticky_assign(given: Columns | Group,
     """The flattest loads, then the most partitions kept, then the most in their rack.
 
     `prefer` ranks the goals below balance, each met exactly: `kept`, `racks`
-    (partitions with a replica in their owner's rack) and `spread` (the least sum of squares of
-    partitions per topic and member). A goal that is not named is not pursued, except
-    that `kept` is then last. Without `spread`, topics are spread by a rule where there
-    is a choice, without a proof.
+    (partitions with a replica in their owner's rack) and `spread` (the least sum of
+    squares of partitions per topic and member). A goal that is not named is not
+    pursued, except that `kept` is then last. Without `spread`, topics are spread by a
+    rule where there is a choice, without a proof.
     """
     prefer = checked_prefer(prefer)
     columns = given if isinstance(given, Columns) else given.columns

@@ -155,7 +155,7 @@ class Life(RuleBasedStateMachine):
     @invariant()
     def exact_strategies_are_optimal_and_change_only_what_was_withheld(self):
         answers = self.live.history[-1].assignments
-        if self.name in EXACT and answers:
+        if self.live.strategy.name in EXACT and answers:
             for answer in answers:
                 check(answer.group, answer, answer.certificate)
             assert all(np.array_equal(answer.target, answers[0].target) for answer in answers)
@@ -163,7 +163,8 @@ class Life(RuleBasedStateMachine):
 
 
 @pytest.mark.parametrize(
-    "name", [*EXACT, "range", "roundrobin", "stream-join-sticky", "stream-join-sticky:joins=t0+t1",
+    "name", [*EXACT, *(f"{one}:prefer=spread+kept" for one in EXACT), "cooperative-sticky:prefer=kept+spread",
+             "range", "roundrobin", "stream-join-sticky", "stream-join-sticky:joins=t0+t1",
              "lag", "lag:scope=group,max_skew=2", "lag:min_gain=1"])
 def test_life(name):
     run_state_machine_as_test(type("Life", (Life,), {"name": name}), settings=settings(stateful_step_count=25))

@@ -190,3 +190,16 @@ def test_no_remedy_names_what_the_clients_lack(group, reported, ids):
             before, after = map(re.escape, setting.split("{}"))
             for name in re.findall(rf"{before}([\w-]+){after}", row["remedy"]):
                 assert name == "one" or name in leader.client.ships and leader.client.setting == setting
+
+
+@settings(max_examples=60)
+@given(groups(max_members=4))
+def test_a_remedy_says_what_it_does_to_racks(group):
+    """How many partitions it leaves in rack, if racks are known; how many are now is a column of its row."""
+    for row in rank(group.replace(name="g"), on_failure=lambda *_: None):
+        told = re.search(r"then ([\d,]+) of ([\d,]+) partitions? in rack", row["remedy"])
+        if row["strategy"]:
+            after = assign(group, row["strategy"]).summary()
+            assert (told is None) == (after["in_rack"] is None) == (row["in_rack"] is None)
+            assert not told or [int(one.replace(",", "")) for one in told.groups()] == [
+                after["in_rack"], after["partitions"]]

@@ -19,7 +19,8 @@ from kafka_assign.arrays.columns import one_group, side_by_side
 
 STICKY = resolve("sticky")
 FILES = ["sticky", "sticky-fresh", "cooperative-sticky", "cooperative-sticky-fresh", "kip54", "fair", "lag", "range",
-         "roundrobin", "kafka-sticky", "kip848-uniform", "sticky-rack", "range-rack", "stream-join-sticky"]
+         "roundrobin", "kafka-sticky", "kip848-uniform", "kip848-range", "sticky-rack", "range-rack",
+         "stream-join-sticky"]
 
 
 @cache

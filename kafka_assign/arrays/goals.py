@@ -80,5 +80,6 @@ def weights(columns: Columns, prefer: tuple[str, ...]) -> Weights:
     step = found.kept + found.racks + 2 * found.spread * int(columns.partitions.max(initial=0))
     if (price := step * (columns.member_count + 1)) >= LARGEST_PRICE:
         raise ValueError(f"prices for prefer={'+'.join(prefer)} must stay below 2**60 (they can reach {price:.0e} "
-                         f"with {columns.size:,} partitions); leave spread out: it is then only not proven")
+                         f"with {columns.size:,} partitions); leave spread out: topics are then spread, too, but "
+                         "without a proof")
     return found

@@ -62,7 +62,7 @@ def uniform_equal(columns: Columns, orders: Orders) -> np.ndarray:
         free.append(dropped)
         room[turn] = quota + offered - len(kept)
         if offered and room[turn] and members - turn > extra:
-            room[turn] -= 1                     # hands the extra one back
+            room[turn] -= 1                     # gives the extra one back
         elif offered:
             extra -= 1
     owner[np.concatenate(free)] = np.repeat(orders.members, room)

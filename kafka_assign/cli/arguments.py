@@ -96,7 +96,7 @@ class Options:
     moves = _option(bool, "--moves", None, "Also list the partitions whose owner changes: in a table, under the "
                     "strategies named by -s or, without -s, under the one that the group runs.")
     prove = _option(bool, "--prove", None, "Prove, for strategies that can, that no assignment is better balanced, and "
-                    "that no equally balanced one moves fewer partitions.")
+                    "that no equally balanced one is better by the ranked goals.")
     wide = _option(bool, "--wide", None, "Show all figures.")
     each_partition = _option(bool, "--wide", None, "Also show each partition.")
     plot = _option(str | None, "--plot", "FILE.svg", "Also draw who owns what into this file.")

@@ -43,7 +43,7 @@ CLIENTS = {one.name: one for one in (
     Client("librdkafka", "rdkafka", "partition.assignment.strategy={}",
            ("range", "roundrobin", "cooperative-sticky"), ("range", "roundrobin"),
            ("range", "roundrobin"), even="roundrobin",
-           joins_broker="since 2.12, with group.protocol=consumer (users met stalls before 2.15)"),
+           joins_broker="since 2.12, with group.protocol=consumer (stalls reported before 2.15)"),
     Client("Sarama", "sarama", "Consumer.Group.Rebalance.GroupStrategies={}",
            ("range", "roundrobin", "sticky"), ("range",), even="sticky",
            own="BalanceStrategy.*", upgrade="1.28", user_data=("sticky",)),

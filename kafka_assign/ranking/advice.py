@@ -284,6 +284,8 @@ class Adviser(NamedTuple):
         words = f"{shown(label)} ({who}): {_moves(int(figures['moved'][group]))}"
         if (placed := int(figures["placed"][group])) > 0:
             words += f", {placed:,} placed"
+        if (near := int(figures["in_rack"][group])) >= 0:
+            words += f", then {near:,} of {count_of(figures['partitions'][group], 'partition')} in rack"
         if withheld := int(figures["withheld"][group]):
             words += f", {withheld:,} withheld until a second rebalance"
         if idle := int(figures["could_take"][group]):

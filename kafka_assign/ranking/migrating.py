@@ -27,7 +27,7 @@ _REFUSES = ("the classic assignments of {} carry user data, so the broker refuse
             "new protocol (GroupIdNotFoundException, an unsupported custom assignor): {}")
 _RESTART = "stop all members, then start them with the new protocol; after the stop, no member owns anything"
 _CONVERTS = ("the classic assignments of {} carry no user data, so the first member that joins with the new protocol "
-             "converts the group, and its owners are the broker's previous target (brokers of Kafka 4.0 or later, with "
+             "converts the group, and the broker starts from its owners (brokers of Kafka 4.0 or later, with "
              "group.consumer.migration.policy bidirectional, the default, or upgrade)")
 
 
@@ -47,7 +47,7 @@ def possible_move(leader: Leader, members: int) -> tuple[str, str]:
     if clients and len(clients) == len(leader.clients) and not any(one.joins_broker for one in clients):
         return "no", f"no client of its members speaks the new protocol yet ({', '.join(leader.clients)})"
     if not members:
-        return "after a stop", "none runs now, so start them with the new protocol"
+        return "after a stop", "no member runs now, so start them with the new protocol"
     if found and found.claims == "stream-join" or any(name in one.user_data for one in clients):
         return "after a stop", _REFUSES.format(name, _RESTART)
     if found or any(name in one.ships for one in CLIENTS.values()):
@@ -163,8 +163,9 @@ def _verdict(possible, why, now, then, best):
         words.insert(0, f"loads {_loads(now)} are the flattest possible" if _as_flat(now, best) else
                      f"loads {_loads(now)} could be {_loads(best)}")
     else:
-        moves = {None: "it is not known how many partitions move", 0: "no partition moves"}.get(
-            then["moved"], f"{count_of(then['moved'] or 0, 'partition')} of {then['partitions']:,} move")
+        moves = {None: "it is not known how many partitions move", 0: "no partition moves",
+                 1: f"1 of {then['partitions']:,} partitions moves"}.get(
+            then["moved"], f"{then['moved'] or 0:,} of {then['partitions']:,} partitions move")
         same = f"stay at {_loads(now)}" if _as_flat(now, then) else f"{_loads(now)} become {_loads(then)}"
         target, words = then, [f"under {BROKERS[0]}, loads {same}", *[moves] * (possible != "after a stop")]
     if now["in_rack"] is not None:
@@ -174,11 +175,12 @@ def _verdict(possible, why, now, then, best):
 
 # %% ../../nbs/08_ranking/05_migrating.ipynb #a848e015
 _SURE = ("all members subscribe to the same topics, so the loads and, under uniform, the numbers of kept and moved "
-         "partitions are sure; which member gets which partitions, and what server-range moves, depends on ids to come")
+         "partitions are sure; which member gets which partitions, and what server-range moves, depends on member ids "
+         "that are not known yet")
 _NEARLY_SURE = ("subscriptions differ, so the figures are those of one possible outcome: nearly all others have the "
-                "same loads and, under uniform, as many moves; owners depend on ids to come")
-_GUESSED = "subscriptions are only inferred, and the figures rest on them"
-_NO_RACKS = "racks are not known; the broker's assignors do not read them (KAFKA-19387)"
+                "same loads and, under uniform, as many moves; owners depend on member ids that are not known yet")
+_GUESSED = "subscriptions are only inferred, and the figures depend on them"
+_NO_RACKS = "racks are not known; the broker's assignors do not use them (KAFKA-19387)"
 
 
 def _reasons_of_figures(found, sure, guessed):
@@ -195,39 +197,40 @@ def _reasons_of_figures(found, sure, guessed):
     if not _as_flat(ranged, uniform):
         yield f"server-range assigns topic by topic: loads {_loads(ranged)}"
     yield _NO_RACKS if now["in_rack"] is None else (
-        f"the broker's assignors do not read racks (KAFKA-19387): of {now['partitions']:,} partitions, "
+        f"the broker's assignors do not use racks (KAFKA-19387): of {now['partitions']:,} partitions, "
         f"{now['in_rack']:,} are in the rack of a replica now, {uniform['in_rack']:,} under uniform, "
         f"{ranged['in_rack']:,} under server-range; {best['in_rack']:,} are possible with the flattest loads")
     if uniform["topic_gap"] > min(ranged["topic_gap"], now["topic_gap"] or 0):
         yield (f"uniform does not spread topics: one subscriber of a topic may own "
-               f"{count_of(uniform['topic_gap'], 'partition')} of it more than another (now {now['topic_gap'] or 0:,}, "
+               f"{uniform['topic_gap']:,} more of its partitions than another (now {now['topic_gap'] or 0:,}, "
                f"under server-range {ranged['topic_gap']:,})")
     if (BROKERS[0], "leave worst") in found:
         words = [f"{found[label, 'leave median']['moved']:,} under {label} (at worst "
                  f"{found[label, 'leave worst']['moved']:,})" for label in BROKERS]
-        yield f"partitions that members lose when another one leaves: {', '.join(words)}; server-range is not sticky"
+        yield (f"partitions that the others lose when one member leaves (median): {', '.join(words)}; "
+               "server-range is not sticky")
 
 # %% ../../nbs/08_ranking/05_migrating.ipynb #a848e016
 _SETTINGS = ("{} refuses to start while session.timeout.ms, heartbeat.interval.ms or partition.assignment.strategy is "
              "set: the broker has settings in their place, and group.remote.assignor chooses the assignor")
-_STAY = ("{} do not speak it yet: in a mixed group these members stay classic, and the broker assigns them, too; their "
-         "own strategy no longer counts, nor does a plug-in of this package")
-_UNKNOWN_CLIENTS = "not all client ids show the client; the new protocol is spoken by " + ", ".join(
+_STAY = ("the new protocol is not supported yet by {}: in a mixed group these members stay classic, and the broker "
+         "assigns partitions to them, too; their own strategy no longer counts, nor does a plug-in of this package")
+_UNKNOWN_CLIENTS = "some client ids do not show the client; the new protocol is spoken by " + "; ".join(
     f"{one.name} {one.joins_broker}" for one in CLIENTS.values() if one.joins_broker)
 _MAPPED = ("Kafka's documentation (4.4) maps RangeAssignor to the broker's range, here server-range, and all others to "
-           "uniform; uniform is what happens if no member sets group.remote.assignor (and the broker lists it first)")
+           "uniform; uniform runs if no member sets group.remote.assignor (and the broker lists it first)")
 _CALLBACKS = ("callbacks get only the partitions that change, not all of them as under {}; a member that is still "
               "classic gives up all of its partitions whenever they change")
 _NO_LONGER = ("enforceRebalance() only logs a warning; expressions that the broker resolves (SubscriptionPattern in "
-              "Java, ^ in librdkafka) are RE2J")
+              "Java, ^ in librdkafka) have RE2J syntax")
 _STATIC = ("a second member with the same instance id is refused (UnreleasedInstanceIdException) instead of replacing "
            "the first; a static member that restarts inherits the target of its predecessor")
 _BROKER_VERSIONS = (
     "brokers: 4.0.0 moves partitions of balanced groups (KAFKA-18688); without the fixes of December 2025, a "
-    "coordinator may fail to load (KAFKA-19862); from 4.3 on, changes that come together are computed once "
+    "coordinator may fail to load (KAFKA-19862); from 4.3 on, changes that arrive together are computed once "
     "(KIP-1263), and late commits are accepted (KIP-1251)")
 _WHEN = "the new protocol is the default in Kafka 5.0, and the only one of KafkaConsumer in 6.0 (KIP-1274)"
-_WAY_BACK = "the way back: the group turns classic when its last member with the new protocol leaves"
+_WAY_BACK = "the way back: the group becomes classic when its last member with the new protocol leaves"
 
 
 def _facts(leader, possible, static):

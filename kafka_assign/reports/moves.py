@@ -40,7 +40,7 @@ _AS_GOOD = {"racks": "with as many partitions in rack", "spread": "with topics s
 
 
 def _goals_above_moves(assignment: Assignment) -> tuple[str, ...]:
-    "The goals that come before few moves in the ranking of the assignment's strategy."
+    "The goals that come before `kept` in the ranking of the assignment's strategy."
     name, _, options = assignment.strategy.partition(":")
     given = parse_options(options) if name in ("sticky", "cooperative-sticky") else {}
     ranking = checked_prefer(given.get("prefer", DEFAULT_RANKING))

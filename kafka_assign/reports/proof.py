@@ -122,7 +122,7 @@ def _reasons(assignment: Assignment, certificate: Certificate, lowest: np.ndarra
                "it moves another partition instead")
     why = {"above the lowest level of the topic: "
            "every equally flat assignment moves {0}": high,
-           "on the lowest level, but without a replica in its rack, as the new owner has: "
+           "on the lowest level, but only the rack of the new owner holds a replica: "
            + instead: for_rack,
            f"on the lowest level{price}: {instead}": moved & ~high & ~for_rack}
     return [f"{count_of(count, 'partition')} had a previous owner "

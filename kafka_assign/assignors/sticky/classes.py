@@ -198,7 +198,7 @@ def split_by_racks(columns: Columns, compressed: Compressed,
     if (pairs := int(length.sum())) > MOST_PAIRS:
         raise ValueError(
             f"racks must make at most {MOST_PAIRS:,} pairs of a subscriber and a class "
-            f"in equal racks (got {pairs:,}); prefer=kept leaves racks out")
+            f"with the same racks (got {pairs:,}); prefer=kept leaves racks out")
     offsets, place = take_rows(classes.offsets, whole)
     member, racks = classes.member[place], racks.repeat(length)
     far = (racks != 0) & (of_member[member] & racks == 0)

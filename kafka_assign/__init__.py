@@ -32,6 +32,8 @@ _HOMES = {
     "proof_of": "reports.proof",
     "check_strategy": "assignors.conformance",
     "read_groups": "snapshot",
+    "read_history": "history.rebuild",
+    "replay": "history.costs",
     "Event": "life.live",
     "LiveGroup": "life.live",
     "step": "life.live",
@@ -48,6 +50,8 @@ if TYPE_CHECKING:  # the same table for editors, which do not run `__getattr__`
     from .groups.fields import Member, TopicPartition
     from .groups.group import Group
     from .groups.joins import co_partitioned
+    from .history.costs import replay
+    from .history.rebuild import read_history
     from .life.live import Event, LiveGroup, step
     from .life.rebalance import Rebalance, lead
     from .ranking.judging import rank
@@ -64,7 +68,7 @@ if TYPE_CHECKING:  # the same table for editors, which do not run `__getattr__`
 __all__ = ["Assignment", "AssignmentError", "Comparison", "Event", "Group", "GroupError", "LiveGroup", "Member",
            "Migration", "Rebalance", "StrategyError", "TopicPartition", "assign", "assign_many", "check_strategy",
            "co_partitioned", "compare", "describe", "diff", "explain", "lead", "migration", "plot", "proof_of", "rank",
-           "read_groups", "show", "step", "strategies", "strategy"]
+           "read_groups", "read_history", "replay", "show", "step", "strategies", "strategy"]
 
 
 def __getattr__(name):

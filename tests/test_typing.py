@@ -56,6 +56,17 @@ def owned(group: Group) -> list[TopicPartition]:
     print(counts, lag, group.previous.tolist(), group.partitions.max(), group.listed[0])
     return by_member[group.dropped[0].claim.member] + assignment["a"]
 ''',
+    "histories": '''
+from kafka_assign import read_history, replay
+
+
+def cost(logs: str) -> dict[str, float | None]:
+    history = read_history(logs, session_timeout=45)
+    for one in history["g"].generations:
+        print([cause.why for cause in one.causes], one.assignment, one.pauses[0].seconds)
+        print(one.group.members if one.group is not None else one.missing)
+    return {row.strategy: row.paused for row in replay(history, ["sticky"], static=45).rows}
+''',
     "groups of files": '''
 from kafka_assign import Assignment, Group, GroupError, Member, StrategyError
 from kafka_assign import Migration, assign_many, co_partitioned, diff, migration, rank, read_groups, show

@@ -399,6 +399,62 @@ def capture_command(
     missing = remark_on_answer(groups, groups.values(), "latest")
     raise typer.Exit(UNUSABLE if missing else DONE)
 
+# %% ../../nbs/13_cli/11_app.ipynb #e5900002
+@program.command("replay", cls=InOrder)
+def replay_command(
+        ctx: typer.Context, files: Options.logs, group: Options.groups = None,
+        strategy: Options.strategies = None, static: Options.static_within = None,
+        since: Options.since = "", until: Options.until = "",
+        session_timeout: Options.session_timeout = None, trace: Options.trace = None,
+        fail_if: Options.fail_if = None, strict: Options.strict = False,
+        form: Options.form = "table"):
+    """Why groups rebalanced, what it cost, and what would have cost less.
+
+    Logs of brokers and of members tell when each generation of a group began, who
+    caused it, who got which partition, and how long partitions stood still; clocks are
+    aligned by the generations that logs share. What no log tells is unknown, never
+    guessed. Of all groups, each has a line; of one that -g names, the causes, the
+    members behind them, and the same history under other strategies are shown.
+
+    \b
+    moves     partitions that got another owner, each as often as it did
+    paused    partition-seconds without a consumer, as far as logs tell
+    longest   seconds from the start of a rebalance to its assignment
+    forecast  recorded assignments that the strategy makes from the state before
+
+    \b
+      kafka-assign replay server.log* members/
+      kafka-assign replay logs/ -g G -s cooperative-sticky --static 45s
+      kafka-assign replay logs/ -g G --since 2026-11-20 --fail-if 'rebalances>20'
+    """
+    from kafka_assign.cli.conditions import parse_condition
+    from kafka_assign.cli.histories import (
+        HISTORY_FIGURES, USUAL, duration, judge_history, picked_history, show_history)
+    from kafka_assign.history.costs import replay
+    from kafka_assign.history.rebuild import read_history
+    from kafka_assign.life.rebalance import client_strategy
+    conditions = [parse_condition(text, HISTORY_FIGURES) for text in fail_if or ()]
+    chosen = [client_strategy(one) for one in resolved(strategy) or USUAL]
+    within = duration(static, "--static")
+    timeout = duration(session_timeout, "--session-timeout")
+    history = read_history(sources_of(files), session_timeout=timeout)
+    if not history:
+        raise ValueError(f"{first_of(files, 3)}: no rebalance of a group here: logs of brokers or members, dumps of "
+                         "__consumer_offsets or traces must be given")
+    history = picked_history(history, group, since, until)
+    show_history(history, replay(history, chosen if group or form != "table" else (), within if group else None),
+                 form, bool(group))
+    if trace is not None:
+        with written_to(trace):
+            history.write(sys.stdout)
+    for log in history.logs:
+        if log.problem:
+            write_remark(f"{log.name}: {log.problem}")
+    holds, judged = judge_history(history, conditions)
+    unknown = any(log.problem for log in history.logs) or strict and any(
+        not one.whole for found in history.values() for one in found.generations)
+    raise typer.Exit(UNUSABLE if unknown or not judged else HOLDS if holds else DONE)
+
 # %% ../../nbs/13_cli/11_app.ipynb #50014bb6
 @program.command("strategies", cls=InOrder)
 def strategies_command(form: Options.form = "table"):

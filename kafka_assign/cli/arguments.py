@@ -100,6 +100,18 @@ class Options:
     wide = _option(bool, "--wide", None, "Show all figures.")
     each_partition = _option(bool, "--wide", None, "Also show each partition.")
     plot = _option(str | None, "--plot", "FILE.svg", "Also draw who owns what into this file.")
+    logs = Annotated[list[str], typer.Argument(
+        metavar="LOG...", show_default=False, help="Logs of brokers and of members, dumps of __consumer_offsets by "
+        "kafka-dump-log.sh --offsets-decoder, and traces: files, folders, or - for standard input; .gz is unpacked. "
+        "Each line is known by its message.")]
+    since, until = (_option(str, f"--{word}", "T", f"Only rebalances {word} this time, ISO 8601.",
+                            callback=_time_or("")) for word in ("since", "until"))
+    static_within = _option(str | None, "--static", "45s", "Also with static members: one with the same client id "
+                            "that is back within this time keeps its partitions, and causes no rebalance.")
+    session_timeout = _option(str | None, "--session-timeout", "45s", "Of members, where no source tells it: it says "
+                              "since when a member that died was silent.")
+    trace = _option(str | None, "--trace", "FILE", "Also write the trace, one line of JSON per generation.")
+    strict = _option(bool, "--strict", None, "Exit with 3 if members or assignments of some generation are unknown.")
     form = _option(_Form, "--format", None, "A table for people, or all data for programs.", show_default=True)
     form_of_file = _option(_Form | None, "--format", None, "[default: from the file's name, else table]")
     file = _option(str | None, "-o --output", "FILE", "The file to write. [default: standard output]")

@@ -285,7 +285,8 @@ class Adviser(NamedTuple):
         if (placed := int(figures["placed"][group])) > 0:
             words += f", {placed:,} placed"
         if (near := int(figures["in_rack"][group])) >= 0:
-            words += f", then {near:,} of {count_of(figures['partitions'][group], 'partition')} in rack"
+            size = count_of(figures["partitions"][group], "partition")
+            words += f", then {near:,} of {size} in rack"
         if withheld := int(figures["withheld"][group]):
             words += f", {withheld:,} withheld until a second rebalance"
         if idle := int(figures["could_take"][group]):

@@ -1,0 +1,613 @@
+"""Histories of rebalances from logs: what six real ones say is compared with what the members' callbacks saw, and with
+what the coordinator stored. No assignment and no pause may be wrong, whatever happens to the files."""
+import gzip
+import json
+import random
+import re
+import shutil
+from collections import Counter, defaultdict
+from datetime import datetime, timedelta
+from functools import cache
+from itertools import chain
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+from kafka_assign import read_history, replay
+from kafka_assign.cli.app import program
+from kafka_assign.history.lines import LogReader
+from kafka_assign.history.offsets_topic import OffsetsReader
+from kafka_assign.history.costs import RECORDED
+
+LOGS = Path(__file__).parent / "logs"
+TOPIC_IDS = {"BFNrHrQMR3qpE67sY8nwnQ": "audit", "Jv0zEOsZRJei_rHkDOy11w": "ledger"}      # of consumer-4.3.1
+SOURCES = {"broker": ["broker"], "members": ["members"], "both": ["broker", "members"],
+           "topic": ["truth/offsets-topic.dump.gz"], "broker and topic": ["broker", "truth/offsets-topic.dump.gz"]}
+FOUND = {  # by capture: generations; whole assignments from members, from both and from the topic; measured pauses
+    "range-4.3.1": (16, 15, 15, 15, 158), "cooperative-3.9.2": (31, 30, 30, 30, 60),
+    "sticky-slow-static-4.3.1": (15, 15, 15, 15, 167), "sticky-static-4.3.1": (12, 12, 12, 12, 128),
+    "python-4.3.1": (27, 11, 24, 24, 35), "consumer-4.3.1": (15, 0, 0, 14, 44)}
+FORECAST = {"range-4.3.1": ("range", 15, 15), "cooperative-3.9.2": ("kafka-cooperative-sticky", 29, 30),
+            "sticky-slow-static-4.3.1": ("kafka-sticky", 15, 15), "sticky-static-4.3.1": ("kafka-sticky", 12, 12)}
+captures = pytest.mark.parametrize("capture", FOUND)
+
+
+@cache
+def events(capture):
+    """The events of a capture, by time."""
+    with gzip.open(LOGS / capture / "truth.jsonl.gz", "rt") as file:
+        return sorted(map(json.loads, file), key=lambda event: event["t"])
+
+
+@cache
+def stored(capture):
+    """By group and generation: the assignment that the coordinator stored first."""
+    reader, found = OffsetsReader(), {}
+    with gzip.open(LOGS / capture / "truth/offsets-topic.dump.gz", "rt") as file:
+        for said in chain.from_iterable(map(reader.line, file)):
+            if said.kind == "stored":
+                own = {id: by_name(pairs) for id, pairs in said.detail[0].items()}
+                found.setdefault((said.group, said.generation), own)
+    return found
+
+
+def by_name(partitions):
+    return tuple(sorted((TOPIC_IDS.get(topic, topic), number) for topic, number in partitions))
+
+
+@cache
+def pauses(capture):
+    """By partition: when it stood still according to callbacks, and whether because a member was killed."""
+    groups = {event["client"]: event["group"] for event in events(capture) if event["event"] == "start"}
+    owned, stopped, found = defaultdict(set), {}, defaultdict(list)
+    for event in events(capture):
+        if event["event"] == "kill":
+            stopped |= {(groups[event["client"]], name): event["t"] for name in owned.pop(event["client"], ())}
+        elif event["event"] in ("revoked", "lost") and event["who"] != "script":
+            stopped |= {(groups[event["who"]], name): event["t"] for name in event["partitions"]}
+            owned[event["who"]] -= {*event["partitions"]}
+        elif event["event"] == "assigned":
+            owned[event["who"]] |= {*event["partitions"]}
+            for key in {(groups[event["who"]], name) for name in event["partitions"]} & stopped.keys():
+                found[key].append((stopped.pop(key) / 1000, event["t"] / 1000))
+    return found
+
+
+def paths(capture, source):
+    return [LOGS / capture / path for path in SOURCES[source]]
+
+
+@cache
+def history(capture, source):
+    return read_history(paths(capture, source))
+
+
+def generations(found):
+    return [one for group in found.values() for one in group.generations]
+
+
+def checked(capture, found):
+    """How many generations, whole assignments and measured pauses a history has; it fails if one of them is wrong."""
+    whole = measured = 0
+    for one in generations(found):
+        truth = stored(capture).get((one.group_id, one.generation), {})
+        if one.whole and one.members:
+            own = {re.sub("(-[0-9a-f]+){5}$", "", id): by_name(pairs) for id, pairs in one.assigned.items()}
+            assert own == {re.sub("(-[0-9a-f]+){5}$", "", id): pairs for id, pairs in truth.items()}, one
+            whole += 1
+        else:                                       # static members may have got another id since the first record
+            assert all(by_name(own) == truth[id] for id, own in one.assigned.items() if id in truth), one
+        for topic, number, begin, seconds, kind in one.pauses:
+            real = pauses(capture)[one.group_id, f"{topic}-{number}"]
+            if kind == "measured":
+                assert any(abs(start - begin) < 0.5 and abs(end - start - seconds) < 0.35 for start, end in real), one
+                measured += 1
+            else:
+                near = [end - start for start, end in real if start < begin + seconds and end > begin]
+                assert not near or max(near) > seconds - 0.05, one
+    return len(generations(found)), whole, measured
+
+
+def trace(found):
+    return [json.loads(json.dumps(one.row())) for one in generations(found)]
+
+
+@captures
+@pytest.mark.parametrize("source", SOURCES)
+def test_nothing_is_wrong_from_any_source(capture, source):
+    count, of_members, of_both, of_topic, measured = FOUND[capture]
+    found = checked(capture, history(capture, source))
+    if source != "members":                                # members do not see that the last of them has left
+        assert found[0] == count
+    assert found[1:] == {"broker": (0, 0), "members": (of_members, measured if capture != "consumer-4.3.1" else 0),
+                         "both": (of_both, measured), "topic": (of_topic, 0), "broker and topic": (of_topic, 0)}[source]
+
+
+def test_members_that_left_own_nothing_under_the_new_protocol():
+    """Records without a value delete what was stored; after each rest, members own what their callbacks say."""
+    found = history("consumer-4.3.1", "broker and topic")["ledger"].generations
+    for one in found:
+        assert sum(map(len, one.assigned.values())) == len(one.owners)
+        assert "topics" not in one.missing or not one.assigned
+    owned, checks = {}, 0
+    for event in events("consumer-4.3.1"):
+        if "member_id" in event and event["member_id"]:
+            owned[event["member_id"]] = sorted(event["after"])
+        elif event["event"] == "settled" and event["ok"]:
+            last = max((one for one in found if one.answered and one.answered < event["t"] / 1000),
+                       key=lambda one: one.generation)
+            told = {id: sorted(f"{topic}-{number}" for topic, number in own) for id, own in last.assigned.items()}
+            checks += all(owned.get(id) == own for id, own in told.items())
+    assert checks >= 9
+    alone = history("consumer-4.3.1", "topic")["ledger"].generations
+    assert all("topics" in one.missing for one in alone if one.members)
+
+
+@captures
+def test_what_is_missing_is_named(capture):
+    """Each source lacks what it cannot tell, and a figure that is unknown is None."""
+    for one in generations(history(capture, "broker")):
+        assert "assignment" in one.missing or not one.members and one.whole
+    for one in generations(history(capture, "topic")):
+        assert one.start is None or capture == "consumer-4.3.1"
+        assert {"start", "pauses"} & {*one.missing} or capture == "consumer-4.3.1"
+    for one in generations(history(capture, "members")):
+        assert ("start" in one.missing) == (one.start is None) and ("causes" in one.missing) == (not one.causes)
+
+
+WHY = {"start": "join", "leave": "leave", "kill": "death", "topic grown": "topics", "slow": "poll timeout",
+       "subscribe": "subscription", "rejoin": "asked"}
+
+
+@pytest.mark.parametrize("source", ["broker", "members", "both"])
+@pytest.mark.parametrize("capture", ["range-4.3.1", "cooperative-3.9.2"])
+def test_every_scripted_event_is_a_cause(capture, source):
+    """Before the group was next seen at rest, some generation names the event and its client."""
+    script, told = [event for event in events(capture) if event["who"] == "script"], 0
+    for at, event in enumerate(script):
+        why = WHY.get(event["event"]) or WHY.get(event.get("command", "").split(" ")[0])
+        if why is None:
+            continue
+        rest = next((one["t"] for one in script[at:] if one["event"] == "settled"), script[-1]["t"])
+        near = [cause for one in generations(history(capture, source))
+                if event["t"] - 1000 < 1000 * (one.start or one.joined or 0) < rest + 1000 for cause in one.causes]
+        others = {"death": {"gone"} if source == "members" else set(), "subscription": {"topics"}}
+        whoever = why in ("topics", "subscription")             # the leader sees what changed
+        assert any(cause.why in {why, *others.get(why, ())} and (whoever or cause.client in ("", event["client"]))
+                   for cause in near), (event, near)
+        told += 1
+    assert told == {"range-4.3.1": 16, "cooperative-3.9.2": 23}[capture]
+
+
+@captures
+def test_a_trace_is_read_again(capture, tmp_path):
+    """Also after a while: its lines, in any order of groups, are the same history."""
+    found = history(capture, "both")
+    with open(tmp_path / "trace.jsonl", "w") as file:
+        found.write(file)
+    again = read_history(tmp_path)
+    assert trace(again) == trace(found)
+    assert [one.group and one.group.to_json() for one in generations(again)] == \
+        [one.group and one.group.to_json() for one in generations(found)]
+
+
+def unpacked(capture, folder):
+    """A copy of the logs of a capture as plain text; the paths of the files."""
+    made = []
+    for path in sorted(path for name in ("broker", "members") for path in (LOGS / capture / name).iterdir()):
+        to = folder / path.parent.name / path.stem
+        to.parent.mkdir(parents=True, exist_ok=True)
+        to.write_bytes(gzip.decompress(path.read_bytes()))
+        made.append(to)
+    return made
+
+
+@captures
+def test_files_that_are_given_twice_change_nothing(capture, tmp_path):
+    for copy in "ab":
+        unpacked(capture, tmp_path / copy)
+    assert trace(read_history(tmp_path)) == trace(history(capture, "both"))
+
+
+SECOND = re.compile(r"\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d|\|\d{10}(?=\.)")
+
+
+def shuffled(text):
+    """The records of a log, those of the same second in another order."""
+    records = []
+    for line in text.split("\n"):
+        second = SECOND.search(line)
+        if records and (line[:1] in "\t " or not second):
+            records[-1][1] += "\n" + line
+        else:
+            records.append([second[0] if second else "", line])
+    order, rng = {}, random.Random(1)
+    for second, _ in records:
+        order.setdefault(second, len(order))
+    return "\n".join(text for *_, text in sorted((order[second], rng.random(), text) for second, text in records))
+
+
+@captures
+def test_lines_of_the_same_second_may_come_in_any_order(capture, tmp_path):
+    """Lists of librdkafka, which take many lines, are lost; all else is the same."""
+    for path in unpacked(capture, tmp_path):
+        path.write_text(shuffled(path.read_text()))
+    found = read_history(tmp_path)
+    if capture == "python-4.3.1":
+        assert checked(capture, found)[0] == FOUND[capture][0]
+    else:
+        assert trace(found) == trace(history(capture, "both"))
+
+
+@captures
+def test_rotated_and_packed_parts_are_one_log(capture, tmp_path):
+    for path in unpacked(capture, tmp_path):
+        lines = path.read_text().splitlines(keepends=True)
+        third = len(lines) // 3
+        path.write_text("".join(lines[2 * third:]))
+        for name, part in (".2.gz", lines[:third]), (".1.gz", lines[third:2 * third]):
+            Path(f"{path}{name}").write_bytes(gzip.compress("".join(part).encode()))
+    found = read_history(tmp_path)
+    assert trace(found) == trace(history(capture, "both"))
+    assert len(found.logs) == len(history(capture, "both").logs)
+
+
+def later(text, by):
+    """A log whose clock is `by` ahead."""
+    return re.sub(r"(\d{4}-\d\d-\d\d)([T ])(\d\d:\d\d:\d\d)", lambda found: (
+        datetime.fromisoformat(f"{found[1]}T{found[3]}") + by).isoformat(found[2]), text)
+
+
+@pytest.mark.parametrize("source, capture", [
+    *[("both", capture) for capture in FOUND], *[("members", capture) for capture in FORECAST]])
+def test_a_clock_that_is_wrong_is_set(capture, source, tmp_path):
+    """A member's clock is 9 hours and 17 s ahead; without the coordinator, most others contradict it."""
+    changed = [path for path in unpacked(capture, tmp_path) if path.parent.name == "members"][1]
+    changed.write_text(later(changed.read_text(), timedelta(hours=9, seconds=17)))
+    found = read_history(tmp_path if source == "both" else tmp_path / "members")
+    shifts = {log.name: log.shift for log in found.logs}
+    assert shifts[str(changed)] == pytest.approx(-32417, abs=0.3)
+    assert checked(capture, found) == checked(capture, history(capture, source))
+
+
+@captures
+def test_a_log_that_begins_late_loses_only_what_came_before(capture, tmp_path):
+    """Logs begin with generation 5; the first assignment that is seen claims no moves and no pauses."""
+    first = next(one for one in generations(history(capture, "both")) if one.generation == 5)
+    for path in unpacked(capture, tmp_path):
+        kept, on = [], False
+        for line in path.read_text().split("\n"):
+            if found := SECOND.search(line):
+                text = found[0]
+                time = float(text[1:]) if text[0] == "|" else datetime.fromisoformat(text + "+00:00").timestamp()
+                on = time >= int(first.start)
+            kept += [line] * on
+        path.write_text("\n".join(kept))
+    found = read_history(tmp_path)
+    checked(capture, found)
+    rows = {(one.group_id, one.generation): one for one in generations(found)}
+    for one in generations(history(capture, "both")):
+        if one.group_id == first.group_id and one.generation > 5:
+            got = rows[one.group_id, one.generation]
+            assert (got.start, got.joined, got.assigned) == (one.start, one.joined, one.assigned)
+    assert capture == "consumer-4.3.1" or not found[first.group_id].generations[0].pauses
+
+
+@pytest.mark.parametrize("source", ["members", "both"])
+@pytest.mark.parametrize("capture", ["range-4.3.1", "cooperative-3.9.2", "sticky-static-4.3.1"])
+def test_a_member_whose_log_is_missing_is_not_guessed(capture, source, tmp_path):
+    """Without the log of the member that led most, some assignments are known in part, and none is wrong."""
+    leaders = Counter(one.leader for one in generations(history(capture, source)))
+    leader = max(leaders, key=leaders.get)
+    for path in unpacked(capture, tmp_path):
+        if f"memberId='{leader}'" in path.read_text():
+            path.unlink()
+    found = checked(capture, read_history(tmp_path if source == "both" else tmp_path / "members"))
+    assert found[1] < FOUND[capture][1] and found[2] < FOUND[capture][4]
+
+
+@captures
+@pytest.mark.parametrize("seed", range(4))
+def test_lines_that_are_lost_or_cut_off_make_nothing_wrong(capture, seed, tmp_path):
+    """A twentieth of the lines is missing, and some end anywhere: less is known, and all that is known is right."""
+    rng = random.Random(seed)
+    for path in unpacked(capture, tmp_path):
+        lines = [line for line in path.read_text().split("\n") if rng.random() > 0.05]
+        path.write_text("\n".join(line[:rng.randrange(len(line) + 1)] if rng.random() < 0.02 else line
+                                  for line in lines))
+    for folder in (tmp_path, tmp_path / "members"):
+        found = read_history(folder)
+        checked(capture, found)
+        replay(found, ["cooperative-sticky"], static=45)
+
+
+def test_a_static_member_that_is_back_does_not_stand_still_all_the_while(tmp_path):
+    """Of its restart within generation 3, only the end of the old process and the start of the new one are left."""
+    capture = "sticky-static-4.3.1"
+    [path] = [path for path in unpacked(capture, tmp_path) if path.name == "app-1.log"]
+    lines = path.read_text().split("\n")
+    joins = [at for at, line in enumerate(lines) if "Successfully joined" in line and "generationId=3" in line]
+    closed = next(at for at, line in enumerate(lines) if at > joins[0] and "Revoke previously" in line)
+    again = next(at for at, line in enumerate(lines) if "generationId=4" in line)
+    assert joins[0] < closed < joins[1] < again
+    path.write_text("\n".join(line for at, line in enumerate(lines)
+                              if not closed < at < again or "Subscribed to topic(s)" in line))
+    assert checked(capture, read_history(tmp_path))[2] < FOUND[capture][4]
+
+
+def test_a_coordinator_moves_to_another_broker(tmp_path):
+    """The generations of both brokers' logs are one life; the brokers share no generation."""
+    [broker, *_] = unpacked("range-4.3.1", tmp_path)
+    lines = broker.read_text().splitlines(keepends=True)
+    half = next(at for at, line in enumerate(lines) if "Stabilized group orders generation 8 " in line) + 2
+    broker.write_text("".join(lines[:half]))
+    moved = lines[half].replace(lines[half].split("] ", 2)[2], "Loaded classic group orders with 2 members.\n")
+    (tmp_path / "broker" / "other.log").write_text("".join([moved, *lines[half:]]))
+    assert trace(read_history(tmp_path)) == trace(history("range-4.3.1", "both"))
+
+
+def test_a_group_that_is_deleted_begins_another_life():
+    def line(second, message):
+        return f"[2026-01-01 00:00:{second:02},000] INFO [GroupCoordinator 1]: {message} (kafka.coordinator.group)\n"
+
+    text = "".join([
+        line(1, "Preparing to rebalance group g in state PreparingRebalance with old generation 6 "
+                "(__consumer_offsets-0) (reason: removing member m on heartbeat expiration)"),
+        line(2, "Stabilized group g generation 7 (__consumer_offsets-0) with 1 members"),
+        line(3, "Preparing to rebalance group g in state PreparingRebalance with old generation 0 "
+                "(__consumer_offsets-0) (reason: Adding new member m2 with group instance id None)"),
+        line(4, "Stabilized group g generation 1 (__consumer_offsets-0) with 1 members")])
+    found = read_history(text)["g"].generations
+    assert [(one.life, one.generation) for one in found] == [(1, 7), (2, 1)]
+    assert [cause.why for one in found for cause in one.causes] == ["death", "join"]
+
+
+def test_an_interrupted_rebalance_has_no_assignment():
+    """The coordinator stabilized generation 2, but never got its assignment: what the leader computed was not sent."""
+    lines = ["[GroupCoordinator 1]: Stabilized group g generation 1 (__consumer_offsets-0) with 1 members",
+             "[GroupCoordinator 1]: Assignment received from leader m for group g for generation 1.",
+             "[GroupCoordinator 1]: Preparing to rebalance group g in state PreparingRebalance with old generation 1 "
+             "(__consumer_offsets-0) (reason: Adding new member n with group instance id None)",
+             "[GroupCoordinator 1]: Stabilized group g generation 2 (__consumer_offsets-0) with 2 members",
+             "[Consumer clientId=m, groupId=g] Successfully joined group with generation Generation{generationId=2, "
+             "memberId='m', protocol='range'}",
+             "[Consumer clientId=m, groupId=g] Finished assignment for group at generation 2: "
+             "{m=Assignment(partitions=[a-0]), n=Assignment(partitions=[a-1])}",
+             "[GroupCoordinator 1]: Preparing to rebalance group g in state PreparingRebalance with old generation 2 "
+             "(__consumer_offsets-0) (reason: removing member n on heartbeat expiration)"]
+    text = "".join(f"[2026-01-01 00:00:0{at},000] INFO {line} (a.b.C)\n" for at, line in enumerate(lines))
+    one, two, three = read_history(text)["g"].generations
+    assert (two.joined, two.answered, two.assigned) == (one.joined + 3, None, {})
+    assert "assignment" in two.missing and "answered" not in two.missing
+    assert [cause.why for cause in three.causes] == ["death"]
+
+
+VERSIONS = {  # messages as versions of Kafka wrote them, and what they say
+    "2.0": ("Preparing to rebalance group a b with old generation 6 (__consumer_offsets-0)", None),
+    "2.2": ("Preparing to rebalance group a b in state PreparingRebalance with old generation 6 (__consumer_offsets-0) "
+            "(reason: Adding new member m)", ("preparing", 6, "", "")),
+    "2.2 joined": ("Stabilized group a b generation 7 (__consumer_offsets-0)", ("stabilized", 7, "", None)),
+    "2.8 joined": ("Stabilized group a b generation 7 (__consumer_offsets-0) with 3 members", ("stabilized", 7, "", 3)),
+    "2.8 answered": ("Assignment received from leader for group a b for generation 7. The group has 3 members, 0 of "
+                     "which are static.", ("answered", 7, "", None)),
+    "2.8 leave": ("Member[group.instance.id None, member.id m 1] in group a b has left, removing it from the group",
+                  ("leaves", -1, "m 1", None)),
+    "3.0 leave": ("Member MemberMetadata(memberId=m 1, groupInstanceId=Some(i), clientId=c, clientHost=/10.0.0.1, "
+                  "sessionTimeoutMs=45000, rebalanceTimeoutMs=1, supportedProtocols=List(range)) has left group a b "
+                  "through explicit `LeaveGroup`", ("leaves", -1, "m 1", ("10.0.0.1", 45.0))),
+    "4.0 leave": ("[Group a b] Member m 1 has left group through explicit `LeaveGroup` request; client reason: x",
+                  ("leaves", -1, "m 1", None)),
+    "late": ("Group a b removed dynamic members who haven't joined: Set(m 1, n)", ("late", -1, "", None)),
+    "empty": ("Group a b with generation 7 is now empty (__consumer_offsets-0)", ("emptied", 7, "", None)),
+    "new protocol": ("[GroupId a b] Static member m with instance id i left the consumer group.",
+                     ("leaves", -1, "m", None)),
+    "temporarily": ("[GroupId a b] Static member m with instance id i temporarily left the consumer group.", None),
+    "fenced": ("[GroupId a b] Member m fenced from the group because the member session expired.",
+               ("fails", -1, "m", None)),
+    "epoch": ("[GroupId a b] Bumped group epoch to 7 with metadata hash -3.", ("bumped", 7, "", None))}
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+def test_messages_of_all_versions(version):
+    message, expected = VERSIONS[version]
+    said = LogReader().read([f"[2026-01-01 00:00:00,000] INFO [GroupCoordinator 1]: {message} (a.b.C)"]).said
+    if expected is None:
+        assert said == []
+    else:
+        kind, generation, member, detail = expected
+        [one] = said
+        assert (one.kind, one.group, one.generation, one.member) == (kind, "a b", generation, member)
+        assert detail == "" or one.detail == detail
+
+
+BROKER = ("[GroupCoordinator 1]: Stabilized group my group generation 7 (__consumer_offsets-0) with 2 members",
+          ("my group", "stabilized", 7))
+JAVA = ("[Consumer clientId=c 1, groupId=my group] Successfully joined group with generation "
+        "Generation{generationId=7, memberId='c 1-334b7f49-1d03-4ea8-ab57-a338fa788a69', protocol='range'}",
+        ("my group", "joined", 7))
+AIOKAFKA = ("Joined group 'my group' (generation 7) with member_id c-334b7f49-1d03-4ea8-ab57-a338fa788a69",
+            ("my group", "joined", 7))
+RDKAFKA = ('JoinGroup response: GenerationId 7, Protocol range, LeaderId l, my MemberId m, member metadata count 0',
+           ("my group", "joined", 7))
+NAMES = '[thrd:main]: Group "my group": join with 1 subscribed topic(s)'
+KAFKA = "org.apache.kafka.clients.consumer.internals.ConsumerCoordinator"
+ENVELOPES = {  # name: the text around a message, the message, and its time, in UTC where the text says so
+    "default": (f"[2022-01-07 11:19:06,977] INFO %s ({KAFKA})", BROKER, "2022-01-07T11:19:06.977"),
+    "compose": (f"kafka_1  | [2022-01-07 11:19:06,977] INFO %s ({KAFKA})", BROKER, "2022-01-07T11:19:06.977"),
+    "strimzi": (f"2021-05-04T16:41:31.006683114Z 2021-05-04 18:41:31,006 INFO %s ({KAFKA}) [thread-0]", BROKER,
+                "2021-05-04T16:41:31.006"),
+    "kibana": (f"Jan 17, 2020 @ 15:54:24.877\n[2020-01-17 10:24:24,877] INFO %s ({KAFKA})", BROKER,
+               "2020-01-17T10:24:24.877"),
+    "confluent": (f"[INFO] 2026-07-23 19:36:22,834 [thread] {KAFKA} info - app=kafka, clusterId=x, server=0 - %s",
+                  BROKER, "2026-07-23T19:36:22.834"),
+    "connect": (f"[2025-11-14 18:29:58,764] INFO [my-sink|task-0] %s ({KAFKA}:943)", JAVA, "2025-11-14T18:29:58.764"),
+    "spring 2": ("2022-10-05 18:35:04.693  INFO 3618015 --- [ntainer#0-0-C-1] o.a.k.c.c.i.ConsumerCoordinator  : %s",
+                 JAVA, "2022-10-05T18:35:04.693"),
+    "spring 3": ("2024-03-01T10:00:00.000+01:00  INFO 1 --- [app] [main] o.a.k.c.c.i.ConsumerCoordinator : %s", JAVA,
+                 "2024-03-01T09:00:00.000"),
+    "jenkins": ("[2023-05-09T11:26:23.545Z] 2023-05-09 13:26:23.501  INFO 1 --- [main] o.a.k.ConsumerCoordinator : %s",
+                JAVA, "2023-05-09T11:26:23.501"),
+    "logstash": ('{"@timestamp":"2024-02-26T13:58:12.345Z","logger_name":"k","message":"%s","@version":"1"}',
+                 JAVA, "2024-02-26T13:58:12.345"),
+    "csv": ('"2025-08-31T21:03:27.539Z","host","app","%s"', BROKER, "2025-08-31T21:03:27.539"),
+    "no date": (f"22:33:44.055 [INFO] [{KAFKA}:1072] [main] - %s", JAVA, "1970-01-01T22:33:44.055"),
+    "one container": ("2024-12-14 04:44:53,824  INFO s.consumer.internals.ConsumerCoordinator: 659 - %s", JAVA,
+                      "2024-12-14T04:44:53.824"),
+    "librdkafka": (f"%%7|1701266711.428|JOIN|c#consumer-1| {NAMES}\n"
+                   "%%7|1701266711.428|JOINGROUP|c#consumer-1| [thrd:main]: %s", RDKAFKA, "2023-11-29T14:05:11.428"),
+    "late": ("2019 Apr 10 06:22:03  | 2019-04-10 06:22:02,491 - kafka.coordinator - INFO - %s", AIOKAFKA,
+             "2019-04-10T06:22:02.491"),
+    "syslog": ("Oct 23 15:24:57 host app[1175]: 2020-10-23T12:24:57.626142 DEBUG kafka.coordinator %s", AIOKAFKA,
+               "2020-10-23T12:24:57.626"),
+    "celery": ("[2018-02-27 23:19:01,112: WARNING]: %s", AIOKAFKA, "2018-02-27T23:19:01.112"),
+    "glog": (f"I0517 16:16:21.057873   371 ] topic=t, lvl=7, facility=JOIN, msg={NAMES}\n"
+             "I0517 16:16:21.057874   371 ] topic=t, lvl=7, facility=JOINGROUP, msg=[thrd:main]: %s", RDKAFKA,
+             "1970-01-01T16:16:21.057"),
+    "docker": ('{"log":"[2022-01-07 12:19:06,977] INFO %s (k)\\n","stream":"stdout","time":"2022-01-07T11:19:06.978Z"}',
+               BROKER, "2022-01-07T11:19:06.977"),
+    "docker of logstash": ('{"log":"{\\"@timestamp\\":\\"2022-01-07T11:19:06.977Z\\",\\"message\\":\\"%s\\"}\\n",'
+                           '"time":"2022-01-07T11:19:07.978Z"}', BROKER, "2022-01-07T11:19:06.977"),
+    "cri": ("2022-01-07T11:19:06.978912345Z stdout F [2022-01-07 11:19:06,977] INFO %s (k)", BROKER,
+            "2022-01-07T11:19:06.977"),
+    "no time": ("INFO:aiokafka.consumer.group_coordinator:%s", AIOKAFKA, None)}
+
+
+@pytest.mark.parametrize("name", ENVELOPES)
+def test_a_message_is_known_in_every_envelope(name):
+    around, (message, expected), time = ENVELOPES[name]
+    [said] = LogReader().read((around % message).split("\n")).said
+    assert (said.group, said.kind, said.generation) == expected
+    assert said.time == (time and pytest.approx(datetime.fromisoformat(time + "+00:00").timestamp(), abs=0.001))
+
+
+def test_the_json_of_a_managed_service_says_nothing():
+    """Its rows are no messages of Kafka: they are left out, not guessed."""
+    line = '{"leaderId":"m","generationId":7,"reason":"join","groupId":"g","type":"PREPARE_REBALANCE","group":{}}'
+    assert LogReader().read([line]).said == [] and not read_history(line + "\n")
+
+
+TENS = 10_000_000
+HOSTILE = {
+    "a long line": "a" * TENS, "beginnings": "Stabilized group " * (TENS // 17), "brackets": "{" * TENS + "}",
+    "names": "[Consumer clientId=, clientId=, groupId=" * (TENS // 40), "nested": '{"a":' * (TENS // 5) + "}",
+    "members": "Member " * (TENS // 7), "times": "2026-11-26 11:11:11 " * (TENS // 20) + "Stabilized group",
+    "blanks": " " * TENS, "reasons": "Preparing to rebalance group g" + "(reason: " * (TENS // 9),
+    "answers": "[Consumer clientId=a, groupId=b] Finished assignment for group at generation 1: {"
+               + "=Assignment(partitions=[" * (TENS // 24) + "}",
+    "threads": "[thrd:" * (TENS // 6), "digits": "[Consumer clientId=a, groupId=b] Adding newly assigned partitions: "
+               + "1" * TENS}
+
+
+@pytest.mark.parametrize("name", HOSTILE)
+def test_a_hostile_line_says_nothing(name):
+    """It would take hours if a pattern tried every way to match."""
+    assert LogReader().read([HOSTILE[name]]).said == []
+
+
+@pytest.mark.parametrize("group", ["a b", "a=b, c", "[x] y", "Stabilized group h generation 3 with 9 members",
+                                   "h in state PreparingRebalance with old generation 4", "\x1b[31mred",
+                                   "g (reason: x"])
+def test_a_group_may_be_named_like_a_message(group):
+    """No row says another group or generation."""
+    messages = [f"Stabilized group {group} generation 7 (__consumer_offsets-0) with 2 members",
+                f"Preparing to rebalance group {group} in state PreparingRebalance with old generation 6 "
+                "(__consumer_offsets-0) (reason: Adding new member m with group instance id None)",
+                f"[Consumer clientId=c, groupId={group}] Successfully synced group in generation "
+                "Generation{generationId=7, "]
+    said = LogReader().read(f"[2026-01-01 00:00:00,000] INFO {message} (a.b.C)" for message in messages).said
+    assert {one.group for one in said} == {group} and {one.generation for one in said} <= {6, 7}
+    assert len(said) == (2 if "(reason: " in group else 3)
+
+
+def test_a_message_that_is_cut_off_says_nothing():
+    """Half a list would be a wrong assignment."""
+    start = "[Consumer clientId=c, groupId=g] "
+    for message in ("Finished assignment for group at generation 7: {m=Assignment(partitions=[a-0, a-1",
+                    "Finished assignment for group at generation 7: {m=Assignment(partitions=[a-0]), n=Assignment(part",
+                    "Notifying assignor about the new Assignment(partitions=[a-0, a-1",
+                    "Adding newly assigned partitions: [a-0, a-1"):
+        assert LogReader().read([start + message]).said == []
+    dump = '| offset: 0 CreateTime: 1664531116553 key: {"type":"2","data":{"group":"g"}} payload: {"version":"3","da'
+    assert OffsetsReader().line(dump) == []
+
+
+@pytest.mark.parametrize("capture", FORECAST)
+@pytest.mark.parametrize("source", ["both", "topic"])
+def test_the_strategy_that_ran_forecasts_the_recorded_answers(capture, source):
+    strategy, *expected = FORECAST[capture]
+    [recorded, row] = replay(history(capture, source), [strategy]).rows
+    assert [row.forecast, row.known] == expected and recorded.strategy == RECORDED
+
+
+def test_a_history_under_another_strategy():
+    """The eager strategy that ran costs what was recorded; the cooperative one needs more rebalances and stops less."""
+    rows = {(row.strategy, row.static): row for row in replay(
+        history("range-4.3.1", "both"), ["range", "cooperative-sticky"], static=45).rows}
+    recorded, same, other = rows[RECORDED, None], rows["range", None], rows["cooperative-sticky", None]
+    assert (recorded.rebalances, recorded.moves) == (same.rebalances, same.moves) == (16, 64)
+    assert other.rebalances > same.rebalances and other.paused < same.paused / 2
+    assert rows["range", 45].rebalances < same.rebalances and rows["range", 45].moves < same.moves
+
+
+def test_a_cooperative_history_needs_its_own_second_rounds():
+    """Kafka's strategy on its own history makes the second rounds that were recorded, an eager one none."""
+    rows = {row.strategy: row for row in replay(
+        history("cooperative-3.9.2", "both"), ["kafka-cooperative-sticky", "range"]).rows}
+    assert abs(rows["kafka-cooperative-sticky"].rebalances - rows[RECORDED].rebalances) <= 1
+    assert rows["range"].rebalances == 19
+
+
+def command(*words, text=None):
+    """`kafka-assign replay` in this process: its exit code, standard output and standard error."""
+    done = CliRunner().invoke(program, ["replay", *map(str, words)], input=text)
+    assert done.exception is None or isinstance(done.exception, SystemExit), done.exception
+    return done.exit_code, done.stdout, done.stderr
+
+
+def test_the_command_says_what_python_says(tmp_path):
+    logs = paths("range-4.3.1", "both")
+    code, out, err = command(*logs, "--format", "json")
+    [row] = json.loads(out)
+    assert (code, err, row["rebalances"], row["moves"]) == (0, "", 16, 64)
+    assert row["causes"].startswith("join 7, leave 5") and len(row["logs"]) == 5 and row["missing"] == {"pauses": 3}
+    code, out, _ = command(*logs, "-g", "orders", "-s", "range", "--static", "45s", "--trace", tmp_path / "t.jsonl")
+    assert code == 0 and "static members would have spared 6" in out and "15 of 15" in out
+    assert trace(read_history(tmp_path)) == trace(history("range-4.3.1", "both"))
+    assert command(tmp_path / "t.jsonl", "--format", "csv")[1].splitlines()[1].startswith("orders,recorded,,16,64,")
+
+
+def test_the_command_fails_as_others_do(tmp_path):
+    logs = paths("range-4.3.1", "both")
+    assert command(*logs, "--fail-if", "rebalances>20")[0] == 0
+    code, _, err = command(*logs, "--fail-if", "rebalances>10")
+    assert code == 1 and "--fail-if holds: orders: rebalances is 16 (rebalances>10)" in err
+    assert command(*logs, "--strict")[0] == 0 and command(logs[0], "--strict")[0] == 3
+    assert command(logs[0], "--fail-if", "moves>1")[0] == 3                  # the broker does not know them
+    for words, problem in ((["-g", "order"], "no group 'order' in the input; did you mean 'orders'?"),
+                           (["--static", "45"], "a duration must be a number with ms, s, m or h"),
+                           (["--fail-if", "lag>1"], "a condition must be on a figure"), (["-s", "uniform"], "broker")):
+        code, out, err = command(*logs, *words)
+        assert code in (2, 3) and problem in err and out == "" and err.count("\n") == 1
+    code, _, err = command("-", text="nothing here\n")
+    assert code == 3 and "no rebalance of a group here" in err
+
+
+def test_times_limit_what_is_counted():
+    out = command(*paths("range-4.3.1", "both"), "--since", "2026-11-26T11:09:00Z", "--format", "json")[1]
+    assert json.loads(out)[0]["rebalances"] == sum(
+        (one.start or one.joined) >= 1795691340 for one in generations(history("range-4.3.1", "both")))
+
+
+def test_names_from_logs_are_shown_safely():
+    line = "[2026-01-01 00:00:00,000] INFO Stabilized group \x1b[31mred generation 7 with 2 members. (a.b.C)\n"
+    out = command("-", text=line)[1]
+    assert "\x1b" not in out and "\\x1b[31mred" in out
+
+
+def test_what_is_not_known_is_not_replayed():
+    found = replay(history("python-4.3.1", "both"), ["range"], static=10)
+    rows = {(row.group_id, row.strategy): row for row in found.rows}
+    assert rows["kp", "range"][3:6] == (None, None, None) and any("topics are unknown" in note for note in found.notes)
+    assert rows["rdk", "range"].rebalances
+    assert replay(history("python-4.3.1", "topic"), ["range"]).rows[1].paused is None       # no source tells a start

@@ -71,7 +71,7 @@ FIXED = {
     "history.clocks": {"_AGREED", "_HEARTBEATS", "_LEAST_SHIFT"},
     "history.lines": {"_DAY", "_LIST_SECONDS", "_MOST_BEFORE", "_MOST_CHARACTERS", "_MOST_STARTS",
                       "_ZONE_STEP"},
-    "history.rebuild": {"_HEARTBEAT", "_LATE", "_LEAVING", "_SLACK"},
+    "history.rebuild": {"_BACK", "_HEARTBEAT", "_LATE", "_LEAVING", "_SLACK"},
     "life.consequences": {"_MOST_NAMED"},
     "life.live": {"_MOST_NAMED"},
     "life.rebalance": {"_LAST_EPOCH", "_MOST_ROUNDS"},

@@ -138,9 +138,8 @@ def _replayed(history, strategy, steps, static):
         now = {pair: name for name, own in state.consuming.items() for pair in own}
         moved = _moves(last, now)
         rebalances, moves = rebalances + max(1, len(answers)), moves + moved
-        unknown = inf if members else 0.0
-        stopped = held if strategy.protocol == "eager" else moved
-        paused += stopped * (unknown if step.seconds is None else step.seconds)
+        seconds = step.seconds if step.seconds is not None else inf if members else 0.0
+        paused += (held if strategy.protocol == "eager" else moved) * seconds
     return ReplayRow(history.name, strategy.label, static, rebalances, moves, paused if paused < inf else None,
                      forecast, len(found))
 

@@ -8,9 +8,9 @@ __all__ = ['read_history']
 # %% ../../nbs/14_history/05_rebuild.ipynb #8a968e1b
 import re
 from bisect import bisect_left
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterable
-from itertools import chain, pairwise, repeat
+from itertools import chain, pairwise
 from math import inf
 from os import PathLike
 from typing import IO, NamedTuple
@@ -23,6 +23,7 @@ from ..snapshot.layout import id_before_uuid
 # %% ../../nbs/14_history/05_rebuild.ipynb #73eee413
 _WHYS = ["rejoin", "asked", "second round", "topics", "subscription", "join", "leave", "poll timeout", "late", "death",
          "gone"]                 # the later ones say more
+_SOURCES = ["broker", "member", "inferred"]
 _OF_CLIENT = {"member-id": "join", "MemberIdRequired": "join", "cached metadata": "topics",
               "subscription has changed": "subscription", "need to revoke": "second round",
               "poll timeout": "poll timeout", "being closed": "leave", "leaving the group": "leave",
@@ -57,13 +58,13 @@ def _causes_in(reason):
 
 
 def _most_telling(causes):
-    "Of several causes of a member the one that says most, with the text of either."
+    "Of several causes of a member the one that says most, with the text that says something."
     best = {}
     for new in causes:
         old = best.get(new.member, new)
         one, other = (new, old) if _WHYS.index(new.why) > _WHYS.index(old.why) else (old, new)
         text = one.text if one.text not in ("", "not provided") else other.text or one.text
-        best[new.member] = one._replace(text=text, source=min(one.source, other.source))
+        best[new.member] = one._replace(text=text, source=min(one.source, other.source, key=_SOURCES.index))
     return list(best.values())
 
 # %% ../../nbs/14_history/05_rebuild.ipynb #79f4078b
@@ -89,7 +90,7 @@ def _by_join(log):
             if before and (before.generation, one.client) == (one.generation, "") and before.member != one.member:
                 shared.add(one.group)
             last[key] = one = one._replace(member=one.member or (before.member if before else ""))
-            found.append(one._replace(detail=(one.detail, topics.get(key))))
+            found.append(one._replace(detail=topics.get(key)))
             reason = asked.pop(key, None)
             if reason or not before or before.member != one.member:
                 time, text = (reason.time, reason.text) if reason else (one.time, _FIRST)
@@ -134,10 +135,11 @@ def _life_of(lives, one):
     return min(named, key=lambda at: abs(one.time - lives[at - 1][one.generation]))
 
 # %% ../../nbs/14_history/05_rebuild.ipynb #daeddb83
-_EVENTS = {"adds": "join", "leaves": "leave", "fails": "death", "late": "late", "resubscribes": "subscription"}
-_CLASSIC = {"joined", "reason", "answers", "assigned", "synced", "epoch", "closes"}      # said by members; no epochs
-_LEAVING = 0.1                   # seconds after a group is empty in which the leave of its last member is logged
+_EVENTS = {"adds": "join", "leaves": "leave", "fails": "death", "late": "late", "resubscribes": "subscription",
+           "reason": "", "closes": "leave"}
+_CLASSIC = {"joined", "reason", "answers", "assigned", "synced", "closes"}       # said by members; no epochs
 _SLACK = 0.25                    # seconds by which the clocks of a member and its coordinator may differ
+_LEAVING = 0.1                   # seconds after a group is empty in which the leave of its last member is logged
 
 
 def _time(told, name):
@@ -153,7 +155,7 @@ def _filed(said, new):
     lives, filed = _lives_of(said), defaultdict(list)
     ended = {(at, before): life[after] for at, life in enumerate(lives, 1) for before, after in pairwise(sorted(life))}
     for one in said:
-        if one.generation >= (one.kind != "preparing") and not (new and one.kind in _CLASSIC):
+        if one.generation >= (one.kind != "preparing") and not (new and one.kind in {*_CLASSIC, "takes", "gives"}):
             life = _life_of(lives, one)
             end = ended.get((life, one.generation), inf) + _SLACK * (one.kind in ("gives", "closes"))
             if one.kind not in (*_OF_CONSUMER, "back") or one.time is None or one.time <= end:
@@ -161,9 +163,10 @@ def _filed(said, new):
     ends = sorted((time + _LEAVING * any(one.kind == "emptied" for one in told), key) for key, told in filed.items()
                   if (time := _time(told, "start" if new else "joined")) is not None)
     for one in said:
-        if one.kind in _EVENTS:
-            at = bisect_left(ends, (one.time,)) if one.time is not None else len(ends)
-            if at < len(ends):
+        event = one.kind in _EVENTS and one.generation < 0
+        if one.time is not None and (event or new and one.kind in ("takes", "gives")):
+            at = bisect_left(ends, (one.time,)) - (not event)
+            if 0 <= at < len(ends):
                 filed[ends[at][1]].append(one)
     return filed
 
@@ -177,7 +180,6 @@ class _Facts(NamedTuple):
     new: bool                    # whether the broker assigns
     known: dict[str, Known]      # by member id
     sessions: dict[str, float]   # by member id: its session timeout in seconds
-    hashes: dict[int, str]       # by epoch: what stands for all of its topics
     topics: dict[str, str]       # by id of a topic: its name
 
     def name(self, id: str) -> str:
@@ -195,8 +197,7 @@ def _facts(said, topics):
             client = one.client or old.client or instance == "" and id_before_uuid(one.member) or None
             known[one.member] = Known(client, instance, host or old.host)
             sessions |= {one.member: session} if session else {}
-    return _Facts(said[0].group, any(one.kind in ("bumped", "epoch") for one in said), known, sessions,
-                  {one.generation: one.text for one in said if one.kind == "bumped" and one.text}, topics)
+    return _Facts(said[0].group, any(one.kind in ("bumped", "epoch") for one in said), known, sessions, topics)
 
 
 def _causes(told, names, facts):
@@ -205,16 +206,12 @@ def _causes(told, names, facts):
     for one in told:
         if one.kind == "preparing":
             causes += _causes_in(one.text)
-        elif one.kind in ("reason", "closes"):
-            why = _why_of_client(one.text)
-            why = {"leave": "join"}.get(why, why) if one.kind == "reason" else why if why == "poll timeout" else "leave"
-            text = "" if one.text == _FIRST else one.text
-            causes += [Cause(why, one.member, "", text, "member")] * bool(why)
         elif one.kind in _EVENTS:
-            why = "poll timeout" if one.kind == "leaves" and "poll timeout" in one.text else _EVENTS[one.kind]
-            text = one.text if one.kind == "leaves" else ""
-            causes += [Cause(why, id, "", text, "broker")
-                       for id in (one.text.split(", ") if one.kind == "late" else [one.member])]
+            words = _why_of_client(one.text) if one.kind in ("reason", "closes", "leaves") else ""
+            why = words if one.kind == "reason" or words == "poll timeout" else _EVENTS[one.kind]
+            text = one.text if words and one.text != _FIRST else ""
+            causes += [Cause(why, id, "", text, "broker" if one.generation < 0 else "member")
+                       for id in (one.text.split(", ") if one.kind == "late" else [one.member]) if why]
     gone = {facts.name(cause.member) for cause in causes if cause.why in _GONE}
     return [cause for cause in _most_telling(causes) if cause.why != "join" or not (
         facts.name(cause.member) in names - gone or cause.source == "member" and of_broker)]
@@ -222,26 +219,23 @@ def _causes(told, names, facts):
 
 def _generation(key, told, before, facts):
     "One generation, from what is said about it and from the one before."
-    last, number = {said.kind: said for said in told}, key[1]
+    last = {said.kind: said for said in told}
     one = Generation(facts.group, *key, *(_time(told, name) for name in _TIMES))
-    one.leader = next((last[kind].member for kind in ("stored", "answered", "answers") if kind in last), "") or next(
-        (said.detail[0] for said in told if said.kind == "joined" and said.detail[0]), "")
+    one.leader = next((last[kind].member for kind in ("stored", "answered", "answers") if kind in last), "")
     one.protocol = next((said.text for said in told if said.kind in ("stored", "computed", "joined") and said.text), "")
-    sure_before, empty = before and "members" not in before.missing, "emptied" in last
-    by_name = {facts.name(id): id for id in before.members} if sure_before else {}
-    one.causes = _causes(told, by_name.keys(), facts)
+    sure_before = "members" not in before.missing
+    one.causes = _causes(told, {facts.name(id) for id in before.members if sure_before}, facts)
     sure, whole = _members(one, told, last, before, facts), _assignment(one, told, last, before, facts)
     if sure and sure_before:
-        _compare(one, before, "preparing" in last, facts)
-    if not one.causes and before and facts.hashes.get(number, "") != facts.hashes.get(number - 1, ""):
-        one.causes = [Cause("topics", source="broker")]
+        one.causes = _most_telling(one.causes + _compare(one, before, "preparing" in last, facts))
     one.causes = [cause._replace(client=facts.known.get(cause.member, Known()).client or "") for cause in one.causes]
     subscribed = {topic for known in one.members.values() for topic in known.topics or ()}
+    unnamed = facts.new and not {topic for topic, _ in one.owners} <= subscribed             # only ids are known
     lacks = {"start": one.start is None, "joined": one.joined is None and not facts.new,
-             "answered": one.answered is None and not empty and "stabilized" not in last, "causes": not one.causes,
-             "leader": not one.leader and not empty and not facts.new, "protocol": not one.protocol and not empty,
-             "members": not sure, "topics": any(known.topics is None for known in one.members.values()) or (
-                 facts.new and not {topic for topic, _ in one.owners} <= subscribed),
+             "answered": one.answered is None and not {"emptied", "stabilized"} & last.keys(),
+             "causes": not one.causes, "leader": not one.leader and "emptied" not in last and not facts.new,
+             "protocol": not one.protocol and "emptied" not in last, "members": not sure,
+             "topics": unnamed or any(known.topics is None for known in one.members.values()),
              "assignment": not (whole or sure and one.members and one.assigned.keys() == one.members.keys())}
     one.missing = [name for name, missing in lacks.items() if missing]
     return one
@@ -252,7 +246,7 @@ def _members(one, told, last, before, facts):
     topics, listed = {}, last.get("stored") or last.get("answers")
     for said in told:
         if said.kind == "joined":
-            topics.setdefault(said.member, said.detail[1])
+            topics.setdefault(said.member, said.detail)
     count = 0 if "emptied" in last else last["stabilized"].detail if "stabilized" in last else None
     if listed:
         ids = {*listed.detail[0]}
@@ -260,13 +254,12 @@ def _members(one, told, last, before, facts):
     else:
         joined = {facts.name(id): id for id in topics}           # a static member that was back has two ids
         ids = {*joined.values()}
-        if count != 0 and (before is None or "members" not in before.missing):
-            there = {*(before.members if before else ()), *(each.member for each in one.causes if each.why == "join")}
+        if count != 0 and "members" not in before.missing:
+            there = {*before.members, *(each.member for each in one.causes if each.why == "join")}
             there -= {each.member for each in one.causes if each.why in _GONE}
             ids |= {id for id in there if facts.name(id) not in joined}
     one.members = {id: facts.known.get(id, Known())._replace(topics=topics.get(id)) for id in sorted(ids)}
-    return bool(listed) or len(ids) == count or (
-        count is None and before is not None and "members" not in before.missing and "preparing" in last)
+    return bool(listed) or len(ids) == count
 
 
 def _assignment(one, told, last, before, facts):
@@ -282,54 +275,46 @@ def _assignment(one, told, last, before, facts):
     one.assigned = {id: own for id, own in parts.items() if id in one.members}
     answer = last["answers"].detail[0] if "answers" in last else {}
     if answer and last["answers"].text and "cooperative" in one.protocol:        # what is withheld is in it, too
-        owners, stay = before.owners if before else {}, {facts.name(id) for id in one.members}
+        owners, stay = before.owners, {facts.name(id) for id in one.members}
         answer = {id: tuple(pair for pair in own if owners.get(pair) in (None, facts.name(id)) or
-                            owners[pair] not in stay) for id, own in answer.items()
-                  } if one.generation == 1 or before and before.whole else {}
-    if not answer or any(answer.get(id) != own for id, own in one.assigned.items()):
-        return False
-    one.assigned = answer
-    return True
+                            owners[pair] not in stay) for id, own in answer.items()} if before.whole else {}
+    one.assigned = answer or one.assigned
+    return bool(answer)
 
 
 def _compare(one, before, told, facts):
     "What changed between two generations: subscriptions and, unless it was `told`, who came and went."
-    now, then = ({known.name(id): id for id, known in some.members.items()} for some in (one, before))
-    other = {now[name] for name in now.keys() & then.keys()
-             if None is not one.members[now[name]].topics != before.members[then[name]].topics is not None}
-    one.causes = [cause._replace(why="subscription") if cause.why == "rejoin" and cause.member in other else cause
-                  for cause in one.causes]
+    now, then = ({known.name(id): (id, known.topics) for id, known in some.members.items()} for some in (one, before))
     named = {facts.name(cause.member) for cause in one.causes}
-    came = () if told else (("gone", then.keys() - now, then), ("join", now.keys() - then, now))
-    for why, names, ids in *came, ("subscription", {*map(facts.name, other)}, now):
-        one.causes += [Cause(why, ids[name], source="inferred") for name in sorted(names - named)]
+    found = [("subscription", now[name][0]) for name in sorted(now.keys() & then)
+             if None is not now[name][1] != then[name][1] is not None]
+    if not told:
+        found += [("gone", then[name][0]) for name in sorted(then.keys() - now - named)]
+        found += [("join", now[name][0]) for name in sorted(now.keys() - then - named)]
+    return [Cause(why, id, source="inferred") for why, id in found]
 
 # %% ../../nbs/14_history/05_rebuild.ipynb #5eb10f02
+_BACK = 5.0                      # seconds after an assignment; a static member that joins later is back
 _HEARTBEAT = 3.0                 # seconds, heartbeat.interval.ms by default: a member that dies was silent as long
 
 
-def _measure(made, filed, said, facts):
+def _measure(made, filed, facts):
     "Set the pauses that members' logs tell: from giving a partition up until the next member takes it."
-    by_key, events, begun, holder, joined = {(one.life, one.generation): one for one in made}, [], {}, {}, set()
-    started = [one for one in made if one.start is not None]
-    for key, one in [(key, one) for key in filed for one in filed[key]] if not facts.new else zip(repeat(()), said):
-        name, kind = facts.name(one.member), one.kind
-        if facts.new and one.time is not None:
-            at = bisect_left(started, one.time, key=lambda one: one.start) - 1
-            key = (started[at].life, started[at].generation) if at >= 0 else ()
-        if kind == "joined" and (key, name) not in joined:
-            joined.add((key, name))
-        elif kind in ("joined", "back", "takes", "gives") and key and one.time is not None:
-            events += [(key, one.time, "back" if kind == "joined" else kind, pair, name)
-                       for pair in (one.detail if kind in ("takes", "gives") else [("", 0)])]
-    for key, time, kind, pair, name in sorted(events):
-        if kind == "back":
-            begun = {pair: one for pair, one in begun.items() if one[2] != name}
-        elif kind == "takes":
+    begun, holder, starts = {}, {}, Counter()
+    events = sorted((key, one.time, one.kind, pair, facts.name(one.member)) for key, told in filed.items()
+                    for one in told if one.kind in ("back", "joined", "takes", "gives") and one.time is not None
+                    for pair in (one.detail if one.kind in ("takes", "gives") else [("", 0)]))
+    by_key = {(one.life, one.generation): one for one in made}
+    for key, time, kind, pair, name in events:
+        if kind == "takes":
             holder[pair] = name
             former, begin, _ = begun.pop(pair, ((0, 0), time, name))
-            if former[0] == key[0] and key[1] - former[1] in ((0, 1) if facts.new else (1,)) and begin <= time:
+            if former[0] == key[0] and key[1] - former[1] in ((0, 1) if facts.new else (1,)) and begin <= time and (
+                    starts[key, name] < 2):
                 by_key[key].pauses.append(Pause(*pair, begin, time - begin, "measured"))
+        elif kind != "gives":                            # a static member may be back within its generation
+            starts[key, name] += 1 + (kind == "back" or time > (by_key[key].answered or inf) + _BACK)
+            begun = {pair: one for pair, one in begun.items() if (one[0], one[2]) != (key, name)}
         elif facts.new and holder.get(pair, name) != name:   # another took what a slow member loses, or was not heard
             begun.pop(pair, None)
         elif begun.get(pair, ((),))[0] != key:
@@ -338,12 +323,13 @@ def _measure(made, filed, said, facts):
 
 def _add_least(one, told, before, facts, session):
     "Add the pauses that only the coordinator tells, and whether some are not known."
-    if before is None or before.generation != one.generation - 1:
-        one.missing += ["pauses"] * (one.generation > 1 or before is not None)
+    if before.generation != one.generation - 1:
+        one.missing.append("pauses")
         return
     measured, owners, stay = {pause[:2] for pause in one.pauses}, one.owners, {facts.name(id) for id in one.members}
     failed = {said.member: said.time for said in told if said.kind == "fails"}
-    eager, unknown = bool(one.protocol) and "cooperative" not in one.protocol, not (one.whole and before.whole)
+    eager = bool(one.protocol) and "cooperative" not in one.protocol
+    unknown = before.generation > 0 and not (one.whole and before.whole)
     sure = eager and any(said.kind in ("answered", "stored") for said in told)
     for id, own in before.assigned.items():
         begin = one.joined if sure and facts.name(id) in stay else None
@@ -359,16 +345,18 @@ def _add_least(one, told, before, facts, session):
 
 def _generations(said, topics, session):
     "All generations of a group, in order, from what is said about it in the order of time."
-    facts, made = _facts(said, topics), []
+    facts, pairs, before = _facts(said, topics), [], None
     filed = _filed(said, facts.new)
-    for key in sorted(filed):
-        before = made[-1] if made and made[-1].life == key[0] else None
-        made.append(_generation(key, filed[key], before, facts))
-    _measure(made, filed, said, facts)
+    for life, number in sorted(filed):
+        if before is None or before.life != life:        # nobody was there before the first generation
+            before = Generation(facts.group, life, 0 if number == 1 else -1, missing=["members"] * (number > 1))
+        pairs.append((before, _generation((life, number), filed[life, number], before, facts)))
+        before = pairs[-1][1]
+    made = [one for _, one in pairs]
+    _measure(made, filed, facts)
     heard = any(one.kind in ("takes", "gives") for one in said)
-    for before, one in pairwise([None, *made]):
+    for before, one in pairs:
         if not facts.new:
-            before = before if before and before.life == one.life else None
             _add_least(one, filed[one.life, one.generation], before, facts, session)
         elif not heard:
             one.missing.append("pauses")
@@ -379,9 +367,10 @@ def read_history(inputs: str | PathLike | IO | Iterable, *, session_timeout: flo
     """The rebalances of all groups that logs tell of.
 
     `inputs`: a path, a folder, a file object, text, or several of these: logs of brokers and members,
-    dumps of `__consumer_offsets` by `kafka-dump-log.sh --offsets-decoder`, and traces; files that end
-    with `.gz` are unpacked. `session_timeout`: of members in seconds, where no source tells it; None =
-    unknown. Raises `SnapshotError` if a source is not valid, and `ValueError` if a line of a trace is not.
+    dumps of `__consumer_offsets` by `kafka-dump-log.sh --offsets-decoder` of Kafka 3.8 or newer, and
+    traces; files that end with `.gz` are unpacked. `session_timeout`: of members in seconds, where no
+    source tells it; None = unknown. Raises `SnapshotError` if a source is not valid, and `ValueError` if
+    a line of a trace is not.
     """
     logs = read_logs(inputs)
     align(logs)

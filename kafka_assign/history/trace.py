@@ -19,8 +19,7 @@ from ..groups.assignment import Assignment
 from ..groups.fields import Member
 from ..groups.group import Group
 from ..groups.notes import instant
-from .clocks import Log
-from .lines import Partitions
+from .lines import Log, Partitions
 from ..text.words import shown
 
 # %% ../../nbs/14_history/04_trace.ipynb #7a91e7a4

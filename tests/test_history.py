@@ -569,12 +569,26 @@ def test_the_command_says_what_python_says(tmp_path):
     logs = paths("range-4.3.1", "both")
     code, out, err = command(*logs, "--format", "json")
     [row] = json.loads(out)
-    assert (code, err, row["rebalances"], row["moves"]) == (0, "", 16, 64)
+    assert (code, err, row["group_id"], row["rebalances"], row["moves"]) == (0, "", "orders", 16, 64)
     assert row["causes"].startswith("join 7, leave 5") and len(row["logs"]) == 5 and row["missing"] == {"pauses": 3}
     code, out, _ = command(*logs, "-g", "orders", "-s", "range", "--static", "45s", "--trace", tmp_path / "t.jsonl")
     assert code == 0 and "static members would have spared 6" in out and "15 of 15" in out
     assert trace(read_history(tmp_path)) == trace(history("range-4.3.1", "both"))
+    assert "kafka-cooperative-sticky would have paused" in command(*logs, "-g", "orders")[1]
     assert command(tmp_path / "t.jsonl", "--format", "csv")[1].splitlines()[1].startswith("orders,recorded,,16,64,")
+
+
+def test_what_no_log_tells_is_not_said():
+    """A cause whose pauses are unknown has none, not 0; without a strategy that explains what was, none is said to
+    have been better."""
+    code, out, _ = command(*paths("cooperative-3.9.2", "broker"), "--format", "json")
+    [row] = json.loads(out)
+    told = {why: any(cause.why == why and (one.pauses or "pauses" not in one.missing)
+                     for one in history("cooperative-3.9.2", "broker")["billing"].generations for cause in one.causes)
+            for why in (one["cause"] for one in row["by_cause"])}
+    assert code == 0 and not all(told.values())
+    assert all((one["paused"] is not None) == told[one["cause"]] for one in row["by_cause"])
+    assert "would have paused" not in command(*paths("cooperative-3.9.2", "broker"), "-g", row["group_id"])[1]
 
 
 def test_the_command_fails_as_others_do(tmp_path):

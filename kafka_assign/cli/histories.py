@@ -10,13 +10,14 @@ import re
 from collections import Counter
 from collections.abc import Sequence
 
-from .errors import NAME, usage_errors, write_remark
-from .writing import write_blocks, write_csv, write_json, write_rows
+from .conditions import write_held
+from .errors import usage_errors, write_remark
+from .writing import known_table, write_blocks, write_csv, write_json
 from ..history.costs import RECORDED, Replay, ReplayRow, recorded_row
 from ..history.trace import GroupHistory, History
 from ..snapshot.sources import end_of
 from ..text.tables import Table
-from ..text.words import did_you_mean, first_of, quoted
+from ..text.words import count_of, did_you_mean, first_of, quoted
 
 # %% ../../nbs/13_cli/16_histories.ipynb #fb5dc0db
 HISTORY_FIGURES = ("rebalances", "moves", "paused", "longest")
@@ -55,7 +56,7 @@ def _history_row(group: GroupHistory) -> dict:
     recorded, causes = recorded_row(group), [cause for one in group.generations for cause in one.causes]
     whys, clients = Counter(cause.why for cause in causes), Counter(cause.client or cause.member for cause in causes)
     seconds = [one.seconds for one in group.generations if one.seconds is not None]
-    return {"group": group.name, "rebalances": recorded.rebalances, "moves": recorded.moves,
+    return {"group_id": group.name, "rebalances": recorded.rebalances, "moves": recorded.moves,
             "paused": recorded.paused and round(recorded.paused, 1),
             "longest": round(max(seconds), 3) if seconds else None,
             "causes": ", ".join(f"{why} {count}" for why, count in whys.most_common()),
@@ -67,25 +68,27 @@ def _cause_rows(group):
     rows = {}
     for one in group.generations:
         for why in sorted({cause.why for cause in one.causes} or {"unknown"}):
-            row = rows.setdefault(why, {"cause": why, "rebalances": 0, "paused": 0.0, "longest": None})
+            row = rows.setdefault(why, {"cause": why, "rebalances": 0, "paused": None, "longest": None})
             row["rebalances"] += 1
-            row["paused"] = round(row["paused"] + sum(pause.seconds for pause in one.pauses), 1)
+            if one.pauses or "pauses" not in one.missing:
+                row["paused"] = round((row["paused"] or 0.0) + sum(pause.seconds for pause in one.pauses), 1)
             row["longest"] = max(row["longest"] or 0.0, round(one.seconds, 3)) if one.seconds else row["longest"]
     return sorted(rows.values(), key=lambda row: -row["rebalances"])
 
 
 def _saving(rows):
-    "What would have cost least, in a sentence, compared with the strategy that explains the recorded answers best."
+    "What would have cost less than the strategy that explains the recorded answers best, in a sentence."
     known = [row for row in rows if row.strategy != RECORDED and row.paused is not None]
     alone = [row for row in known if row.static is None]
-    if not alone:
+    ran = max(alone, key=lambda row: row.forecast, default=None)
+    if not ran or not ran.forecast:
         return ""
-    ran, least = max(alone, key=lambda row: row.forecast), min(alone, key=lambda row: row.paused)
+    least = min(alone, key=lambda row: row.paused)
     fixed = next((row for row in known if row.static is not None and row.strategy == ran.strategy), None)
     spared = ran.rebalances - fixed.rebalances if fixed else 0
     saved = 100 * (1 - least.paused / ran.paused) if ran.paused else 0.0
-    parts = [f"static members would have spared {spared:,}"] * bool(spared)
-    parts += [f"{least.strategy} {saved:.0f} % of the partition-seconds paused under {ran.strategy}"] * (saved >= 1)
+    parts = [f"static members would have spared {count_of(spared, 'rebalance')}"] * (spared > 0)
+    parts += [f"{least.strategy} would have paused {saved:.0f} % less than {ran.strategy}"] * (saved >= 1)
     return "; ".join(parts)
 
 
@@ -106,13 +109,13 @@ def show_history(history: History, found: Replay, form: str, named: bool) -> Non
     if form == "csv":
         return write_csv(ReplayRow._fields, [row._asdict() for row in found.rows])
     if form == "json":
-        return write_json([row | {"logs": _coverage_rows(history), "by_cause": _cause_rows(history[row["group"]]),
-                                  "missing": _missing(history[row["group"]]), "rows": [
-                                      one._asdict() for one in found.rows if one.group_id == row["group"]]}
+        return write_json([row | {"logs": _coverage_rows(history), "by_cause": _cause_rows(history[row["group_id"]]),
+                                  "missing": _missing(history[row["group_id"]]), "rows": [
+                                      one._asdict() for one in found.rows if one.group_id == row["group_id"]]}
                            for row in rows])
     if not named:
-        write_rows(list(rows[0]), rows, form)
-        return write_blocks(["", "--group G shows what the logs cover, each cause, and what other strategies cost"])
+        more = "--group G shows what the logs cover, each cause, and what other strategies cost"
+        return write_blocks([known_table(rows[0], rows)], ["", more])
     coverage = _coverage_rows(history)
     write_blocks([Table(list(coverage[0]), coverage)])
     for row, group in zip(rows, history.values()):
@@ -126,7 +129,8 @@ def show_history(history: History, found: Replay, form: str, named: bool) -> Non
             [f"no source tells: {told}"] * bool(missing),
             [Table(list(causes[0]), causes)],
             [Table(["member", "causes"], [[name or "-", count] for name, count in clients.most_common(_MOST_MEMBERS)])],
-            [Replay(tuple(under), ()).table()], list(found.notes))
+            [Replay(tuple(under), ()).table()])
+    write_blocks(found.notes)
 
 
 def _missing(group):
@@ -142,9 +146,8 @@ def judge_history(history: History, conditions: Sequence) -> tuple[bool, bool]:
             holds = rule.holds(row)
             if holds is None:
                 judged = False
-                write_remark(f"{row['group']}: {rule.text} cannot be judged: {rule.key} is not known")
+                write_remark(f"{row['group_id']}: {rule.text} cannot be judged: {rule.key} is not known")
             elif holds:
-                found.append(f"{row['group']}: {rule.key} is {row[rule.key]} ({rule.text})")
-    if found:
-        write_remark(f"{NAME}: --fail-if holds: {first_of(found, _MOST_MEMBERS, '; ')}")
+                found.append(f"{row['group_id']}: {rule.key} is {row[rule.key]} ({rule.text})")
+    write_held(found)
     return bool(found), judged

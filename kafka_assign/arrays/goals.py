@@ -49,10 +49,8 @@ def rack_bits(columns: Columns) -> tuple[np.ndarray, np.ndarray]:
     group[rack] = row_of(columns.member_offsets)
     group[-1] = -1
     known = np.flatnonzero(group >= 0)
+    known = known[np.isin(known, replicas)]
     nth = rank_in_run(group[known])                          # racks are numbered group by group
-    if nth.max(initial=-1) >= MOST_RACKS:
-        known = known[np.isin(known, replicas)]
-        nth = rank_in_run(group[known])
     if (most := int(nth.max(initial=-1)) + 1) > MOST_RACKS:
         raise ValueError(f"racks with members and replicas must be at most {MOST_RACKS} in a group (got {most}); "
                          "prefer=kept leaves racks out")

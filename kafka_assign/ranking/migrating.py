@@ -6,17 +6,20 @@
 __all__ = ['BROKERS', 'MOST_LEAVES', 'outlooks']
 
 # %% ../../nbs/08_ranking/05_migrating.ipynb #a848e003
-from collections.abc import Iterator, Mapping, Sequence
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from ..arrays.columns import Columns, Racks, one_group, side_by_side
+from ..arrays.columns import Columns, one_group, side_by_side
 from ..arrays.metrics import figures_of, measure, measure_current
 from ..arrays.ragged import row_lengths, row_offsets, row_sums
 from ..assignors.base import StrategyError
 from ..assignors.batch import GroupBatch, answer_at_once, batch_slices
+from ..assignors.broker import order_note
 from ..assignors.registry import find_strategy, resolve
 from ..groups.assignment import CURRENT
 from ..groups.leader import CLIENTS, Leader
@@ -24,11 +27,9 @@ from ..text.words import count_of, shown
 
 # %% ../../nbs/08_ranking/05_migrating.ipynb #a848e006
 _REFUSES = ("the classic assignments of {} carry user data, so the broker refuses the first member that joins with the "
-            "new protocol (GroupIdNotFoundException, an unsupported custom assignor): {}")
-_RESTART = "stop all members, then start them with the new protocol; after the stop, no member owns anything"
+            "new protocol: stop all members, then start them with it; after the stop, no member owns anything")
 _CONVERTS = ("the classic assignments of {} carry no user data, so the first member that joins with the new protocol "
-             "converts the group, and the broker starts from its owners (brokers of Kafka 4.0 or later, with "
-             "group.consumer.migration.policy bidirectional, the default, or upgrade)")
+             "converts the group, and the broker starts from its owners")
 
 
 def possible_move(leader: Leader, members: int) -> tuple[str, str]:
@@ -49,7 +50,7 @@ def possible_move(leader: Leader, members: int) -> tuple[str, str]:
     if not members:
         return "after a stop", "no member runs now, so start them with the new protocol"
     if found and found.claims == "stream-join" or any(name in one.user_data for one in clients):
-        return "after a stop", _REFUSES.format(name, _RESTART)
+        return "after a stop", _REFUSES.format(name)
     if found or any(name in one.ships for one in CLIENTS.values()):
         return "online", _CONVERTS.format(name)
     why = f"{shown(name)} is not known here" if name else "the input does not show the assignor (--state does)"
@@ -68,13 +69,11 @@ def without_member(columns: Columns, member: int) -> Columns:
     stays, others = columns.subscribers != member, np.arange(columns.member_count) != member
     turn, listed, racks = columns.turn[others], columns.listed[columns.listed != member], columns.racks
     previous = renumbered(columns.previous)
-    return Columns(
-        topic_offsets=columns.topic_offsets, member_offsets=columns.member_offsets - [0, 1],
-        partitions=columns.partitions, missing=columns.missing,
+    return replace(
+        columns, member_offsets=columns.member_offsets - [0, 1], subscribers=renumbered(columns.subscribers[stays]),
         subscriber_offsets=row_offsets(row_sums(stays, columns.subscriber_offsets)),
-        subscribers=renumbered(columns.subscribers[stays]), turn=turn - (turn > columns.turn[member]),
-        previous=previous, lag=columns.lag, racks=racks and Racks(racks.member[others], *racks[1:]),
-        listed=renumbered(listed), consumer=previous)
+        turn=turn - (turn > columns.turn[member]), racks=racks and racks._replace(member=racks.member[others]),
+        previous=previous, consumer=previous, listed=renumbered(listed), counted=None)
 
 # %% ../../nbs/08_ranking/05_migrating.ipynb #a848e011
 def _owners(label, columns, places):
@@ -90,21 +89,18 @@ def _owners(label, columns, places):
 
 def _leaves(label, columns, places) -> Iterator[tuple[int, dict]]:
     "For each of the groups at `places`, the members whose leave is the median and the worst, and its figures."
-    strategy, counts = resolve(label), row_lengths(columns.member_offsets)
-    tried = {at: np.unique(np.linspace(0, counts[at] - 1, min(counts[at], MOST_LEAVES)).round().astype(int)).tolist()
-             for at in places if counts[at] > 1}
-    pairs, found = [(at, member) for at, members in tried.items() for member in members], []
+    strategy, counts, found = resolve(label), row_lengths(columns.member_offsets), defaultdict(list)
+    pairs = [(at, member) for at in places if counts[at] > 1 for member in np.linspace(
+        0, counts[at] - 1, min(counts[at], MOST_LEAVES)).round().astype(int).tolist()]
     sizes = row_lengths(columns.group_offsets)[[at for at, _ in pairs]]
     for part in batch_slices(sizes):
         left = side_by_side([without_member(one_group(columns, at), member) for at, member in pairs[part]])
         figures = measure(left, strategy.run_many(left)[1], protocol=strategy.protocol)
-        found += [figures_of(figures, number) for number in range(left.groups)]
-    begin = 0
-    for at, members in tried.items():
-        own = sorted(zip(members, found[begin:begin + len(members)]),
-                     key=lambda one: (one[1]["moved"], one[1]["balance_score"]))
+        for number, (at, member) in enumerate(pairs[part]):
+            found[at].append((member, figures_of(figures, number)))
+    for at, own in found.items():
+        own.sort(key=lambda one: (one[1]["moved"], one[1]["balance_score"]))
         yield at, {"leave median": own[(len(own) - 1) // 2], "leave worst": own[-1]}
-        begin += len(members)
 
 # %% ../../nbs/08_ranking/05_migrating.ipynb #a848e012
 def migration_rows(batch: GroupBatch, possible: Sequence[str]) -> list[list[dict[str, Any]]]:
@@ -174,24 +170,18 @@ def _verdict(possible, why, now, then, best):
     return f"{_STARTS[possible]}: {', '.join(words)}"
 
 # %% ../../nbs/08_ranking/05_migrating.ipynb #a848e015
-_SURE = ("all members subscribe to the same topics, so the loads and, under uniform, the numbers of kept and moved "
-         "partitions are sure; which member gets which partitions, and what server-range moves, depends on member ids "
-         "that are not known yet")
-_NEARLY_SURE = ("subscriptions differ, so the figures are those of one possible outcome: nearly all others have the "
-                "same loads and, under uniform, as many moves; owners depend on member ids that are not known yet")
-_GUESSED = "subscriptions are only inferred, and the figures depend on them"
+_SURE = ("the figures of uniform are those of {}; how many partitions move under server-range depends on member ids that "
+         "are not known yet")
 _NO_RACKS = "racks are not known; the broker's assignors do not use them (KAFKA-19387)"
 
 
-def _reasons_of_figures(found, sure, guessed):
+def _reasons_of_figures(found, sure):
     "What the rows say, by strategy and event, one line for each fact; `sure`: what they leave open."
     now, (uniform, ranged) = found[CURRENT, "now"], [found.get((label, "move")) for label in BROKERS]
     best = found.get((_OPTIMA[now["in_rack"] is not None], "move"))
     if not (uniform and ranged and best):
         return
     yield from sure
-    if guessed:
-        yield _GUESSED
     if not _as_flat(uniform, best):
         yield f"loads {_loads(uniform)} under uniform are not the flattest, which are {_loads(best)}"
     if not _as_flat(ranged, uniform):
@@ -219,24 +209,18 @@ _UNKNOWN_CLIENTS = "some client ids do not show the client; the new protocol is 
     f"{one.name} {one.joins_broker}" for one in CLIENTS.values() if one.joins_broker)
 _MAPPED = ("Kafka's documentation (4.4) maps RangeAssignor to the broker's range, here server-range, and all others to "
            "uniform; uniform runs if no member sets group.remote.assignor (and the broker lists it first)")
-_CALLBACKS = ("callbacks get only the partitions that change, not all of them as under {}; a member that is still "
-              "classic gives up all of its partitions whenever they change")
-_NO_LONGER = ("enforceRebalance() only logs a warning; expressions that the broker resolves (SubscriptionPattern in "
-              "Java, ^ in librdkafka) have RE2J syntax")
+_CALLBACKS = "callbacks get only the partitions that change, not all of them as under {}"
 _STATIC = ("a second member with the same instance id is refused (UnreleasedInstanceIdException) instead of replacing "
            "the first; a static member that restarts inherits the target of its predecessor")
-_BROKER_VERSIONS = (
-    "brokers: 4.0.0 moves partitions of balanced groups (KAFKA-18688); without the fixes of December 2025, a "
-    "coordinator may fail to load (KAFKA-19862); from 4.3 on, changes that arrive together are computed once "
-    "(KIP-1263), and late commits are accepted (KIP-1251)")
-_WHEN = "the new protocol is the default in Kafka 5.0, and the only one of KafkaConsumer in 6.0 (KIP-1274)"
 _WAY_BACK = "the way back: the group becomes classic when its last member with the new protocol leaves"
+_FOR_ALL = ("what holds for every group (versions of brokers, expressions, enforceRebalance) is in the guide \"Should we "
+            "move to the new protocol?\"")
 
 
 def _facts(leader, possible, static):
     "What else changes for a group, or what counts for one that the broker assigns already."
     if possible == "done":
-        return [*[_STATIC] * static, _BROKER_VERSIONS, _WAY_BACK]
+        return [*[_STATIC] * static, _WAY_BACK, _FOR_ALL]
     if possible == "no" or leader.fixed:
         return []
     known = [CLIENTS[name] for name in leader.clients if name]
@@ -248,7 +232,7 @@ def _facts(leader, possible, static):
             *[_SETTINGS.format(" or ".join(refusing))] * bool(refusing),
             *[_STAY.format(", ".join(stay))] * bool(stay), *[_UNKNOWN_CLIENTS] * ("" in leader.clients), _MAPPED,
             *[_CALLBACKS.format(leader.strategy or "an eager assignor")] * ("cooperative" not in leader.strategy),
-            _NO_LONGER, *[_STATIC] * static, _BROKER_VERSIONS, _WHEN, _WAY_BACK]
+            *[_STATIC] * static, _WAY_BACK, _FOR_ALL]
 
 # %% ../../nbs/08_ranking/05_migrating.ipynb #a848e017
 class Outlook(NamedTuple):
@@ -268,10 +252,10 @@ def outlooks(batch: GroupBatch) -> list[Outlook]:
         (possible, why), events = moves[at], {(row["strategy"], row["event"]): row for row in rows}
         now, then = events[CURRENT, "now"], events.get((BROKERS[0], "move"))
         verdict = _verdict(possible, why, now, then, events.get((_OPTIMA[now["in_rack"] is not None], "move")))
-        guessed = bool(batch.inferred[at] or batch.unsure[at])
-        sure = [_SURE if batch.columns.subscribed_alike[at] else _NEARLY_SURE] * (possible != "done")
-        reasons = [*[why] * (why not in verdict), *_reasons_of_figures(events, sure, guessed),
+        sure = [_SURE.format(order_note(batch.columns.subscribed_alike[at]).text)] * (possible != "done")
+        reasons = [*[why] * (why not in verdict), *_reasons_of_figures(events, sure),
                    *_facts(batch.leaders[at], possible, batch.dynamic[at] < members[at])]
-        inferred = " (subscriptions are inferred)" * (guessed and then is not None)
-        found.append(Outlook(possible, verdict + inferred, reasons, rows))
+        if then is not None and (batch.inferred[at] or batch.unsure[at]):
+            verdict += " (subscriptions are inferred)"
+        found.append(Outlook(possible, verdict, reasons, rows))
     return found

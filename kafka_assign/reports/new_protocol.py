@@ -60,15 +60,13 @@ class Migration:
         """
         keys = [key for key in (self.rows[0] if wide else _SHOWN)
                 if key == "strategy" or any(row[key] not in (None, "") for row in self.rows)]
-        return Table(keys, self.rows, self.verdict, notes=[*self.restart_words, *self.reasons])
+        return Table(keys, self.rows, self.verdict, notes=self.notes)
 
     @property
-    def restart_words(self) -> list[str]:
-        "The cost of `restarts` in a line; none if there is none."
-        if (found := self.restarts) is None:
-            return []
-        return [f"members one by one, in one possible run: {count_of(found.rebalances, 'rebalance')}, in which "
-                f"partitions move {count_of(found.moved, 'time')}"]
+    def notes(self) -> list[str]:
+        "The cost of `restarts` in a line, if there is one, then the reasons."
+        return [*(f"members one by one, in one possible run: {count_of(one.rebalances, 'rebalance')}, in which "
+                  f"partitions move {count_of(one.moved, 'time')}" for one in [self.restarts] if one), *self.reasons]
 
     def __repr__(self):
         return self.table().text()

@@ -14,6 +14,7 @@ from typing import NamedTuple
 import numpy as np
 
 from ..arrays.goals import checked_prefer, rack_bits
+from ..arrays.metrics import near_replica
 from ..arrays.ragged import row_minima, row_of
 from ..groups.assignment import Assignment, AssignmentError
 from ..groups.certificate import Certificate, check
@@ -113,9 +114,8 @@ def _reasons(assignment: Assignment, certificate: Certificate, lowest: np.ndarra
     columns, moved = assignment.group.columns, assignment.moved
     level = np.append(certificate.level, -1)
     high = moved & (level[columns.previous] > lowest[columns.topic_of])
-    of_member, of_partition = rack_bits(columns)
-    was_near, is_near = (np.append(of_member, 0)[member] & of_partition != 0
-                         for member in (columns.previous, assignment.target))
+    was_near, is_near = (near_replica(columns, owner)
+                         for owner in (columns.previous, assignment.target))
     for_rack = moved & ~high & ~was_near & is_near & (_EQUAL["racks"] in equal)
     price = "" if equal else ", with a higher price than the new owner"
     instead = (f"if an equally flat assignment{equal} keeps {{1}}, "
@@ -140,9 +140,9 @@ def proof_of(assignment: Assignment) -> Proof:
     call = "proof_of(assign(group, strategy))"
     checked_kind(assignment, Assignment, "assignment", call, AssignmentError)
     check(assignment.group, assignment, assignment.certificate)
-    certificate = Certificate(*assignment.certificate)
-    level, price = (np.array(part, np.int64) for part in certificate[:2])
-    certificate = certificate._replace(level=level, price=price)
+    level, price, *ranked = assignment.certificate
+    level, price = np.array(level, np.int64), np.array(price, np.int64)
+    certificate = Certificate(level, price, *ranked)
     columns = assignment.group.columns
     racks_known = rack_bits(columns)[1].any()
     goals = [goal for goal in checked_prefer(certificate.prefer) if goal != "racks" or racks_known]

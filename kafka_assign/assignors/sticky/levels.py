@@ -46,14 +46,19 @@ class Flattest(NamedTuple):
     load: np.ndarray  # the load of each member
     level: np.ndarray  # the level of each member: its load, or one more
 
+# %% ../../../nbs/02_optimum/06_levels.ipynb #2f112381
+def least_levels(classes: Classes, count: np.ndarray, load: np.ndarray) -> np.ndarray:
+    "The least levels with which the partitions that pairs have are on a lowest level."
+    held = np.flatnonzero(count)
+    return highest_sources(load, classes.member[held],
+                           np.searchsorted(held, classes.offsets),
+                           classes.member, classes.offsets)
+
 # %% ../../../nbs/02_optimum/06_levels.ipynb #cba83f19
 def flattest(classes: Classes, base: np.ndarray) -> Flattest:
     "The flattest loads if the classes are added to the loads in `base`."
     count, load = fill_repeatedly(classes, base)
-    held = np.flatnonzero(count)
-    level = highest_sources(
-        load, classes.member[held], np.searchsorted(held, classes.offsets),
-        classes.member, classes.offsets)
+    level = least_levels(classes, count, load)
     steep = np.zeros(len(load), bool)
     steep[classes.component_of[level - load > 1]] = True
     for batch in batches(classes, steep[classes.component]):

@@ -12,19 +12,12 @@ import numpy as np
 
 from ...arrays.columns import Columns, read_only
 from ...arrays.goals import DEFAULT_RANKING, weights
+from ...arrays.metrics import loads
 from ...arrays.ragged import (
-    highest_sources, row_lengths, row_minima, row_of, take_rows, total_by_key)
-from .classes import (
-    Classes, Compressed, compress, split_by_racks)
+    row_lengths, row_minima, row_of, take_rows, total_by_key)
+from .classes import compress, split_by_racks
+from .levels import least_levels
 from ...groups.certificate import Certificate
-
-# %% ../../../nbs/02_optimum/09_proving.ipynb #2f112381
-def least_levels(classes: Classes, owned: np.ndarray) -> np.ndarray:
-    "The least levels, int64, that put the partitions `owned` by each pair on a lowest level."
-    held = np.flatnonzero(owned)
-    load = total_by_key(owned, classes.member, len(classes.component_of))
-    return highest_sources(load, classes.member[held], np.searchsorted(held, classes.offsets),
-                           classes.member, classes.offsets)
 
 # %% ../../../nbs/02_optimum/09_proving.ipynb #2a58dd3c
 CLOSED = 1 << 61        # the cost of an arc along which nothing can flow; more than any price
@@ -54,7 +47,7 @@ class Network:
 
         self.compressed = rows(columns)
         classes, held = self.compressed.classes, rows(columns.with_owners(owner, owner)).classes.owned
-        self.level = least_levels(classes, held)
+        self.level = least_levels(classes, held, loads(columns, owner))
         level, length = self.level[classes.member], row_lengths(classes.offsets)
         lowest = level == row_minima(level, classes.offsets).repeat(length)
         open_, self.pair = classes.among(lowest)

@@ -39,6 +39,10 @@ def checked_prefer(value: Sequence[str] | str) -> tuple[str, ...]:
 MOST_RACKS = 62      # of a group: bits of a positive int64
 LARGEST_PRICE = 1 << 60      # twice as much still fits
 
+
+class LimitError(ValueError):
+    "A group is too large for a goal; the message says how to leave the goal out."
+
 # %% ../../nbs/04_ground/11_goals.ipynb #9a0a1010
 def rack_bits(columns: Columns) -> tuple[np.ndarray, np.ndarray]:
     "The rack of each member and the racks of each partition's replicas as bits, int64; 0 = none that count."
@@ -52,7 +56,7 @@ def rack_bits(columns: Columns) -> tuple[np.ndarray, np.ndarray]:
     known = known[np.isin(known, replicas)]
     nth = rank_in_run(group[known])                          # racks are numbered group by group
     if (most := int(nth.max(initial=-1)) + 1) > MOST_RACKS:
-        raise ValueError(f"racks with members and replicas must be at most {MOST_RACKS} in a group (got {most}); "
+        raise LimitError(f"racks with members and replicas must be at most {MOST_RACKS} in a group (got {most}); "
                          "prefer=kept leaves racks out")
     bit = np.zeros(len(group), np.int64)
     bit[known] = 1 << nth
@@ -77,7 +81,7 @@ def weights(columns: Columns, prefer: tuple[str, ...]) -> Weights:
     found = Weights(**cost)
     step = found.kept + found.racks + 2 * found.spread * int(columns.partitions.max(initial=0))
     if (price := step * (columns.member_count + 1)) >= LARGEST_PRICE:
-        raise ValueError(f"prices for prefer={'+'.join(prefer)} must stay below 2**60 (they can reach {price:.0e} "
+        raise LimitError(f"prices for prefer={'+'.join(prefer)} must stay below 2**60 (they can reach {price:.0e} "
                          f"with {columns.size:,} partitions); leave spread out: topics are then spread, too, but "
                          "without a proof")
     return found

@@ -10,6 +10,7 @@ from test_cli import run
 from test_fleet import compared, table_of
 
 from kafka_assign import Assignment, Group, GroupError, Member, assign, migration
+from kafka_assign.assignors.batch import batch_of_groups
 from kafka_assign.assignors.registry import resolve
 from kafka_assign.groups.leader import Leader
 from kafka_assign.life.rolling import restart_in_turn
@@ -279,17 +280,12 @@ def test_rows_of_the_fleet_are_those_of_migration():
     assert not any(row["migration"] for row in compared(table_of(fleet), ["range"]))
 
 
-def test_a_group_beyond_a_limit_has_no_row_of_the_optimum(monkeypatch):
+def test_a_group_beyond_a_limit_has_no_row_of_the_optimum():
     """The others of its batch do."""
-    from kafka_assign.assignors.base import StrategyError
-    from kafka_assign.assignors.batch import batch_of_groups
-    asked = migrating.answer_at_once
-
-    def limited(strategy, columns, places):
-        if strategy.name == "sticky" and 0 in places:
-            raise StrategyError("too many")
-        return asked(strategy, columns, places)
-    monkeypatch.setattr(migrating, "answer_at_once", limited)
-    one, two = migrating.outlooks(batch_of_groups([group_of(EQUAL), group_of(DIFFERING)]))
-    assert one.rows[-1]["strategy"] == "server-range" and two.rows[-1]["strategy"] == "sticky"
-    assert one.possible == "online" and one.reasons
+    racks = [f"r{number}" for number in range(63)]
+    members = [Member(rack, ["t"], rack=rack) for rack in racks]
+    wide = Group({"t": 63}, members, partition_racks={"t": [[rack] for rack in racks]}, type="classic",
+                 strategy="range")
+    one, two = migrating.outlooks(batch_of_groups([wide, with_racks(group_of(DIFFERING))]))
+    assert one.rows[-1]["strategy"] == "server-range" and two.rows[-1]["strategy"] == "sticky:prefer=racks+kept"
+    assert one.verdict.startswith("it can move online: under uniform, loads 0 become 1") and one.reasons

@@ -57,10 +57,10 @@ def uniform_equal(columns: Columns, orders: Orders) -> np.ndarray:
     for turn, member in enumerate(orders.members.tolist()):
         own = orders.owned[owned[offsets[member]:offsets[member + 1]]]
         offered = extra > 0
-        kept, dropped = np.split(own, [quota + offered])
-        owner[kept] = member
-        free.append(dropped)
-        room[turn] = quota + offered - len(kept)
+        most = quota + offered
+        owner[own[:most]] = member
+        free.append(own[most:])
+        room[turn] = max(most - len(own), 0)
         if offered and room[turn] and members - turn > extra:
             room[turn] -= 1                     # gives the extra one back
         elif offered:

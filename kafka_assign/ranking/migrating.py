@@ -101,8 +101,8 @@ def _leaves(label, columns, places) -> Iterator[tuple[int, dict]]:
         0, counts[at] - 1, min(counts[at], MOST_LEAVES)).round().astype(int).tolist()]
     sizes = row_lengths(columns.group_offsets)[[at for at, _ in pairs]]
     for part in batch_slices(sizes):
-        left = side_by_side([without_member(one_group(columns, at), member)
-                             for at, member in pairs[part]])
+        alone = {at: one_group(columns, at) for at in dict(pairs[part])}
+        left = side_by_side([without_member(alone[at], member) for at, member in pairs[part]])
         figures = measure(left, strategy.run_many(left)[1], protocol=strategy.protocol)
         for number, (at, member) in enumerate(pairs[part]):
             found[at].append((member, figures_of(figures, number)))

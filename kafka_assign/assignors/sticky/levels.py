@@ -38,6 +38,14 @@ def fill_repeatedly(classes: Classes,
             break
     return count, load
 
+# %% ../../../nbs/02_optimum/06_levels.ipynb #2f112381
+def least_levels(classes: Classes, count: np.ndarray, load: np.ndarray) -> np.ndarray:
+    "The source of each member, its least level, given the partitions of each pair."
+    held = np.flatnonzero(count)
+    return highest_sources(load, classes.member[held],
+                           np.searchsorted(held, classes.offsets),
+                           classes.member, classes.offsets)
+
 # %% ../../../nbs/02_optimum/06_levels.ipynb #8dcfa802
 class Flattest(NamedTuple):
     "Flattest loads of all components."
@@ -45,14 +53,6 @@ class Flattest(NamedTuple):
     count: np.ndarray  # partitions per pair, one of the ways to these loads
     load: np.ndarray  # the load of each member
     level: np.ndarray  # the level of each member: its load, or one more
-
-# %% ../../../nbs/02_optimum/06_levels.ipynb #2f112381
-def least_levels(classes: Classes, count: np.ndarray, load: np.ndarray) -> np.ndarray:
-    "The least levels with which the partitions that pairs have are on a lowest level."
-    held = np.flatnonzero(count)
-    return highest_sources(load, classes.member[held],
-                           np.searchsorted(held, classes.offsets),
-                           classes.member, classes.offsets)
 
 # %% ../../../nbs/02_optimum/06_levels.ipynb #cba83f19
 def flattest(classes: Classes, base: np.ndarray) -> Flattest:

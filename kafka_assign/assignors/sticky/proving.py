@@ -46,7 +46,8 @@ class Network:
             return split_by_racks(columns, compress(columns, apart=spread), prefer)
 
         self.compressed = rows(columns)
-        classes, held = self.compressed.classes, rows(columns.with_owners(owner, owner)).classes.owned
+        classes = self.compressed.classes
+        held = rows(columns.with_owners(owner, owner)).classes.owned
         self.level = least_levels(classes, held, loads(columns, owner))
         level, length = self.level[classes.member], row_lengths(classes.offsets)
         lowest = level == row_minima(level, classes.offsets).repeat(length)
@@ -81,7 +82,7 @@ class Network:
 
 # %% ../../../nbs/02_optimum/09_proving.ipynb #40e5c771
 def cycle_nodes(after: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    "The nodes on cycles, and the least node of each one's cycle; each leads to another, the last ends."
+    "The nodes on cycles, and the least node of each one's cycle; the last node leads nowhere."
     least, ahead = np.arange(len(after)), after
     for _ in range(len(after).bit_length()):
         least, ahead = np.minimum(least, least[ahead]), ahead[ahead]
@@ -93,9 +94,9 @@ _TURNS = 3     # of lowering, after which cycles are looked for: 1 and 10 take l
 
 
 def settled(network: Network, price: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Prices that no arc can lower, and nothing else; or the arcs of negative cycles, each with its cycle.
+    """Prices that no arc can lower; or the arcs of negative cycles, each with its cycle.
 
-    Prices on the way come with these; they may be given as `price` later.
+    Prices on the way come with the arcs; they may be given as `price` later.
     """
     cost, nodes = network.costs(), len(price)
     arcs = np.flatnonzero(cost < CLOSED)

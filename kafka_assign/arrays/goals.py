@@ -31,31 +31,34 @@ def checked_prefer(value: Sequence[str] | str) -> tuple[str, ...]:
     if wrong:
         near = get_close_matches(wrong[0], GOALS, n=1) if isinstance(wrong[0], str) else []
         hint = f"; did you mean {near[0]!r}?" if near and near[0] != wrong[0] else ""
-        raise ValueError(f"prefer must name goals among {', '.join(GOALS)}, each at most once, as in "
-                         f"racks+kept (got {value!r}){hint}")
+        raise ValueError(f"prefer must name goals among {', '.join(GOALS)}, each at most once, "
+                         f"as in racks+kept (got {value!r}){hint}")
     return (*names, "kept") if "kept" not in names else tuple(names)
 
 # %% ../../nbs/04_ground/11_goals.ipynb #9a0a1015
 MOST_RACKS = 62      # of a group: bits of a positive int64
 LARGEST_PRICE = 1 << 60      # twice as much still fits
 
+
+class LimitError(ValueError):
+    "A group is too large for a goal; the message says how to leave the goal out."
+
 # %% ../../nbs/04_ground/11_goals.ipynb #9a0a1010
 def rack_bits(columns: Columns) -> tuple[np.ndarray, np.ndarray]:
-    "The rack of each member and the racks of each partition's replicas as bits, int64; 0 = none that count."
+    "The rack of each member and those of each partition's replicas as bits, int64; 0 = none that count."
     if columns.racks is None:
         return np.zeros(columns.member_count, np.int64), np.zeros(columns.size, np.int64)
     rack, offsets, replicas = columns.racks
-    group = np.full(2 + max(rack.max(initial=-1), replicas.max(initial=-1)), -1)      # of each rack; last: unknown
+    racks = 1 + max(rack.max(initial=-1), replicas.max(initial=-1))
+    group = np.full(racks + 1, -1)                      # of each rack; last: unknown
     group[rack] = row_of(columns.member_offsets)
     group[-1] = -1
     known = np.flatnonzero(group >= 0)
+    known = known[np.isin(known, replicas)]
     nth = rank_in_run(group[known])                          # racks are numbered group by group
-    if nth.max(initial=-1) >= MOST_RACKS:
-        known = known[np.isin(known, replicas)]
-        nth = rank_in_run(group[known])
     if (most := int(nth.max(initial=-1)) + 1) > MOST_RACKS:
-        raise ValueError(f"racks with members and replicas must be at most {MOST_RACKS} in a group (got {most}); "
-                         "prefer=kept leaves racks out")
+        raise LimitError(f"racks with members and replicas must be at most {MOST_RACKS} in a group "
+                         f"(got {most}); prefer=kept leaves racks out")
     bit = np.zeros(len(group), np.int64)
     bit[known] = 1 << nth
     return bit[rack], row_unions(bit.take(replicas, mode="wrap"), offsets)
@@ -70,7 +73,8 @@ class Weights(NamedTuple):
 # %% ../../nbs/04_ground/11_goals.ipynb #9a0a1013
 def weights(columns: Columns, prefer: tuple[str, ...]) -> Weights:
     "The weights of a ranking for one group, or for many side by side."
-    most = {"kept": columns.size, "racks": columns.size, "spread": int((columns.partitions ** 2).sum())}
+    most = {"kept": columns.size, "racks": columns.size,
+            "spread": int((columns.partitions ** 2).sum())}
     cost, below = dict.fromkeys(GOALS, 0), 0
     for goal in reversed(prefer):
         if goal != "racks" or columns.racks is not None:
@@ -79,7 +83,7 @@ def weights(columns: Columns, prefer: tuple[str, ...]) -> Weights:
     found = Weights(**cost)
     step = found.kept + found.racks + 2 * found.spread * int(columns.partitions.max(initial=0))
     if (price := step * (columns.member_count + 1)) >= LARGEST_PRICE:
-        raise ValueError(f"prices for prefer={'+'.join(prefer)} must stay below 2**60 (they can reach {price:.0e} "
-                         f"with {columns.size:,} partitions); leave spread out: topics are then spread, too, but "
-                         "without a proof")
+        raise LimitError(f"prices for prefer={'+'.join(prefer)} must stay below 2**60 (they can reach "
+                         f"{price:.0e} with {columns.size:,} partitions); leave spread out: topics are "
+                         "then spread, too, but without a proof")
     return found

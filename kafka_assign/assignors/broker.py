@@ -4,7 +4,7 @@
 
 # %% auto #0
 __all__ = ['Orders', 'orders_by_id', 'uniform_equal', 'Balance', 'uniform_differing', 'server_range_assign', 'orders_of_broker',
-           'orders_given', 'uniform_assign']
+           'orders_given', 'order_note', 'uniform_assign']
 
 # %% ../../nbs/03_kafkas_assignors/06_broker.ipynb #b20c0004
 import struct
@@ -57,10 +57,10 @@ def uniform_equal(columns: Columns, orders: Orders) -> np.ndarray:
     for turn, member in enumerate(orders.members.tolist()):
         own = orders.owned[owned[offsets[member]:offsets[member + 1]]]
         offered = extra > 0
-        kept, dropped = np.split(own, [quota + offered])
-        owner[kept] = member
-        free.append(dropped)
-        room[turn] = quota + offered - len(kept)
+        most = quota + offered
+        owner[own[:most]] = member
+        free.append(own[most:])
+        room[turn] = max(most - len(own), 0)
         if offered and room[turn] and members - turn > extra:
             room[turn] -= 1                     # gives the extra one back
         elif offered:
@@ -175,11 +175,6 @@ def _halves(topic_id: str) -> tuple[int, int]:
                             f"(got {brief(topic_id)})") from None
 
 
-def _hash_of_id(topic_id: str) -> int:
-    "The `hashCode` of a topic id, as a number from 0 to 2**32 - 1."
-    high, low = _halves(topic_id)
-    return (high ^ low ^ (high ^ low) >> 32) & LAST_32_BITS
-
 # %% ../../nbs/03_kafkas_assignors/06_broker.ipynb #b20c0054
 def orders_of_broker(group: Group) -> Orders:
     "The orders of hash tables that are filled as the group is listed; an estimate."
@@ -188,7 +183,10 @@ def orders_of_broker(group: Group) -> Orders:
     capacity = max(16, 1 << int(len(subscribed) / .75).bit_length())
 
     def hash_of(topic):
-        return _hash_of_id(ids[topic]) if topic in ids else java_hash(topic)
+        if topic not in ids:
+            return java_hash(topic)
+        high, low = _halves(ids[topic])
+        return (high ^ low ^ (high ^ low) >> 32) & LAST_32_BITS
 
     def by_id(at):
         return _halves(ids[names[at]]) if names[at] in ids else (0, 0)
@@ -233,13 +231,17 @@ def _variant(uniform: Strategy, order="id") -> Strategy:
     return replace(uniform, many=order == "id")
 
 
+def order_note(alike: bool) -> Note:
+    "What a forecast by `id` leaves open; `alike`: whether subscriptions are equal."
+    return Note("order-assumed", None, ("do not" if alike else "rarely do",))
+
+
 def _remarks(assignment, order="id"):
     "How sure the answer is."
     if order == "broker":
         return [Note("order-estimated")]
     alike = assignment.group.columns.subscribed_alike.all()
-    words = "do not" if alike else "rarely do"
-    return [Note("order-assumed", None, (words,))] if order == "id" else []
+    return [order_note(alike)] if order == "id" else []
 
 # %% ../../nbs/03_kafkas_assignors/06_broker.ipynb #b20c0062
 @strategy("uniform", kafka="UniformAssignor", protocol="broker", many=True,
@@ -258,8 +260,8 @@ def uniform_assign(group: Columns | Group, order="id") -> np.ndarray:
         owners = [_uniform(part, orders_by_id(part)) for part in parts]
         return np.concatenate([np.zeros(0, np.int32), *map(
             shifted, owners, group.member_offsets[:-1])])
-    given = order != "broker"
-    orders = orders_given(group, *order) if given else orders_of_broker(group)
+    broker = order == "broker"
+    orders = orders_of_broker(group) if broker else orders_given(group, *order)
     return _uniform(group.columns, orders)
 
 

@@ -221,7 +221,10 @@ def parse_options(text: str) -> dict:
     for part in filter(None, text.split(",")):
         name, equals, value = part.partition("=")
         if not equals or not name.strip().isidentifier():
-            raise StrategyError(f"an option must be name=value (got {quoted(part)})")
+            last, text = options.popitem() if options else ("", None)
+            hint = f"; values of one option are joined by +, as in {last}={text}+{part}"
+            raise StrategyError(f"an option must be name=value (got {quoted(part)})"
+                                f"{hint * isinstance(text, str)}")
         options[name.strip()] = _value(value.strip())
     return options
 

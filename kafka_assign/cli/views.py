@@ -61,7 +61,7 @@ def show_migrations(found: Sequence[Migration], form: str, wide: bool = False) -
                   [key_of(one.group) | {"possible": one.possible} | row for one in found for row in one.rows])
     else:
         for number, one in enumerate(found):
-            reasons = Table(["", ""], [["-", words] for words in [*one.restart_words, *one.reasons]])
+            reasons = Table(["", ""], [["-", words] for words in one.notes])
             verdict = f"{group_label(one.group)}: {one.verdict}"
             write_blocks([""] * (number > 0), [verdict], [one.table(wide)], [reasons], *note_blocks(one.group, []))
 

@@ -50,7 +50,7 @@ def _check_type(wanted: pa.DataType, found: pa.DataType, what: str) -> None:
 _REQUIRED_COLUMNS = "group_id", "members", "topics"
 
 
-def _check_columns(found: pa.Schema, wanted: pa.Schema) -> pa.DataType:
+def _check_columns(found: pa.Schema) -> pa.DataType:
     "The type as which Spark reads the column `time`; raises `FleetError` unless these are columns of groups."
     names, former = shown(", ".join(found.names)), former_names(found.names)
     types = {former.get(field.name.lower(), field.name.lower()): field.type for field in found}
@@ -58,7 +58,7 @@ def _check_columns(found: pa.Schema, wanted: pa.Schema) -> pa.DataType:
         raise FleetError(f"a table of groups must have the columns {', '.join(_REQUIRED_COLUMNS)} (got {names})")
     if len(types) < len(found.names):
         raise FleetError(f"columns must have different names, regardless of case (got {names})")
-    for field in wanted:
+    for field in GROUP_SCHEMA:
         if field.name in types and field.name != "time":
             _check_type(field.type, types[field.name], field.name)
     time = types.get("time", pa.string())
@@ -83,14 +83,14 @@ class ParquetFile(NamedTuple):
 _CODECS_SPARK_LACKS = {"BROTLI", "LZO"}
 
 
-def _read_footer(path: str, schema: pa.Schema, end: bytes | None = None) -> ParquetFile | Reject:
+def _read_footer(path: str, end: bytes | None = None) -> ParquetFile | Reject:
     """What the footer of a file says, or why it cannot be used.
 
     `end`: the end of the file, from its footer on (None = open the path).
     """
     try:
         with pq.ParquetFile(path if end is None else io.BytesIO(end)) as opened:
-            time = _check_columns(opened.schema_arrow, schema)
+            time = _check_columns(opened.schema_arrow)
             name = next(iter(former_names(opened.schema_arrow.names)), "group_id")
             parts = [opened.metadata.row_group(at) for at in range(opened.num_row_groups)]
         codecs = {part.column(at).compression for part in parts[:1] for at in range(part.num_columns)}
@@ -146,7 +146,7 @@ def _read_here(origin):
         return Reject(origin.name, 0, f"a stream must hold text or JSON (got {problem.args[0]})")
 
 
-def _found_in(source, schema):
+def _found_in(source):
     "The inputs in a source that is not an address: text, Parquet files and rejects."
     base = source if isinstance(source, str) else ""
     for origin in origins(source):
@@ -164,7 +164,7 @@ def _found_in(source, schema):
                 os.path.abspath(path).encode()
                 with open(path, "rb") as file:
                     is_parquet = file.read(4) == b"PAR1" or path.lower().endswith(".parquet")
-                yield _read_footer(path, schema) if is_parquet else origin
+                yield _read_footer(path) if is_parquet else origin
             except UnicodeEncodeError:
                 yield Reject(shown(path), 0, "the path of a file must be UTF-8")
             except OSError as error:
@@ -200,26 +200,23 @@ def as_list(inputs) -> list:
     return found
 
 # %% ../../nbs/12_fleet/08_inputs.ipynb #15a1ad3c
-def find_inputs(sources: Sequence, schema: pa.Schema = GROUP_SCHEMA) -> Inputs:
-    """The inputs in `sources`: paths, addresses, streams and text.
-
-    `schema`: the schema that Parquet must have. Raises `SnapshotError` if a path does not exist.
-    """
+def find_inputs(sources: Sequence) -> Inputs:
+    "The inputs in `sources`: paths, addresses, streams, text; raises `SnapshotError` if a path does not exist."
     found, addresses = [], []
     for source in sources:
         if hasattr(source, "read") or "\n" in os.fspath(source):
-            found += _found_in(source, schema)
+            found += _found_in(source)
         elif (path := local_path(source)) is None:
             addresses.append(os.fspath(source))
         else:
-            found += _found_in(path, schema)
+            found += _found_in(path)
     return _sorted_out(found, addresses)
 
 # %% ../../nbs/12_fleet/08_inputs.ipynb #9b394135
 _READERS = 16
 
 
-def with_addresses(spark, inputs: Inputs, schema: pa.Schema = GROUP_SCHEMA) -> Inputs:
+def with_addresses(spark, inputs: Inputs) -> Inputs:
     "The inputs with the files that a Spark session finds at the addresses."
     added, size = [], inputs.text_size
     for address in inputs.addresses:
@@ -232,7 +229,7 @@ def with_addresses(spark, inputs: Inputs, schema: pa.Schema = GROUP_SCHEMA) -> I
             except spark_errors() as error:
                 return Reject(path, 0, f"the file must be readable (got {error_line(error)})")
             if is_parquet:
-                return _read_footer(path, schema, end)
+                return _read_footer(path, end)
             # Spark does not report empty files
             return Origin(path, os.path.dirname(path), path if bytes_of_file else b"", not inside)
         with wrap_spark_errors(f"{shown(address)} must be readable"), ThreadPoolExecutor(_READERS) as readers:
@@ -286,8 +283,8 @@ def needs_driver(file: ParquetFile) -> bool:
 _SOURCE = "url_decode(replace(regexp_replace(_metadata.file_path, '^file:/*', '/'), '+', '%2B'))"
 
 
-def parquet_frame(spark, files: Sequence[ParquetFile], schema: pa.Schema = GROUP_SCHEMA):
-    "The groups in Parquet files as a frame of rows of `schema`."
+def parquet_frame(spark, files: Sequence[ParquetFile]):
+    "The groups in Parquet files as a frame of rows of `GROUP_SCHEMA`."
     from pyspark.sql import functions as F
     paths, frames, stated = {}, [], {}
     for file in files:
@@ -295,14 +292,14 @@ def parquet_frame(spark, files: Sequence[ParquetFile], schema: pa.Schema = GROUP
     for kind, name in sorted(paths, key=str):           # a reader takes columns of one type and one name
         stored = pa.schema([field.with_type(kind) if field.name == "time" else
                             field.with_name(name) if field.name == "group_id" else field
-                            for field in schema if field not in ORIGIN_FIELDS])
+                            for field in GROUP_SCHEMA if field not in ORIGIN_FIELDS])
         reader = spark.read.schema(spark_schema(stored)).options(
             ignoreCorruptFiles="false", ignoreMissingFiles="false", recursiveFileLookup="true")
         time = "time" if pa.types.is_string(kind) else "replace(CAST(time AS string), ' ', 'T') AS time"
         columns = {"time": time, name: f"`{name}` AS group_id"}
         frames.append(reader.parquet(*map(path_for_spark, paths[kind, name])).selectExpr(
             f"{_SOURCE} AS source", "_metadata.row_index + 1 AS position",
-            *(columns.get(column, column) for column in stored.names)).to(spark_schema(schema)))
+            *(columns.get(column, column) for column in stored.names)).to(spark_schema(GROUP_SCHEMA)))
     frame = reduce(lambda one, other: one.unionByName(other), frames)
     for folder in {re.sub(_FOLDER, "", absolute(file.path)) for file in files}:
         found = dict(zip(("of_cluster", "of_time"), folder_values(folder)))
@@ -310,4 +307,4 @@ def parquet_frame(spark, files: Sequence[ParquetFile], schema: pa.Schema = GROUP
     if stated:
         frame = join_folders(frame, stated).withColumns({
             name: F.expr(f"coalesce(nullif({name}, ''), nullif(of_{name}, ''))") for name in ("cluster", "time")})
-    return frame.select(schema.names)
+    return frame.select(GROUP_SCHEMA.names)

@@ -46,8 +46,7 @@ def _numbers(certificate, columns):
     except (TypeError, ValueError) as error:
         raise CertificateError(
             "condition 0: a certificate must be a column of levels, one of prices, a "
-            "ranking, and topic prices "
-            f"(got {type(certificate).__name__})") from error
+            f"ranking, and topic prices (got {type(certificate).__name__})") from error
     members, pairs = columns.member_count, len(columns.subscribers)
     for part, count, of in zip(parts, (members, members, pairs),
                                ("members", "members", "pairs of topic and subscriber")):

@@ -171,6 +171,7 @@ class Leader:
     def why_not(self) -> str:
         "Why the assignor of the group is not forecast here."
         return "" if self.of_broker else self.bound or self.foreign
+
     @property
     def fixed(self) -> str:
         "Why no other assignor can be recommended."

@@ -6,59 +6,65 @@
 __all__ = ['BROKERS', 'MOST_LEAVES', 'outlooks']
 
 # %% ../../nbs/08_ranking/05_migrating.ipynb #a848e003
-from collections.abc import Iterator, Mapping, Sequence
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from ..arrays.columns import Columns, Racks, one_group, side_by_side
+from ..arrays.columns import Columns, one_group, side_by_side
 from ..arrays.metrics import figures_of, measure, measure_current
 from ..arrays.ragged import row_lengths, row_offsets, row_sums
 from ..assignors.base import StrategyError
 from ..assignors.batch import GroupBatch, answer_at_once, batch_slices
+from ..assignors.broker import order_note
 from ..assignors.registry import find_strategy, resolve
 from ..groups.assignment import CURRENT
 from ..groups.leader import CLIENTS, Leader
 from ..text.words import count_of, shown
 
 # %% ../../nbs/08_ranking/05_migrating.ipynb #a848e006
-_REFUSES = ("the classic assignments of {} carry user data, so the broker refuses the first member that joins with the "
-            "new protocol (GroupIdNotFoundException, an unsupported custom assignor): {}")
-_RESTART = "stop all members, then start them with the new protocol; after the stop, no member owns anything"
-_CONVERTS = ("the classic assignments of {} carry no user data, so the first member that joins with the new protocol "
-             "converts the group, and the broker starts from its owners (brokers of Kafka 4.0 or later, with "
-             "group.consumer.migration.policy bidirectional, the default, or upgrade)")
+_REFUSES = ("the classic assignments of {} carry user data, so the broker refuses the first member "
+            "that joins with the new protocol: stop all members, then start them with it; after "
+            "the stop, no member owns anything")
+_CONVERTS = ("the classic assignments of {} carry no user data, so the first member that joins "
+             "with the new protocol converts the group, and the broker starts from its owners")
 
 
 def possible_move(leader: Leader, members: int) -> tuple[str, str]:
-    "Whether a group with so many members can move to the new protocol, in a word or three, and why."
+    "Whether a group with so many members can move to the new protocol, in up to three words; why."
     name, clients, found = leader.strategy, [CLIENTS[one] for one in leader.clients if one], None
-    with suppress(StrategyError):                               # another package's, which cannot be loaded
+    with suppress(StrategyError):                       # another package's, which cannot be loaded
         found = find_strategy(name)
     if leader.type == "consumer":
-        return "done", ("its assignor is that of group.remote.assignor of the members, else the first of the broker's "
-                        "group.consumer.assignors")
+        return "done", ("its assignor is that of group.remote.assignor of the members, else the "
+                        "first of the broker's group.consumer.assignors")
     if "Kafka Streams" in leader.clients or name == "stream":
-        return "after a stop", ("Kafka Streams moves to group.protocol=streams (KIP-1071); its classic assignments "
-                                "carry user data, so the broker does not convert the group")
+        return "after a stop", ("Kafka Streams moves to group.protocol=streams (KIP-1071); its "
+                                "classic assignments carry user data, so the broker does not "
+                                "convert the group")
     if leader.by_broker or leader.bound:
-        return "no", leader.bound or "a share group has no owners of partitions, and a protocol of its own"
-    if clients and len(clients) == len(leader.clients) and not any(one.joins_broker for one in clients):
-        return "no", f"no client of its members speaks the new protocol yet ({', '.join(leader.clients)})"
+        return "no", leader.bound or ("a share group has no owners of partitions, and a protocol "
+                                      "of its own")
+    if leader.clients and "" not in leader.clients and not any(one.joins_broker for one in clients):
+        return "no", ("no client of its members speaks the new protocol yet "
+                      f"({', '.join(leader.clients)})")
     if not members:
         return "after a stop", "no member runs now, so start them with the new protocol"
     if found and found.claims == "stream-join" or any(name in one.user_data for one in clients):
-        return "after a stop", _REFUSES.format(name, _RESTART)
+        return "after a stop", _REFUSES.format(name)
     if found or any(name in one.ships for one in CLIENTS.values()):
         return "online", _CONVERTS.format(name)
-    why = f"{shown(name)} is not known here" if name else "the input does not show the assignor (--state does)"
-    return "unknown", f"{why}: the broker refuses it if its classic assignments carry user data, else it moves online"
+    why = "the input does not show the assignor (--state does)"
+    return "unknown", (f"{f'{shown(name)} is not known here' if name else why}: the broker refuses "
+                       "it if its classic assignments carry user data, else it moves online")
 
 # %% ../../nbs/08_ranking/05_migrating.ipynb #a848e009
-BROKERS = "uniform", "server-range"                 # the assignors of the broker; the first is the default
-MOST_LEAVES = 50                                    # members of a group that are tried as the one that leaves
-_OPTIMA = "sticky", "sticky:prefer=racks+kept"      # without racks, and with racks
+BROKERS = "uniform", "server-range"     # the assignors of the broker; the first is the default
+MOST_LEAVES = 50                        # members of a group that are tried as the one that leaves
+_OPTIMA = "sticky", "sticky:prefer=racks+kept"          # without racks, and with racks
 
 # %% ../../nbs/08_ranking/05_migrating.ipynb #a848e00a
 def without_member(columns: Columns, member: int) -> Columns:
@@ -66,52 +72,51 @@ def without_member(columns: Columns, member: int) -> Columns:
     def renumbered(numbers):
         return np.where(numbers == member, -1, numbers - (numbers > member)).astype(np.int32)
     stays, others = columns.subscribers != member, np.arange(columns.member_count) != member
-    turn, listed, racks = columns.turn[others], columns.listed[columns.listed != member], columns.racks
-    previous = renumbered(columns.previous)
-    return Columns(
-        topic_offsets=columns.topic_offsets, member_offsets=columns.member_offsets - [0, 1],
-        partitions=columns.partitions, missing=columns.missing,
+    turn, racks, previous = columns.turn[others], columns.racks, renumbered(columns.previous)
+    return replace(
+        columns, member_offsets=columns.member_offsets - [0, 1],
+        subscribers=renumbered(columns.subscribers[stays]),
         subscriber_offsets=row_offsets(row_sums(stays, columns.subscriber_offsets)),
-        subscribers=renumbered(columns.subscribers[stays]), turn=turn - (turn > columns.turn[member]),
-        previous=previous, lag=columns.lag, racks=racks and Racks(racks.member[others], *racks[1:]),
-        listed=renumbered(listed), consumer=previous)
+        turn=turn - (turn > columns.turn[member]), previous=previous, consumer=previous,
+        racks=racks and racks._replace(member=racks.member[others]),
+        listed=renumbered(columns.listed[columns.listed != member]), counted=None)
 
 # %% ../../nbs/08_ranking/05_migrating.ipynb #a848e011
 def _owners(label, columns, places):
-    "The owners of a strategy for the groups at `places`, and the places of those that it has an answer for."
+    "The owners of a strategy for the groups at `places`, and which of these it has an answer for."
     try:
         return answer_at_once(resolve(label), columns, places)[1], places
     except StrategyError:                                       # some group is beyond a limit
         if len(places) == 1:
             return np.full(columns.size, -1, np.int32), []
-    (owner, some), (other, more) = (_owners(label, columns, part) for part in (places[::2], places[1::2]))
+    (owner, some), (other, more) = (
+        _owners(label, columns, part) for part in (places[::2], places[1::2]))
     return np.maximum(owner, other), sorted([*some, *more])
 
 
 def _leaves(label, columns, places) -> Iterator[tuple[int, dict]]:
-    "For each of the groups at `places`, the members whose leave is the median and the worst, and its figures."
-    strategy, counts = resolve(label), row_lengths(columns.member_offsets)
-    tried = {at: np.unique(np.linspace(0, counts[at] - 1, min(counts[at], MOST_LEAVES)).round().astype(int)).tolist()
-             for at in places if counts[at] > 1}
-    pairs, found = [(at, member) for at, members in tried.items() for member in members], []
+    "For each of the groups at `places`, the median and the worst leave: the member, the figures."
+    strategy, counts, found = resolve(label), row_lengths(columns.member_offsets), defaultdict(list)
+    pairs = [(at, member) for at in places if counts[at] > 1 for member in np.linspace(
+        0, counts[at] - 1, min(counts[at], MOST_LEAVES)).round().astype(int).tolist()]
     sizes = row_lengths(columns.group_offsets)[[at for at, _ in pairs]]
     for part in batch_slices(sizes):
-        left = side_by_side([without_member(one_group(columns, at), member) for at, member in pairs[part]])
+        alone = {at: one_group(columns, at) for at in dict(pairs[part])}
+        left = side_by_side([without_member(alone[at], member) for at, member in pairs[part]])
         figures = measure(left, strategy.run_many(left)[1], protocol=strategy.protocol)
-        found += [figures_of(figures, number) for number in range(left.groups)]
-    begin = 0
-    for at, members in tried.items():
-        own = sorted(zip(members, found[begin:begin + len(members)]),
-                     key=lambda one: (one[1]["moved"], one[1]["balance_score"]))
+        for number, (at, member) in enumerate(pairs[part]):
+            found[at].append((member, figures_of(figures, number)))
+    for at, own in found.items():
+        own.sort(key=lambda one: (one[1]["moved"], one[1]["balance_score"]))
         yield at, {"leave median": own[(len(own) - 1) // 2], "leave worst": own[-1]}
-        begin += len(members)
 
 # %% ../../nbs/08_ranking/05_migrating.ipynb #a848e012
 def migration_rows(batch: GroupBatch, possible: Sequence[str]) -> list[list[dict[str, Any]]]:
     "The rows of each group of a batch; `possible`: for each, what `possible_move` says."
     columns, rows = batch.columns, [[] for _ in possible]
     places = [at for at, members in enumerate(row_lengths(columns.member_offsets).tolist())
-              if members and (possible[at] == "done" or possible[at] != "no" and not batch.leaders[at].fixed)]
+              if members and (possible[at] == "done"
+                              or possible[at] != "no" and not batch.leaders[at].fixed)]
 
     def add(at, strategy, event, figures, leaving=None):
         rows[at].append({"strategy": strategy, "event": event, "leaving": leaving} | figures)
@@ -124,21 +129,26 @@ def migration_rows(batch: GroupBatch, possible: Sequence[str]) -> list[list[dict
         columns.previous, columns.consumer)))
     near = current["in_rack"] >= 0
     asked = {label: places for label in BROKERS}
-    asked |= {label: [at for at in places if near[at] == racks] for label, racks in zip(_OPTIMA, (False, True))}
+    asked |= {label: [at for at in places if near[at] == racks]
+              for label, racks in zip(_OPTIMA, (False, True))}
     for label, some in asked.items():
         if not some:
             continue
         owner, answered = _owners(label, start, some)
-        figures = measure(start, owner, protocol="broker" if label in BROKERS else "")
-        leaves = dict(_leaves(label, start.with_owners(owner, owner), answered)) if label in BROKERS else {}
+        by_broker = label in BROKERS
+        figures = measure(start, owner, protocol="broker" if by_broker else "")
+        tried = answered if by_broker else []
+        leaves = dict(_leaves(label, start.with_owners(owner, owner), tried))
         for at in answered:
             add(at, label, "move", figures_of(figures, at))
+            names = batch.members[columns.member_offsets[at]:]
             for event, (member, found) in leaves.get(at, {}).items():
-                add(at, label, event, found, str(batch.members[columns.member_offsets[at] + member]))
+                add(at, label, event, found, str(names[member]))
     return rows
 
 # %% ../../nbs/08_ranking/05_migrating.ipynb #a848e014
-_STARTS = {"online": "it can move online", "after a stop": "it can move, after all members have stopped",
+_STARTS = {"online": "it can move online",
+           "after a stop": "it can move, after all members have stopped",
            "unknown": "whether it can move online is not known", "no": "it cannot move",
            "done": "the broker assigns it already"}
 
@@ -155,8 +165,8 @@ def _as_flat(row, other):
 
 
 def _verdict(possible, why, now, then, best):
-    "The verdict in a line, given the rows of the group as it is, of the default assignor, and of the optimum."
-    if then is None or best is None or possible == "done" and now["max_load"] is None:
+    "In a line, given the rows of the group as it is, of the default assignor, and of the optimum."
+    if then is None or possible == "done" and (best is None or now["max_load"] is None):
         return f"{_STARTS[possible]}: {why}"
     if possible == "done":
         target, words = best, [f"the optimum is {count_of(best['moved'] or 0, 'move')} away"]
@@ -166,89 +176,97 @@ def _verdict(possible, why, now, then, best):
         moves = {None: "it is not known how many partitions move", 0: "no partition moves",
                  1: f"1 of {then['partitions']:,} partitions moves"}.get(
             then["moved"], f"{then['moved'] or 0:,} of {then['partitions']:,} partitions move")
-        same = f"stay at {_loads(now)}" if _as_flat(now, then) else f"{_loads(now)} become {_loads(then)}"
-        target, words = then, [f"under {BROKERS[0]}, loads {same}", *[moves] * (possible != "after a stop")]
+        loads = (f"stay at {_loads(now)}" if _as_flat(now, then) else
+                 f"{_loads(now)} become {_loads(then)}")
+        target, words = then, [f"under {BROKERS[0]}, loads {loads}"]
+        words += [moves] * (possible != "after a stop")
     if now["in_rack"] is not None:
         when = "possible" if possible == "done" else "then"
         words.append(f"in rack: {now['in_rack']:,} now, {target['in_rack']:,} {when}")
     return f"{_STARTS[possible]}: {', '.join(words)}"
 
 # %% ../../nbs/08_ranking/05_migrating.ipynb #a848e015
-_SURE = ("all members subscribe to the same topics, so the loads and, under uniform, the numbers of kept and moved "
-         "partitions are sure; which member gets which partitions, and what server-range moves, depends on member ids "
-         "that are not known yet")
-_NEARLY_SURE = ("subscriptions differ, so the figures are those of one possible outcome: nearly all others have the "
-                "same loads and, under uniform, as many moves; owners depend on member ids that are not known yet")
-_GUESSED = "subscriptions are only inferred, and the figures depend on them"
+_SURE = ("the figures of uniform are those of {}; how many partitions move under server-range "
+         "depends on member ids that are not known yet")
 _NO_RACKS = "racks are not known; the broker's assignors do not use them (KAFKA-19387)"
 
 
-def _reasons_of_figures(found, sure, guessed):
-    "What the rows say, by strategy and event, one line for each fact; `sure`: what they leave open."
-    now, (uniform, ranged) = found[CURRENT, "now"], [found.get((label, "move")) for label in BROKERS]
-    best = found.get((_OPTIMA[now["in_rack"] is not None], "move"))
+def _reasons_of_figures(found, best, sure):
+    """What the rows say, by strategy and event, one line for each fact.
+
+    `best`: the row of the optimum; None = there is none. `sure`: what the figures leave open.
+    """
+    now, (uniform, ranged) = found[CURRENT, "now"], [found.get((one, "move")) for one in BROKERS]
     if not (uniform and ranged and best):
         return
     yield from sure
-    if guessed:
-        yield _GUESSED
     if not _as_flat(uniform, best):
-        yield f"loads {_loads(uniform)} under uniform are not the flattest, which are {_loads(best)}"
+        yield (f"loads {_loads(uniform)} under uniform are not the flattest, which are "
+               f"{_loads(best)}")
     if not _as_flat(ranged, uniform):
         yield f"server-range assigns topic by topic: loads {_loads(ranged)}"
     yield _NO_RACKS if now["in_rack"] is None else (
-        f"the broker's assignors do not use racks (KAFKA-19387): of {now['partitions']:,} partitions, "
-        f"{now['in_rack']:,} are in the rack of a replica now, {uniform['in_rack']:,} under uniform, "
-        f"{ranged['in_rack']:,} under server-range; {best['in_rack']:,} are possible with the flattest loads")
+        "the broker's assignors do not use racks (KAFKA-19387): of "
+        f"{now['partitions']:,} partitions, {now['in_rack']:,} are in the rack of a replica now, "
+        f"{uniform['in_rack']:,} under uniform, {ranged['in_rack']:,} under server-range; "
+        f"{best['in_rack']:,} are possible with the flattest loads")
     if uniform["topic_gap"] > min(ranged["topic_gap"], now["topic_gap"] or 0):
-        yield (f"uniform does not spread topics: one subscriber of a topic may own "
-               f"{uniform['topic_gap']:,} more of its partitions than another (now {now['topic_gap'] or 0:,}, "
-               f"under server-range {ranged['topic_gap']:,})")
+        yield ("uniform does not spread topics: one subscriber of a topic may own "
+               f"{uniform['topic_gap']:,} more of its partitions than another (now "
+               f"{now['topic_gap'] or 0:,}, under server-range {ranged['topic_gap']:,})")
     if (BROKERS[0], "leave worst") in found:
         words = [f"{found[label, 'leave median']['moved']:,} under {label} (at worst "
                  f"{found[label, 'leave worst']['moved']:,})" for label in BROKERS]
-        yield (f"partitions that the others lose when one member leaves (median): {', '.join(words)}; "
-               "server-range is not sticky")
+        yield ("partitions that the others lose when one member leaves (median): "
+               f"{', '.join(words)}; server-range is not sticky")
 
 # %% ../../nbs/08_ranking/05_migrating.ipynb #a848e016
-_SETTINGS = ("{} refuses to start while session.timeout.ms, heartbeat.interval.ms or partition.assignment.strategy is "
-             "set: the broker has settings in their place, and group.remote.assignor chooses the assignor")
-_STAY = ("the new protocol is not supported yet by {}: in a mixed group these members stay classic, and the broker "
-         "assigns partitions to them, too; their own strategy no longer counts, nor does a plug-in of this package")
-_UNKNOWN_CLIENTS = "some client ids do not show the client; the new protocol is spoken by " + "; ".join(
-    f"{one.name} {one.joins_broker}" for one in CLIENTS.values() if one.joins_broker)
-_MAPPED = ("Kafka's documentation (4.4) maps RangeAssignor to the broker's range, here server-range, and all others to "
-           "uniform; uniform runs if no member sets group.remote.assignor (and the broker lists it first)")
-_CALLBACKS = ("callbacks get only the partitions that change, not all of them as under {}; a member that is still "
-              "classic gives up all of its partitions whenever they change")
-_NO_LONGER = ("enforceRebalance() only logs a warning; expressions that the broker resolves (SubscriptionPattern in "
-              "Java, ^ in librdkafka) have RE2J syntax")
-_STATIC = ("a second member with the same instance id is refused (UnreleasedInstanceIdException) instead of replacing "
-           "the first; a static member that restarts inherits the target of its predecessor")
-_BROKER_VERSIONS = (
-    "brokers: 4.0.0 moves partitions of balanced groups (KAFKA-18688); without the fixes of December 2025, a "
-    "coordinator may fail to load (KAFKA-19862); from 4.3 on, changes that arrive together are computed once "
-    "(KIP-1263), and late commits are accepted (KIP-1251)")
-_WHEN = "the new protocol is the default in Kafka 5.0, and the only one of KafkaConsumer in 6.0 (KIP-1274)"
-_WAY_BACK = "the way back: the group becomes classic when its last member with the new protocol leaves"
+_SETTINGS = ("{} refuses to start while session.timeout.ms, heartbeat.interval.ms or "
+             "partition.assignment.strategy is set: the broker has settings in their place, and "
+             "group.remote.assignor chooses the assignor")
+_STAY = ("the new protocol is not supported yet by {}: in a mixed group these members stay "
+         "classic, and the broker assigns partitions to them, too; their own strategy no longer "
+         "counts, nor does a plug-in of this package")
+_UNKNOWN_CLIENTS = (
+    "some client ids do not show the client; the new protocol is spoken by " + "; ".join(
+        f"{one.name} {one.joins_broker}" for one in CLIENTS.values() if one.joins_broker))
+_MAPPED = ("Kafka's documentation (4.4) maps RangeAssignor to the broker's range, here "
+           "server-range, and all others to uniform; uniform runs if no member sets "
+           "group.remote.assignor (and the broker lists it first)")
+_CALLBACKS = "callbacks get only the partitions that change, not all of them as under {}"
+_STATIC = ("a second member with the same instance id is refused (UnreleasedInstanceIdException) "
+           "instead of replacing the first; a static member that restarts inherits the target of "
+           "its predecessor")
+_WAY_BACK = ("the way back: the group becomes classic when its last member with the new protocol "
+             "leaves")
+_FOR_ALL = ("what holds for every group (versions of brokers, expressions, enforceRebalance) is in "
+            "the guide \"Should we move to the new protocol?\"")
 
 
 def _facts(leader, possible, static):
     "What else changes for a group, or what counts for one that the broker assigns already."
-    if possible == "done":
-        return [*[_STATIC] * static, _BROKER_VERSIONS, _WAY_BACK]
-    if possible == "no" or leader.fixed:
-        return []
-    known = [CLIENTS[name] for name in leader.clients if name]
-    speak = [one for one in known if one.joins_broker]
-    stay = [one.name for one in known if not one.joins_broker]
-    refusing = [one.name for one in speak or CLIENTS.values()
-                if one.joins_broker and one.setting.startswith("partition.")]
-    return [*(f"{one.name} speaks the new protocol {one.joins_broker}" for one in speak),
-            *[_SETTINGS.format(" or ".join(refusing))] * bool(refusing),
-            *[_STAY.format(", ".join(stay))] * bool(stay), *[_UNKNOWN_CLIENTS] * ("" in leader.clients), _MAPPED,
-            *[_CALLBACKS.format(leader.strategy or "an eager assignor")] * ("cooperative" not in leader.strategy),
-            _NO_LONGER, *[_STATIC] * static, _BROKER_VERSIONS, _WHEN, _WAY_BACK]
+    if possible != "done":
+        if possible == "no" or leader.fixed:
+            return
+        known = [CLIENTS[name] for name in leader.clients if name]
+        speak = [one for one in known if one.joins_broker]
+        refusing = [one.name for one in speak or CLIENTS.values()
+                    if one.joins_broker and one.setting.startswith("partition.")]
+        for one in speak:
+            yield f"{one.name} speaks the new protocol {one.joins_broker}"
+        if refusing:
+            yield _SETTINGS.format(" or ".join(refusing))
+        if len(speak) < len(known):
+            yield _STAY.format(", ".join(one.name for one in known if not one.joins_broker))
+        if "" in leader.clients:
+            yield _UNKNOWN_CLIENTS
+        yield _MAPPED
+        if "cooperative" not in leader.strategy:
+            yield _CALLBACKS.format(leader.strategy or "an eager assignor")
+    if static:
+        yield _STATIC
+    yield _WAY_BACK
+    yield _FOR_ALL
 
 # %% ../../nbs/08_ranking/05_migrating.ipynb #a848e017
 class Outlook(NamedTuple):
@@ -267,11 +285,13 @@ def outlooks(batch: GroupBatch) -> list[Outlook]:
     for at, rows in enumerate(migration_rows(batch, [possible for possible, _ in moves])):
         (possible, why), events = moves[at], {(row["strategy"], row["event"]): row for row in rows}
         now, then = events[CURRENT, "now"], events.get((BROKERS[0], "move"))
-        verdict = _verdict(possible, why, now, then, events.get((_OPTIMA[now["in_rack"] is not None], "move")))
-        guessed = bool(batch.inferred[at] or batch.unsure[at])
-        sure = [_SURE if batch.columns.subscribed_alike[at] else _NEARLY_SURE] * (possible != "done")
-        reasons = [*[why] * (why not in verdict), *_reasons_of_figures(events, sure, guessed),
+        best = events.get((_OPTIMA[now["in_rack"] is not None], "move"))
+        verdict = _verdict(possible, why, now, then, best)
+        note = order_note(batch.columns.subscribed_alike[at]).text
+        sure = [_SURE.format(note)] * (possible != "done")
+        reasons = [*[why] * (why not in verdict), *_reasons_of_figures(events, best, sure),
                    *_facts(batch.leaders[at], possible, batch.dynamic[at] < members[at])]
-        inferred = " (subscriptions are inferred)" * (guessed and then is not None)
-        found.append(Outlook(possible, verdict + inferred, reasons, rows))
+        if then is not None and (batch.inferred[at] or batch.unsure[at]):
+            verdict += " (subscriptions are inferred)"
+        found.append(Outlook(possible, verdict, reasons, rows))
     return found

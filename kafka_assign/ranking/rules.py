@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ..arrays.metrics import lag_per_member, loads
+from ..arrays.metrics import figures_of, lag_per_member, loads
 from ..arrays.ragged import row_lengths, row_maxima, row_sums
 from ..assignors.base import Strategy
 from ..assignors.batch import GroupBatch, cut_short
@@ -483,17 +483,15 @@ class Need(NamedTuple):
     affected: int  # partitions, or members if the reason counts these
     reason: str
     remedy: Remedy
-    in_rack: int  # partitions of the group with a replica in the rack of their owner; -1 = unknown
-    topic_spread: int  # `topic_spread` of the group as it is; -1 = unknown
+    in_rack: int | None  # partitions of the group with a replica in the rack of their owner
+    topic_spread: int | None  # `topic_spread` of the group as it is
 
     def row(self) -> dict[str, Any]:
         "The need as part of a row."
         strategy, words, steps, _ = self.remedy
-        known = {name: None if value < 0 else value
-                 for name, value in zip(self._fields[-2:], self[-2:])}
         return {"need": NEEDS[self.kind], "kind": self.kind, "affected": self.affected,
                 "reason": self.reason, "strategy": strategy or None, "remedy": words,
-                "steps": list(steps), **known}
+                "steps": list(steps), "in_rack": self.in_rack, "topic_spread": self.topic_spread}
 
 # %% ../../nbs/08_ranking/03_rules.ipynb #2d112333
 def in_words(rule: Rule, found: Finding, adviser: Adviser, current: Outcome) -> Need:
@@ -507,9 +505,9 @@ def in_words(rule: Rule, found: Finding, adviser: Adviser, current: Outcome) -> 
         reason = f"{reason}; {remedy.doubt}"
     first, but = found.words.get("first", []), [rule.but.format(**found.words)] * bool(rule.but)
     words, steps = "; ".join([*first, remedy.words, *but]), (*first, *remedy.steps)
-    figures = (int(current.figures[name][found.group]) for name in Need._fields[-2:])
+    figures = figures_of(current.figures, found.group)
     return Need(found.group, NEEDS.index(rule.name), found.affected, reason,
-                remedy._replace(words=words, steps=steps), *figures)
+                remedy._replace(words=words, steps=steps), figures["in_rack"], figures["topic_spread"])
 
 # %% ../../nbs/08_ranking/03_rules.ipynb #2d112334
 def needs(batch: GroupBatch, current: Outcome, results: Mapping[str, Outcome],

@@ -22,6 +22,7 @@ from ..assignors.sticky.solve import sticky_assign
 from ..groups.assignment import Assignment, AssignmentError
 from ..groups.fields import TopicPartition
 from ..groups.group import Group
+from .proof import equal_words, pursued
 from ..text.errors import checked_kind
 from ..text.tables import Table
 from ..text.words import shown
@@ -36,7 +37,6 @@ class Move(NamedTuple):
 
 # %% ../../nbs/10_reports/02_moves.ipynb #e336aa04
 _FIGURES = {"racks": "in_rack", "spread": "topic_spread"}       # of goals
-_AS_GOOD = {"racks": "with as many partitions in rack", "spread": "with topics spread as evenly"}
 
 
 def _goals_above_moves(assignment: Assignment) -> tuple[str, ...]:
@@ -115,8 +115,8 @@ class Moves(Sequence[Move]):
         columns, after = self.group.columns, assignment.target
         self._for_rack = near_replica(columns, after) > near_replica(columns, columns.previous)
         self._for_rack &= "racks" in goals
-        as_good = " and ".join(_AS_GOOD[goal] for goal in goals)
-        self._fewest = f"no equally balanced assignment {as_good} moves fewer".replace("  ", " ")
+        equal = equal_words(pursued(columns, goals))
+        self._fewest = f"no equally balanced assignment{equal} moves fewer"
         changed = (self.group.previous >= 0) & ~assignment.kept
         self._places = np.flatnonzero(changed).tolist()
 

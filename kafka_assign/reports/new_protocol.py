@@ -22,7 +22,8 @@ from ..text.tables import Table
 from ..text.words import count_of
 
 # %% ../../nbs/10_reports/10_new_protocol.ipynb #848e0006
-_SHOWN = "strategy", "event", "min_load", "max_load", "balance_score", "kept", "moved", "placed", "topic_gap", "in_rack"
+_SHOWN = ("strategy", "event", "min_load", "max_load", "balance_score", "kept", "moved", "placed",
+          "topic_gap", "in_rack")
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -30,27 +31,29 @@ class Migration:
     "What the new consumer protocol would do to a group; made by `migration`, and shown as a table."
 
     group: Group  # the group as it is
-    possible: str  # `online`, `after a stop`, `unknown`, `no`, or `done`: the broker assigns it already
+    possible: str  # `online`, `after a stop`, `unknown`, `no`, or `done` (by the broker already)
     verdict: str  # in one line
     reasons: list[str]  # each in one line
-    rows: list[dict[str, Any]]  # summaries, with `event` (`now`, `move`, `leave median`, `leave worst`) and `leaving`
+    rows: list[dict[str, Any]]  # summaries, with the `event` (as `now` or `move`) and who is `leaving`
 
     @property
     def start(self) -> Group:
-        "The group when its first member joins with the new protocol: after a stop, no member owns anything."
+        "The group when its first member joins with the new protocol; after a stop, none owns anything."
         if self.possible != "after a stop":
             return self.group
-        members = [replace(self.group.details[at], owned=(), user_data=None) for at in self.group.listed]
+        members = [replace(self.group.details[at], owned=(), user_data=None)
+                   for at in self.group.listed]
         return self.group.replace(members=members)
 
     @cached_property
     def restarts(self) -> Restarts | None:
-        "The cost of bringing the members over one by one; None = it is not possible, not known, or not computed."
-        if self.possible != "online" or len(self.group.members) > MOST_LEAVES or self.group.counted is not None:
+        "The cost of bringing the members over one by one; None = not possible, known, or computed."
+        group = self.group
+        if self.possible != "online" or len(group.members) > MOST_LEAVES or group.counted is not None:
             return None
-        with suppress(StrategyError):                           # which assignor runs until then may not be known
-            before = running_strategy(self.group)
-            return restart_in_turn(self.group, self.group.members, resolve(BROKERS[0]), before=before)
+        with suppress(StrategyError):                   # which assignor runs until then may be unknown
+            before = running_strategy(group)
+            return restart_in_turn(group, group.members, resolve(BROKERS[0]), before=before)
         return None
 
     def table(self, wide: bool = False) -> Table:
@@ -60,15 +63,16 @@ class Migration:
         """
         keys = [key for key in (self.rows[0] if wide else _SHOWN)
                 if key == "strategy" or any(row[key] not in (None, "") for row in self.rows)]
-        return Table(keys, self.rows, self.verdict, notes=[*self.restart_words, *self.reasons])
+        return Table(keys, self.rows, self.verdict, notes=self.notes)
 
     @property
-    def restart_words(self) -> list[str]:
-        "The cost of `restarts` in a line; none if there is none."
-        if (found := self.restarts) is None:
-            return []
-        return [f"members one by one, in one possible run: {count_of(found.rebalances, 'rebalance')}, in which "
-                f"partitions move {count_of(found.moved, 'time')}"]
+    def notes(self) -> list[str]:
+        "The cost of `restarts` in a line, if there is one, then the reasons."
+        if (cost := self.restarts) is None:
+            return self.reasons
+        rebalances, moves = count_of(cost.rebalances, "rebalance"), count_of(cost.moved, "time")
+        return [f"members one by one, in one possible run: {rebalances}, in which partitions move {moves}",
+                *self.reasons]
 
     def __repr__(self):
         return self.table().text()

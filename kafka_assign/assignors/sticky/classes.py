@@ -11,7 +11,7 @@ from typing import NamedTuple
 import numpy as np
 
 from ...arrays.columns import Columns
-from ...arrays.goals import rack_bits, weights
+from ...arrays.goals import LimitError, rack_bits, weights
 from ...arrays.ragged import (
     first_equal_row, rank_in_run, row_lengths, row_minima, row_of, row_offsets,
     row_unions, stable_order, take_rows, total_by_key)
@@ -196,7 +196,7 @@ def split_by_racks(columns: Columns, compressed: Compressed,
         return compressed
     length = row_lengths(classes.offsets)[whole]
     if (pairs := int(length.sum())) > MOST_PAIRS:
-        raise ValueError(
+        raise LimitError(
             f"racks must make at most {MOST_PAIRS:,} pairs of a subscriber and a class "
             f"with the same racks (got {pairs:,}); prefer=kept leaves racks out")
     offsets, place = take_rows(classes.offsets, whole)

@@ -9,7 +9,7 @@ __all__ = ['improve']
 import numpy as np
 
 from ...arrays.columns import Columns
-from ..base import StrategyError
+from ...arrays.goals import LimitError
 from .expand import owners_from_counts
 from .proving import CLOSED, Network, settled
 
@@ -34,13 +34,15 @@ _MOST_CELLS = 20_000     # pairs of a topic and a subscriber
 def improve(columns: Columns, owner: np.ndarray, prefer: tuple[str, ...]) -> np.ndarray:
     """The best owner column for a ranking, found from one with the flattest loads.
 
-    It should be the best for the goals ranked above `spread`: the nearer the answer, the fewer the cycles.
-    Raises `StrategyError` if `spread` counts too many pairs.
+    It should be the best for the goals ranked above `spread`: the nearer it is to the answer, the
+    fewer the cycles.
+    Raises `LimitError` if `spread` counts too many pairs.
     """
     if "spread" in prefer and len(columns.subscribers) > _MOST_CELLS:
-        raise StrategyError(
-            f"prefer={'+'.join(prefer)} must be for at most {_MOST_CELLS:,} pairs of a topic and a subscriber "
-            f"(got {len(columns.subscribers):,}); leave spread out: topics are then spread, too, but without a proof")
+        raise LimitError(
+            f"prefer={'+'.join(prefer)} must be for at most {_MOST_CELLS:,} pairs of a topic and a "
+            f"subscriber (got {len(columns.subscribers):,}); leave spread out: topics are then spread, "
+            "too, but without a proof")
     network = Network(columns, owner, prefer)
     price, arcs, cycle = settled(network, network.start)
     while len(arcs):

@@ -38,6 +38,14 @@ def fill_repeatedly(classes: Classes,
             break
     return count, load
 
+# %% ../../../nbs/02_optimum/06_levels.ipynb #2f112381
+def least_levels(classes: Classes, count: np.ndarray, load: np.ndarray) -> np.ndarray:
+    "The source of each member, its least level, given the partitions of each pair."
+    held = np.flatnonzero(count)
+    return highest_sources(load, classes.member[held],
+                           np.searchsorted(held, classes.offsets),
+                           classes.member, classes.offsets)
+
 # %% ../../../nbs/02_optimum/06_levels.ipynb #8dcfa802
 class Flattest(NamedTuple):
     "Flattest loads of all components."
@@ -50,10 +58,7 @@ class Flattest(NamedTuple):
 def flattest(classes: Classes, base: np.ndarray) -> Flattest:
     "The flattest loads if the classes are added to the loads in `base`."
     count, load = fill_repeatedly(classes, base)
-    held = np.flatnonzero(count)
-    level = highest_sources(
-        load, classes.member[held], np.searchsorted(held, classes.offsets),
-        classes.member, classes.offsets)
+    level = least_levels(classes, count, load)
     steep = np.zeros(len(load), bool)
     steep[classes.component_of[level - load > 1]] = True
     for batch in batches(classes, steep[classes.component]):

@@ -12,19 +12,12 @@ import numpy as np
 
 from ...arrays.columns import Columns, read_only
 from ...arrays.goals import DEFAULT_RANKING, weights
+from ...arrays.metrics import loads
 from ...arrays.ragged import (
-    highest_sources, row_lengths, row_minima, row_of, take_rows, total_by_key)
-from .classes import (
-    Classes, Compressed, compress, split_by_racks)
+    row_lengths, row_minima, row_of, take_rows, total_by_key)
+from .classes import compress, split_by_racks
+from .levels import least_levels
 from ...groups.certificate import Certificate
-
-# %% ../../../nbs/02_optimum/09_proving.ipynb #2f112381
-def least_levels(classes: Classes, owned: np.ndarray) -> np.ndarray:
-    "The least levels, int64, that put the partitions `owned` by each pair on a lowest level."
-    held = np.flatnonzero(owned)
-    load = total_by_key(owned, classes.member, len(classes.component_of))
-    return highest_sources(load, classes.member[held], np.searchsorted(held, classes.offsets),
-                           classes.member, classes.offsets)
 
 # %% ../../../nbs/02_optimum/09_proving.ipynb #2a58dd3c
 CLOSED = 1 << 61        # the cost of an arc along which nothing can flow; more than any price
@@ -53,8 +46,9 @@ class Network:
             return split_by_racks(columns, compress(columns, apart=spread), prefer)
 
         self.compressed = rows(columns)
-        classes, held = self.compressed.classes, rows(columns.with_owners(owner, owner)).classes.owned
-        self.level = least_levels(classes, held)
+        classes = self.compressed.classes
+        held = rows(columns.with_owners(owner, owner)).classes.owned
+        self.level = least_levels(classes, held, loads(columns, owner))
         level, length = self.level[classes.member], row_lengths(classes.offsets)
         lowest = level == row_minima(level, classes.offsets).repeat(length)
         open_, self.pair = classes.among(lowest)
@@ -88,7 +82,7 @@ class Network:
 
 # %% ../../../nbs/02_optimum/09_proving.ipynb #40e5c771
 def cycle_nodes(after: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    "The nodes on cycles, and the least node of each one's cycle; each leads to another, the last ends."
+    "The nodes on cycles, and the least node of each one's cycle; the last node leads nowhere."
     least, ahead = np.arange(len(after)), after
     for _ in range(len(after).bit_length()):
         least, ahead = np.minimum(least, least[ahead]), ahead[ahead]
@@ -100,9 +94,9 @@ _TURNS = 3     # of lowering, after which cycles are looked for: 1 and 10 take l
 
 
 def settled(network: Network, price: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Prices that no arc can lower, and nothing else; or the arcs of negative cycles, each with its cycle.
+    """Prices that no arc can lower; or the arcs of negative cycles, each with its cycle.
 
-    Prices on the way come with these; they may be given as `price` later.
+    Prices on the way come with the arcs; they may be given as `price` later.
     """
     cost, nodes = network.costs(), len(price)
     arcs = np.flatnonzero(cost < CLOSED)

@@ -2047,6 +2047,8 @@ d = { 'settings': {'branch': 'main', 'doc_baseurl': '', 'doc_host': '', 'git_url
                                                                                         'kafka_assign/groups/notes.py'),
                                            'kafka_assign.groups.notes.absent_topics': ( '05_groups/notes.html#absent_topics',
                                                                                         'kafka_assign/groups/notes.py'),
+                                           'kafka_assign.groups.notes.claimants': ( '05_groups/notes.html#claimants',
+                                                                                    'kafka_assign/groups/notes.py'),
                                            'kafka_assign.groups.notes.disputed': ( '05_groups/notes.html#disputed',
                                                                                    'kafka_assign/groups/notes.py'),
                                            'kafka_assign.groups.notes.instant': ( '05_groups/notes.html#instant',

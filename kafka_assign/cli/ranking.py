@@ -18,7 +18,7 @@ from .writing import common_words, known_table, write_blocks, write_json, write_
 from ..groups.group import Group
 from ..groups.notes import UNSEEN_KINDS
 from ..ranking.judging import NeedRow, unexplained_lag
-from ..ranking.rules import NEEDS
+from ..ranking.rules import NEEDS, waiting
 from ..text.tables import Table
 from ..text.words import count_of, did_you_mean, first_of, quoted, shown
 
@@ -66,8 +66,8 @@ def _abandoned_words(rows, groups):
     lag, unknown = sum(map(total_lag, groups)), any((group.lag < 0).any() for group in groups)
     where = " in the input" * any(note.kind == "members-not-shown" for group in groups for note in group.notes)
     names = first_of([*map(group_label, groups)], 3)
-    return (f"{'at least ' * unknown}{count_of(lag, 'record')} wait{'s' * (lag == 1)} for "
-            f"{count_of(len(groups), 'group')} without members{where} ({names}): --need abandoned lists them")
+    return (f"{waiting(lag, unknown)} for {count_of(len(groups), 'group')} without members{where} ({names}): "
+            "--need abandoned lists them")
 
 
 def show_ranking(ranking: Sequence[Mapping], form: str, groups: Sequence[Group], needs: Collection[str] = (),

@@ -21,7 +21,7 @@ from ..assignors.sticky.solve import sticky_assign
 from ..groups.assignment import Assignment, AssignmentError
 from ..groups.fields import TopicPartition
 from ..groups.group import Group
-from ..groups.notes import claimants
+from ..groups.notes import latest_claimants
 from .proof import equal_words, pursued
 from ..text.errors import checked_kind
 from ..text.tables import Table
@@ -75,7 +75,7 @@ _SHOWN_CLAIMANTS = 3
 
 def _sources(group: Group, places: Sequence[int]) -> Iterator[tuple[str | None, str]]:
     "The previous owner of each placed partition, if known, and why its claim is void."
-    for (topic, _), found in claimants(group, places).items():
+    for (topic, _), found in latest_claimants(group, places).items():
         names, more = list(map(shown, found[:_SHOWN_CLAIMANTS])), len(found) - _SHOWN_CLAIMANTS
         if not names:
             yield None, "no previous owner: it is new, or its owner has left"

@@ -31,7 +31,7 @@ class Evidence(NamedTuple):
     "What is known about the groups of a batch."
     batch: GroupBatch
     current: Outcome  # of the groups as they are
-    results: Mapping[str, Outcome]  # what is attainable, by label of the strategy; may be empty
+    results: Mapping[str, Outcome]  # what is attainable, by label of the strategy
     short: Mapping[str, Shortfall]  # how far the groups fall short of it, by need
     fails: Mapping[int, str]  # why the next rebalance of a group fails
     progress: Mapping[int, Progress]  # of a group since the moment before, if that is known
@@ -73,15 +73,13 @@ def evidence_of(batch: GroupBatch, current: Outcome, results: Mapping[str, Outco
                 everything: bool = False,
                 progress: Mapping[int, Progress] | None = None) -> Evidence:
     "What is known about the groups of a batch; the parameters are those of `needs`."
-    cut, short = row_sums(cut_short(batch), batch.columns.group_offsets), {}
-    if results:
-        results = attainable(current, results)
-        for label, one in results.items():
-            unknown = {name: np.where(cut, -1, one.figures[name]) for name in ("moved", "placed")}
-            results[label] = one._replace(figures={**one.figures, **unknown})
-        short = shortfalls(batch.columns, current, results, everything, _own(batch, strategies))
-        unowned = short["no-owner"]
-        short["no-owner"] = unowned._replace(now=unowned.now - cut, affected=unowned.affected - cut)
+    cut, results = row_sums(cut_short(batch), batch.columns.group_offsets), attainable(current, results)
+    for label, one in results.items():
+        unknown = {name: np.where(cut, -1, one.figures[name]) for name in ("moved", "placed")}
+        results[label] = one._replace(figures={**one.figures, **unknown})
+    short = shortfalls(batch.columns, current, results, everything, _own(batch, strategies))
+    unowned = short["no-owner"]
+    short["no-owner"] = unowned._replace(now=unowned.now - cut, affected=unowned.affected - cut)
     return Evidence(batch, current, results, short, fails or {}, progress or {},
                     loads(batch.columns, current.owner) == 0, list(_absent_topics(batch)))
 
@@ -124,11 +122,10 @@ def _idle_names(batch, group, count, idle):
 
 def _short(need, unit, evidence):
     "Groups that fall short of what is possible."
-    if short := evidence.short.get(need):
-        for group in np.flatnonzero(short.affected > 0).tolist():
-            words = {"now": count_of(int(short.now[group]), unit),
-                     "least": int(short.possible[group])}
-            yield Finding(group, int(short.affected[group]), words, short.cured)
+    short = evidence.short[need]
+    for group in np.flatnonzero(short.affected > 0).tolist():
+        words = {"now": count_of(int(short.now[group]), unit), "least": int(short.possible[group])}
+        yield Finding(group, int(short.affected[group]), words, short.cured)
 
 
 def _idle_words(evidence, group, count):
@@ -180,7 +177,7 @@ def _consumer_first(alone):
 
 def _lagging(evidence):
     "Groups with much of their lag on one member."
-    smallest = least(evidence.results, "lag_max") if evidence.results else []
+    smallest = least(evidence.results, "lag_max")
     for one in _short("lag", "record", evidence):
         unknown = bool(evidence.current.figures["lag_unknown"][one.group])
         seen = evidence.progress.get(one.group)
@@ -206,7 +203,6 @@ def _skewed(evidence):
             "total": _known_lag(evidence.current, one.group, "lag_total"),
             "owners": int(columns.subscriber_counts[topic]) - missing,
             "could": count_of(could, "member")})
-
 
 # %% ../../nbs/08_ranking/03_rules.ipynb #0b0e0002
 def _unowned_topics(evidence):
@@ -270,28 +266,11 @@ def _idle_on_absent_topics(evidence):
     for group, why, members, static in evidence.absent:
         yield Finding(group, len(members), {"why": why, "static": static})
 
-
-def _other_owner(static, **_):
-    "The remedy for a partition whose owner does not subscribe to the topic."
-    step = "see whether it should subscribe to the topic, or uses assign() with this group id"
-    return Remedy(words="; ".join([step, *[STATIC_EXCEPTION] * static]),
-                  steps=(step, *[CALL_LEADER] * static))
-
-
-def _correct_subscription(static, **_):
-    "The remedy for a subscription to a topic that does not exist."
-    remedy = no_strategy("see whether the name is right",
-                         "correct the subscription, or create the topic",
-                         but=[STATIC_EXCEPTION] * static)
-    return remedy._replace(steps=(*remedy.steps, *[CALL_LEADER] * static))
-
 # %% ../../nbs/08_ranking/03_rules.ipynb #b389eedb
 def _too_many_members(evidence):
     "Groups with more members than partitions that they could take."
-    batch, current, results = evidence.batch, evidence.current, evidence.results
-    if not results:
-        return
-    columns, possible = batch.columns, least(results, "superfluous")
+    batch, current = evidence.batch, evidence.current
+    columns, possible = batch.columns, least(evidence.results, "superfluous")
     idle = evidence.idle.copy()
     for _, _, members, _ in evidence.absent:
         idle[members] = False
@@ -422,6 +401,7 @@ _OFFSETS = ("deleting the group drops its offsets; they also expire once it has 
             "for offsets.retention.minutes (7 days by default)")
 _WHY_STUCK = ("see why the consumer does not commit (a record that fails on every retry, "
               "a blocked call?)")
+_SHOULD_SUBSCRIBE = "see whether it should subscribe to the topic, or uses assign() with this group id"
 _FIND_THE_OTHER = "find out which of them consumes it wrongly"
 _BOTH_CONSUME = ("does a consumer use assign() with this group id beside subscribe(), was a member "
                  "fenced, or did it leave without revoking? or are these two captures in one file?")
@@ -438,13 +418,14 @@ RULES = (
     Rule("no-owner", _unowned_topics, "{topics}: {now} and no member owns any of it",
          _no_subscriber, odd=True),
     Rule("no-owner", _strange_owners,
-         "{partition} is with {member}, which does not subscribe to it{more}", _other_owner,
-         odd=True),
+         "{partition} is with {member}, which does not subscribe to it{more}",
+         Remedy(words=_SHOULD_SUBSCRIBE, steps=(_SHOULD_SUBSCRIBE,)), odd=True),
     Rule("stuck", _stuck, "{words}",
          Remedy(words=f"no assignment helps: {_WHY_STUCK}", steps=(_WHY_STUCK,)), odd=True, lag=True),
     Rule("idle", _idle, _COULD_TAKE, loads=True, lag=True, if_alike="unsure"),
     Rule("idle", _perhaps_idle, _COULD_TAKE, _check_subscriptions, loads=True, if_alike="unsure"),
-    Rule("idle", _idle_on_absent_topics, "{why}", _correct_subscription),
+    Rule("idle", _idle_on_absent_topics, "{why}",
+         no_strategy("see whether the name is right", "correct the subscription, or create the topic")),
     Rule("overload", partial(_short, "overload", "partition"),
          "largest load {now}, best possible {least:,}", loads=True, if_alike="unsure"),
     Rule("skew", _skewed, "{topic} has {lag} of {total} of lag and is on {owners:,} of the {could} "
@@ -497,6 +478,9 @@ def in_words(rule: Rule, found: Finding, adviser: Adviser, current: Outcome) -> 
         remedy = adviser.remedy(found.group, found.cured, rule.name)
     elif not isinstance(remedy, Remedy):
         remedy = remedy(**found.words)
+    if found.words.get("static"):
+        remedy = remedy._replace(words=f"{remedy.words}; {STATIC_EXCEPTION}",
+                                 steps=(*remedy.steps, CALL_LEADER))
     if remedy.doubt:
         reason = f"{reason}; {remedy.doubt}"
     first, but = found.words.get("first", []), [rule.but.format(**found.words)] * bool(rule.but)

@@ -989,6 +989,7 @@ d = { 'settings': {'branch': 'main', 'doc_baseurl': '', 'doc_host': '', 'git_url
                                          'kafka_assign.cli.errors._code_after': ( '13_cli/errors.html#_code_after',
                                                                                   'kafka_assign/cli/errors.py'),
                                          'kafka_assign.cli.errors._flushed': ('13_cli/errors.html#_flushed', 'kafka_assign/cli/errors.py'),
+                                         'kafka_assign.cli.errors.finish': ('13_cli/errors.html#finish', 'kafka_assign/cli/errors.py'),
                                          'kafka_assign.cli.errors.line_of_error': ( '13_cli/errors.html#line_of_error',
                                                                                     'kafka_assign/cli/errors.py'),
                                          'kafka_assign.cli.errors.open_streams': ( '13_cli/errors.html#open_streams',

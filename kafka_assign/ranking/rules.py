@@ -363,7 +363,7 @@ def _start(members, **_):
     "The remedy for a group that has, or shows, no members."
     known = members == "no active members"
     steps = *[_SEE_STATE] * (not known), _START
-    return Remedy(words="; if it has none, ".join(steps) + f"; {_OFFSETS}", steps=steps)
+    return Remedy(words="; if it has none, ".join(steps) + f"; {OFFSETS_EXPIRE}", steps=steps)
 
 
 def _rebalancing(evidence):
@@ -397,7 +397,7 @@ _START = ("start its members, unless it is idle on purpose (a batch job, a stopp
           "application) or only stores the offsets of consumers that never join")
 _SEE_STATE = ("see whether it has members (--state shows it; a group that is rebalancing may show no "
               "owners, either)")
-_OFFSETS = ("deleting the group drops its offsets; they also expire once it has had no members "
+OFFSETS_EXPIRE = ("deleting the group drops its offsets; they also expire once it has had no members "
             "for offsets.retention.minutes (7 days by default)")
 _WHY_STUCK = ("see why the consumer does not commit (a record that fails on every retry, "
               "a blocked call?)")

@@ -22,7 +22,8 @@ from ..groups.build import GroupError
 from ..groups.fields import known_name
 from ..groups.group import Group
 from ..groups.leader import leader_of
-from ..groups.notes import Note, absence_notes, two_owners_notes
+from ..groups.notes import absence_notes, two_owners_notes
+from ..ranking.rules import OFFSETS_EXPIRE
 from .places import try_places
 from ..text.errors import checked_kind, needing
 from ..text.tables import Table
@@ -166,9 +167,7 @@ _PYTHON_ONLY_NOTE = "shown for comparison; for Python clients only (kafka_assign
 _BROKER_NOTE = "shown for comparison; only the broker computes it, for groups of the new protocol: {}"
 _COOPERATIVE_NOTE = ("{}: paused assumes that the members list only cooperative assignors; if they also list "
                      "an eager one, such as range, all partitions pause")
-_EMPTY_GROUP_NOTE = ("the group is Empty: deleting it drops its offsets; they also expire once it has "
-                     "had no members for offsets.retention.minutes (7 days by default); "
-                     "consumers that commit without joining are not shown")
+_EMPTY_GROUP_NOTE = f"the group is Empty: {OFFSETS_EXPIRE}; consumers that commit without joining are not shown"
 
 
 def compare(group: Group, strategies: Iterable[StrategyLike] | StrategyLike | None = None, *,

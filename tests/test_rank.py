@@ -279,6 +279,13 @@ def test_neither_order_nor_company_matters(fleet, random):
     assert sorted(map(str, alone)) == sorted(str({**row, "rank": 0}) for row in rows)
 
 
+def test_groups_that_differ_only_in_what_is_known_have_an_order():
+    """A figure that only one of two groups without a name knows is no error."""
+    group = Group({"t": 1}, {"a": ["t"], "b": ["t"]}, owned={"a": [("t", 0)]})
+    near = group.replace(members=[replace(one, rack="r") for one in group.details], partition_racks={"t": [["r"]]})
+    assert [row["in_rack"] for row in rank([near, group])] == [row["in_rack"] for row in rank([group, near])] == [None, 1]
+
+
 @given(st.lists(small, max_size=5))
 def test_rows_are_in_order(fleet):
     rows = rank([group.replace(name=f"g{at}") for at, group in enumerate(fleet)], everything=True)

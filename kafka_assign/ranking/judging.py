@@ -200,7 +200,8 @@ def _ranked_rows(found: Iterable[tuple[Group, Sequence[Need]]]) -> list[NeedRow]
     def urgency(one):
         group, its_needs = one
         key = group.cluster, group.name, group.time, group.moment
-        return its_needs[0].kind, -its_needs[0].affected, *key, [need[1:] for need in its_needs]
+        known = [[-1 if one is None else one for one in need[1:]] for need in its_needs]
+        return its_needs[0].kind, -its_needs[0].affected, *key, known
     rows = []
     for place, (group, its_needs) in enumerate(sorted(found, key=urgency), 1):
         rows += [{"rank": place} | key_of(group) | need.row() for need in its_needs]

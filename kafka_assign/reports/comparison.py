@@ -203,7 +203,6 @@ def compare(group: Group, strategies: Iterable[StrategyLike] | StrategyLike | No
         known_name(name, group.members, "a made-up id", "belong to the group")
     chosen = resolve_all(strategies, "compare(group, strategies)")
     notes, running, added, doubt = [], None, None, ""
-    unnamed = [one for one in chosen if strategies is None and one.name not in BUILT_IN]
     if group.counted is not None and not group.columns.size:
         return Comparison(group, {}, before, notes=[_NO_TOPICS_NOTE])
     notes += [_NO_OWNERS_NOTE] * (group.counted is not None)
@@ -211,7 +210,6 @@ def compare(group: Group, strategies: Iterable[StrategyLike] | StrategyLike | No
         now = running_strategy(group)
         if now.label not in [one.label for one in chosen]:
             chosen.insert(0, added := now)
-            unnamed += [now] * (now.name not in BUILT_IN)
         running = now.label
         notes += [_FORECAST_NOTE.format(now.name, now.protocol_name)] * (now.name in FORECASTS)
         leader = leader_of(group)
@@ -227,7 +225,7 @@ def compare(group: Group, strategies: Iterable[StrategyLike] | StrategyLike | No
             notes.append(f"{one.label} has no row, because the next rebalance of the group fails: {error}")
         elif on_failure is not None:
             on_failure(one, error)
-        elif one in unnamed:
+        elif one.name not in BUILT_IN and (strategies is None or one is added):
             notes.append(f"{one.label} has no row: {error}")
         else:
             raise error

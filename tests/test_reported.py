@@ -554,7 +554,7 @@ def test_idle_members_with_unknown_subscriptions_may_be_helped():
     text += table(["GROUP", "COORDINATOR (ID)", "ASSIGNMENT-STRATEGY", "STATE", "#MEMBERS"],
                   ["g", "b:9092 (1)", "range", "Stable", 3])
     [row] = json.loads(run("rank - --format json", text).out)
-    assert row["need"] == "idle" and "if they subscribe" in row["reason"]
+    assert row["need"] == "idle" and "if all members subscribe" in row["reason"]
     assert row["remedy"].startswith("check what the idle members subscribe to") and row["strategy"] is None
 
 

@@ -19,7 +19,7 @@ from .arguments import (
 from .changes import with_given_subscriptions
 from .comparing import changed, compared_groups, restarts_of
 from kafka_assign.cli.errors import (
-    DONE, HOLDS, MOST_REMARKS, NAME, UNUSABLE, Commands, open_streams, usage_errors,
+    DONE, HOLDS, MOST_REMARKS, NAME, UNUSABLE, Commands, finish, open_streams, usage_errors,
     write_remark)
 from .inputs import (
     check_usable, group_label, groups_of, picked_groups, remark_on_answer,
@@ -149,8 +149,7 @@ def _compare(ctx, given):
     failed += false_proofs(comparisons) if given.prove else []
     unusable = remark_on_answer(groups, picked, given.at, given.form, failed)
     holds, judged = judge_conditions(comparisons, conditions, labels, restarted)
-    raise typer.Exit(
-        UNUSABLE if unusable or not judged else HOLDS if holds else DONE)
+    finish(unusable or not judged, holds)
 
 # %% ../../nbs/13_cli/11_app.ipynb #848c0002
 def _refuse(given, *others):
@@ -180,8 +179,7 @@ def _migrate(ctx, given):
     comparisons, failed = compared_groups(moved, moved, chosen)
     unusable = remark_on_answer(groups, picked, given.at, given.form, failed)
     holds, judged = judge_conditions(comparisons, conditions, [chosen[0].label])
-    raise typer.Exit(
-        UNUSABLE if unusable or not judged else HOLDS if holds else DONE)
+    finish(unusable or not judged, holds)
 
 # %% ../../nbs/13_cli/11_app.ipynb #fde7f3ee
 @program.command("assign", cls=InOrder)
@@ -222,8 +220,7 @@ def assign_command(
     answer = chosen.run(after)
     with written_to(output):
         show_assignment(answer, form, made)
-    missing = remark_on_answer(groups, [one], at, form)
-    raise typer.Exit(UNUSABLE if missing else DONE)
+    finish(remark_on_answer(groups, [one], at, form))
 
 # %% ../../nbs/13_cli/11_app.ipynb #d1e00002
 @program.command("show", cls=InOrder)
@@ -267,8 +264,7 @@ def show_command(
             picture.savefig(sys.stdout, format="svg")
     found = [show(one, groups.before.get(key)) for key, one in picked.items()]
     show_groups_as_they_are(found, form, wide, named=bool(group))
-    missing = remark_on_answer(groups, picked.values(), at, form)
-    raise typer.Exit(UNUSABLE if missing else DONE)
+    finish(remark_on_answer(groups, picked.values(), at, form))
 
 # %% ../../nbs/13_cli/11_app.ipynb #d1e00005
 @program.command("diff", cls=InOrder)
@@ -312,8 +308,7 @@ def diff_command(
     sides = [{key: one for key, one in side.items() if not group or {key, one.name} & {*group}}
              for side in (old, new)]
     show_difference(diff(*sides), form)
-    rejected = [remark_on_input(one) for one in read]
-    raise typer.Exit(UNUSABLE if any(rejected) else DONE)
+    finish(any([remark_on_input(one) for one in read]))
 
 # %% ../../nbs/13_cli/11_app.ipynb #7a0c0406
 @program.command("rank", cls=InOrder)
@@ -363,13 +358,12 @@ def rank_command(
         from kafka_assign.cli.views import show_verdicts
         from kafka_assign.reports.new_protocol import migration
         show_verdicts([migration(one) for one in picked[:limit]], form)
-        raise typer.Exit(UNUSABLE if remark_on_answer(groups, picked, at) else DONE)
+        finish(remark_on_answer(groups, picked, at))
     ranking = rank(Groups(lagging, before=groups.before), chosen, pairs, everything,
                    on_failure=fail)
     show_ranking(ranking, form, picked, needs, limit)
     remark_on_missing(picked, ranking)
-    missing = remark_on_answer(groups, picked, at, failed=failed)
-    raise typer.Exit(UNUSABLE if missing else DONE)
+    finish(remark_on_answer(groups, picked, at, failed=failed))
 
 # %% ../../nbs/13_cli/11_app.ipynb #c17e0002
 @program.command("capture", cls=InOrder)
@@ -525,7 +519,7 @@ def fleet_compare_command(
     remark_on_rows([(row["source"], row["position"], row["reason"]) for row in rejects],
                    run.counts["ignored"], "in table rejects", run.rejected)
     show_run(run, form, output)
-    raise typer.Exit(UNUSABLE if run.rejected > max_rejects else DONE)
+    finish(run.rejected > max_rejects)
 
 # %% ../../nbs/13_cli/11_app.ipynb #a2a5fda4
 def main() -> None:

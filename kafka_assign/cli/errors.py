@@ -4,7 +4,7 @@
 
 # %% auto #0
 __all__ = ['NAME', 'MOST_REMARKS', 'DONE', 'HOLDS', 'UNUSABLE', 'write_remark', 'write_remarks', 'usage_errors', 'line_of_error',
-           'Commands', 'open_streams']
+           'finish', 'Commands', 'open_streams']
 
 # %% ../../nbs/13_cli/01_errors.ipynb #5d6dcf39
 import os
@@ -13,6 +13,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from traceback import extract_tb
+from typing import NoReturn
 
 import typer
 from typer.core import TyperGroup
@@ -66,6 +67,11 @@ def line_of_error(error: BaseException) -> str:
 # %% ../../nbs/13_cli/01_errors.ipynb #8c992877
 DONE, HOLDS, UNUSABLE = 0, 1, 3                 # exit codes; 2 = used wrongly: Typer's own
 _INTERRUPTED, _PIPE_CLOSED = 130, 141
+
+
+def finish(missing: bool, holds: bool = False) -> NoReturn:
+    "End a command; `missing`: whether some input or answer is, `holds`: whether a condition does."
+    raise typer.Exit(UNUSABLE if missing else HOLDS if holds else DONE)
 
 
 def _code_after(error: BaseException) -> int:

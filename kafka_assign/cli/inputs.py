@@ -151,16 +151,15 @@ def remark_on_missing(groups: Iterable, ranking: Iterable[Mapping]) -> None:
     from kafka_assign.groups.notes import INFERRED, UNSURE
     from kafka_assign.life.consequences import rollout_notes
     listed = {(row["cluster"] or "", row["group_id"]) for row in ranking}
-    groups = list(groups)
-    write_once((note.text, group.name) for group in groups if (group.cluster, group.name) in listed
-               for note in group.notes if note.kind == "partitions-missing")
-    write_once(("idle members are not in the input, so they are not judged: add the output of --members --verbose",
-                group.name) for group in groups for note in group.notes
-               if note.kind in ("members-missing", "idle-members-not-shown"))
-    write_once(("subscriptions are unknown: compare shows what is assumed, `kafka-assign capture` what is true"
-                if note.kind in UNSURE else "subscriptions are inferred from the owners: compare shows how", group.name)
-               for group in groups for note in group.notes if note.kind in INFERRED)
-    write_once((words, group.name) for group in groups for words in rollout_notes(group))
+    words = dict.fromkeys(
+        ("members-missing", "idle-members-not-shown"),
+        "idle members are not in the input, so they are not judged: add the output of --members --verbose")
+    words |= dict.fromkeys(INFERRED, "subscriptions are inferred from the owners: compare shows how") | dict.fromkeys(
+        UNSURE, "subscriptions are unknown: compare shows what is assumed, `kafka-assign capture` what is true")
+    write_once((text, group.name) for group in groups for text in [
+        *(note.text for note in group.notes if note.kind == "partitions-missing"
+          and (group.cluster, group.name) in listed),
+        *(words[note.kind] for note in group.notes if note.kind in words), *rollout_notes(group)])
 
 # %% ../../nbs/13_cli/04_inputs.ipynb #0898b6fb
 def check_usable(groups) -> None:
@@ -176,9 +175,9 @@ def remark_on_answer(groups, picked: Iterable, at: str, form: str | None = None,
     used = {"latest": "the latest is used", "all": "all are used"}
     words = used.get(at, f"the last one up to {shown(at)} is used")
     wanted = {(group.cluster, group.name) for group in picked}
-    counts = {(groups[key].cluster, groups[key].name): count for key, count in groups.moments.items() if count > 1}
-    write_once((f"{count:,} moments in the input, {words}; choose with --at latest, all or TIME", key[1])
-               for key, count in counts.items() if key in wanted)
+    write_once((f"{count:,} moments in the input, {words}; choose with --at latest, all or TIME", groups[key].name)
+               for key, count in groups.moments.items()
+               if count > 1 and (groups[key].cluster, groups[key].name) in wanted)
     write_once((f"inferred: {group.inferred}", group.name) for group in picked
                if group.notes and form not in (None, "table"))
     write_remarks(failed, "groups without an answer")

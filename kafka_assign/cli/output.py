@@ -12,8 +12,8 @@ from collections.abc import Collection, Iterable, Sequence
 from .changes import Change
 from .inputs import group_label, write_once
 from .rows import (
-    GROUP_KEYS, PARTITION_KEYS, assignment_notes, comparison_notes, facts_of, figure_rows, key_of, member_counts,
-    member_rows, owner_changes, partition_rows, proofs_of, rows_asked_for, unassigned)
+    PARTITION_KEYS, assignment_notes, comparison_notes, facts_of, figure_rows, member_counts, member_rows,
+    owner_changes, partition_rows, proofs_of, rows_asked_for, unassigned)
 from .writing import common_words, head_of, known_table, write_blocks, write_csv, write_json
 from ..groups.assignment import SUMMARY_KEYS, Assignment
 from ..groups.group import Group
@@ -21,6 +21,7 @@ from ..groups.leader import leader_of
 from ..groups.notes import note_documents
 from ..life.consequences import RESTART_NOTE
 from ..life.rolling import Restarts
+from ..ranking.judging import GROUP_KEYS, key_of
 from ..reports.comparison import Comparison
 from ..reports.proof import CHECKED
 from ..text.tables import Table

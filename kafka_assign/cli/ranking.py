@@ -13,12 +13,11 @@ from types import SimpleNamespace
 
 from .errors import usage_errors, write_remark
 from .inputs import group_label
-from .rows import key_of
 from .writing import common_words, known_table, write_blocks, write_json, write_lines, write_rows
 from ..groups.group import Group
 from ..groups.notes import UNSEEN_KINDS
-from ..ranking.judging import NeedRow, unexplained_lag
-from ..ranking.rules import NEEDS
+from ..ranking.judging import GROUP_KEYS, NeedRow, key_of, unexplained_lag
+from ..ranking.rules import NEEDS, waiting
 from ..text.tables import Table
 from ..text.words import count_of, did_you_mean, first_of, quoted, shown
 
@@ -61,13 +60,13 @@ def checked_needs(names: Sequence[str] | None) -> Sequence[str]:
 # %% ../../nbs/13_cli/09_ranking.ipynb #7a0c0504
 def _abandoned_words(rows, groups):
     "A line about groups without members."
-    found = {tuple(key_of(group).values()): group for group in groups}
-    groups = [found[row["cluster"], row["group_id"], row["time"], row["moment"]] for row in rows]
+    keys = {tuple(map(row.get, GROUP_KEYS)) for row in rows}
+    groups = [group for group in groups if tuple(key_of(group).values()) in keys]
     lag, unknown = sum(map(total_lag, groups)), any((group.lag < 0).any() for group in groups)
     where = " in the input" * any(note.kind == "members-not-shown" for group in groups for note in group.notes)
     names = first_of([*map(group_label, groups)], 3)
-    return (f"{'at least ' * unknown}{count_of(lag, 'record')} wait{'s' * (lag == 1)} for "
-            f"{count_of(len(groups), 'group')} without members{where} ({names}): --need abandoned lists them")
+    return (f"{waiting(lag, unknown)} for {count_of(len(groups), 'group')} without members{where} ({names}): "
+            "--need abandoned lists them")
 
 
 def show_ranking(ranking: Sequence[Mapping], form: str, groups: Sequence[Group], needs: Collection[str] = (),

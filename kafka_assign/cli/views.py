@@ -10,9 +10,10 @@ from collections.abc import Sequence
 
 from .inputs import group_label
 from .output import group_table, note_blocks
-from .rows import GROUP_KEYS, facts_of, key_of
+from .rows import facts_of
 from .writing import known_table, write_blocks, write_csv, write_json, write_rows
 from ..groups.assignment import SUMMARY_KEYS
+from ..ranking.judging import GROUP_KEYS, key_of
 from ..reports.changes import ChangeRow, Difference
 from ..reports.new_protocol import Migration
 from ..reports.view import Shown, ShownMember, ShownPartition

@@ -5,7 +5,8 @@
 # %% auto #0
 __all__ = ['NOTE_TEXTS', 'UNSURE', 'INFERRED', 'CUT_KINDS', 'UNSEEN_KINDS', 'LAG_KINDS', 'MEMBER_IDS_TO_COME',
            'UNCERTAIN_ANSWERS', 'Note', 'remark', 'note_text', 'note_documents', 'may_lack_partitions', 'absent_topics',
-           'absence_notes', 'disputed', 'two_owners_notes', 'reset_notes', 'offset_notes', 'instant']
+           'absence_notes', 'latest_claimants', 'disputed', 'two_owners_notes', 'reset_notes', 'offset_notes',
+           'instant']
 
 # %% ../../nbs/05_groups/01_notes.ipynb #9d3ef09e
 from collections.abc import Iterable
@@ -168,16 +169,19 @@ def absence_notes(group: Any) -> list[Note]:
     return [Note("topics-absent", len(absent), (first_of(words, _MOST_NAMED, "; "),))]
 
 # %% ../../nbs/05_groups/01_notes.ipynb #a6ee0d15
+def latest_claimants(group: Any, places: Iterable[int]) -> dict[tuple[str, int], list[str]]:
+    "The partitions at some places, each with the ids of the members whose claims on it are the latest."
+    claims = {group.at(place): [] for place in places}
+    for member in group.details if claims else ():
+        for one in claims.keys() & {*member.owned}:
+            claims[one].append((member.generation, member.id))
+    return {one: [name for made, name in found if made == max(found)[0]] for one, found in claims.items()}
+
+
 def disputed(group: Any) -> dict[tuple[str, int], list[str]]:
     "The partitions that several members own, each with the ids of those members."
-    columns, claimed = group.columns, {}
-    several = np.flatnonzero(columns.with_several_owners).tolist()
-    for member in group.details if several else ():
-        for one in {*member.owned}:
-            claimed.setdefault(one, []).append((member.generation, member.id))
-    found = {one: [name for made, name in claimed[one] if made == max(claimed[one])[0]]
-             for one in map(group.at, several)}
-    return {one: names for one, names in found.items() if len(names) > 1}
+    several = np.flatnonzero(group.columns.with_several_owners).tolist()
+    return {one: names for one, names in latest_claimants(group, several).items() if len(names) > 1}
 
 # %% ../../nbs/05_groups/01_notes.ipynb #a6ee0006
 def two_owners_notes(group: Any) -> list[Note]:

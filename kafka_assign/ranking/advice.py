@@ -37,33 +37,27 @@ def no_strategy(*steps: str, but: Sequence[str] = ()) -> Remedy:
 CALL_LEADER = ("call enforceRebalance() on the leader if a static member is back with another "
                "subscription")
 
-# %% ../../nbs/08_ranking/02_advice.ipynb #63625f46
-class Way(NamedTuple):
-    "How a group switches to a strategy."
-    steps: tuple[str, ...]
-    words: str                    # the same in short, and what it costs
-
 # %% ../../nbs/08_ranking/02_advice.ipynb #63625f47
-def _stop(why: str, assignor: str = "the new assignor") -> Way:
+def _stop(why: str, assignor: str = "the new assignor") -> Remedy:
     "How a group switches if no rolling restart can do it."
     steps = ("stop all members (kill those that hang)", "wait until the group is Empty",
              f"start them with {assignor}")
-    return Way(steps, "{}, {}, and {}; nothing is consumed meanwhile ({})".format(*steps, why))
+    words = "{}, {}, and {}; nothing is consumed meanwhile ({})".format(*steps, why)
+    return Remedy("", words, steps)
 
 
-_SEE_FIRST = Way(("see what its members subscribe to (kafka-assign capture or JSON shows it)",),
-                 "first see what its members subscribe to (kafka-assign capture or JSON shows it)")
+_SEE = "see what its members subscribe to (kafka-assign capture or JSON shows it)"
 _EACH = "restart the members one at a time, waiting for Stable in between, "
 
 
-def way_of_client(leader: Leader, running: str | None, strategy: str, dynamic: int) -> Way:
+def way_of_client(leader: Leader, running: str | None, strategy: str, dynamic: int) -> Remedy:
     "How a group switches to what its clients ship; `dynamic`: its number of dynamic members."
     client, name = leader.client or CLIENTS["Java"], strategy.removeprefix("kafka-")
     java = client is CLIENTS["Java"]
     rebalance = "restart a dynamic member, or " * (dynamic > 0)
     rebalance += "call enforceRebalance() on the leader"
     if strategy == running:
-        return Way((rebalance,), f"a rebalance may be enough: {rebalance}")
+        return Remedy("", f"a rebalance may be enough: {rebalance}", (rebalance,))
     changes = (leader.strategy == "cooperative-sticky") != (name == "cooperative-sticky")
     if leader.strategy and changes and not client.mixes:
         why = f"{client.name} lists no eager and cooperative assignors together"
@@ -89,15 +83,15 @@ def way_of_client(leader: Leader, running: str | None, strategy: str, dynamic: i
         words = f"a rebalance if the group runs it already, else {words}"
         steps = ("see which assignor the group runs (--state shows it)",
                  f"if it is this one, only {rebalance}", *steps)
-    return Way(steps, words)
+    return Remedy("", words, steps)
 
 # %% ../../nbs/08_ranking/02_advice.ipynb #63625f48
-def way_of_python(leader: Leader, strategy: Strategy, dynamic: int) -> Way:
+def way_of_python(leader: Leader, strategy: Strategy, dynamic: int) -> Remedy:
     "As `way_of_client`, for Python clients, which load the strategy."
     if leader.strategy == strategy.name:
-        return Way((f"{_EACH}with the new assignor",),
-                   "one rolling restart, because the assignor keeps its name; until it is "
-                   "over, a member with the old one may lead")
+        return Remedy("", "one rolling restart, because the assignor keeps its name; until it is "
+                          "over, a member with the old one may lead",
+                      (f"{_EACH}with the new assignor",))
     [runs] = strategies_in_use([Leader("", leader.strategy)])
     if "aiokafka" in leader.python or not runs or runs.protocol != strategy.protocol:
         return _stop("its clients may be unable to list both assignors")
@@ -166,9 +160,7 @@ class Adviser(NamedTuple):
             running == "range" and label != COOPERATIVE))
         words, steps = ["no strategy that the members can run helps"], ()
         if chosen:
-            way = self._way(group, chosen)
-            if batch.unsure[group]:
-                way = _SEE_FIRST
+            way = Remedy("", f"first {_SEE}", (_SEE,)) if batch.unsure[group] else self._way(group, chosen)
             words, steps = [self._effect(group, chosen), way.words], way.steps
             if chosen in chance:
                 words[0] += " (by today's lag, which this assignor does not look at)"

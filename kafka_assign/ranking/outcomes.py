@@ -16,7 +16,7 @@ import numpy as np
 from ..arrays.columns import Columns
 from ..arrays.metrics import (
     lag_per_member, loads, measure, measure_current, split_numbers)
-from ..arrays.ragged import row_maxima, row_of, row_sums
+from ..arrays.ragged import row_of, row_sums
 
 # %% ../../nbs/08_ranking/01_outcomes.ipynb #15ca0259
 class Outcome(NamedTuple):

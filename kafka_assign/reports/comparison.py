@@ -22,7 +22,8 @@ from ..groups.build import GroupError
 from ..groups.fields import known_name
 from ..groups.group import Group
 from ..groups.leader import leader_of
-from ..groups.notes import Note, absence_notes, two_owners_notes
+from ..groups.notes import absence_notes, two_owners_notes
+from ..ranking.rules import OFFSETS_EXPIRE
 from .places import try_places
 from ..text.errors import checked_kind, needing
 from ..text.tables import Table
@@ -166,9 +167,7 @@ _PYTHON_ONLY_NOTE = "shown for comparison; for Python clients only (kafka_assign
 _BROKER_NOTE = "shown for comparison; only the broker computes it, for groups of the new protocol: {}"
 _COOPERATIVE_NOTE = ("{}: paused assumes that the members list only cooperative assignors; if they also list "
                      "an eager one, such as range, all partitions pause")
-_EMPTY_GROUP_NOTE = ("the group is Empty: deleting it drops its offsets; they also expire once it has "
-                     "had no members for offsets.retention.minutes (7 days by default); "
-                     "consumers that commit without joining are not shown")
+_EMPTY_GROUP_NOTE = f"the group is Empty: {OFFSETS_EXPIRE}; consumers that commit without joining are not shown"
 
 
 def compare(group: Group, strategies: Iterable[StrategyLike] | StrategyLike | None = None, *,
@@ -204,7 +203,6 @@ def compare(group: Group, strategies: Iterable[StrategyLike] | StrategyLike | No
         known_name(name, group.members, "a made-up id", "belong to the group")
     chosen = resolve_all(strategies, "compare(group, strategies)")
     notes, running, added, doubt = [], None, None, ""
-    unnamed = [one for one in chosen if strategies is None and one.name not in BUILT_IN]
     if group.counted is not None and not group.columns.size:
         return Comparison(group, {}, before, notes=[_NO_TOPICS_NOTE])
     notes += [_NO_OWNERS_NOTE] * (group.counted is not None)
@@ -212,7 +210,6 @@ def compare(group: Group, strategies: Iterable[StrategyLike] | StrategyLike | No
         now = running_strategy(group)
         if now.label not in [one.label for one in chosen]:
             chosen.insert(0, added := now)
-            unnamed += [now] * (now.name not in BUILT_IN)
         running = now.label
         notes += [_FORECAST_NOTE.format(now.name, now.protocol_name)] * (now.name in FORECASTS)
         leader = leader_of(group)
@@ -228,7 +225,7 @@ def compare(group: Group, strategies: Iterable[StrategyLike] | StrategyLike | No
             notes.append(f"{one.label} has no row, because the next rebalance of the group fails: {error}")
         elif on_failure is not None:
             on_failure(one, error)
-        elif one in unnamed:
+        elif one.name not in BUILT_IN and (strategies is None or one is added):
             notes.append(f"{one.label} has no row: {error}")
         else:
             raise error

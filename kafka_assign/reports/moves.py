@@ -6,7 +6,6 @@
 __all__ = ['Move', 'Moves', 'explain']
 
 # %% ../../nbs/10_reports/02_moves.ipynb #da9b27d5
-from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from functools import cached_property
 from typing import NamedTuple, overload
@@ -22,6 +21,7 @@ from ..assignors.sticky.solve import sticky_assign
 from ..groups.assignment import Assignment, AssignmentError
 from ..groups.fields import TopicPartition
 from ..groups.group import Group
+from ..groups.notes import latest_claimants
 from .proof import equal_words, pursued
 from ..text.errors import checked_kind
 from ..text.tables import Table
@@ -75,24 +75,15 @@ _SHOWN_CLAIMANTS = 3
 
 def _sources(group: Group, places: Sequence[int]) -> Iterator[tuple[str | None, str]]:
     "The previous owner of each placed partition, if known, and why its claim is void."
-    wanted, claims = {group.at(place): place for place in places}, defaultdict(list)
-    for member in group.details if wanted else ():
-        for partition in wanted.keys() & set(member.owned):
-            claims[wanted[partition]].append((member.generation, member.id))
-    for place in places:
-        latest = max(claims[place], default=(None,))[0]
-        claimants = [name for generation, name in claims[place] if generation == latest]
-        names = list(map(shown, claimants[:_SHOWN_CLAIMANTS]))
+    for (topic, _), found in latest_claimants(group, places).items():
+        names, more = list(map(shown, found[:_SHOWN_CLAIMANTS])), len(found) - _SHOWN_CLAIMANTS
         if not names:
             yield None, "no previous owner: it is new, or its owner has left"
         elif len(names) == 1:
-            topic = shown(group.at(place).topic)
-            yield claimants[0], f"{names[0]} no longer subscribes to {topic}"
+            yield found[0], f"{names[0]} no longer subscribes to {shown(topic)}"
         else:
-            more = len(claimants) - len(names)
-            names += [f"{more} more"] * (more > 0)
-            listed = f"{', '.join(names[:-1])} and {names[-1]}"
-            yield None, f"void: {listed} claim it in the same generation"
+            *names, last = [*names, *[f"{more} more"] * (more > 0)]
+            yield None, f"void: {', '.join(names)} and {last} claim it in the same generation"
 
 # %% ../../nbs/10_reports/02_moves.ipynb #ca7a7285
 _SHOWN_MOVES = 20

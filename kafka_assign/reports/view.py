@@ -118,12 +118,6 @@ def _in_rack(partitions):
     return sum(known) if known else None
 
 
-def _without_owner(group, partitions):
-    "The rows of partitions that have no owner; what the input may lack may have one."
-    consumer, lacks = group.columns.consumer.tolist(), may_lack_partitions(group.notes)
-    return [row for row, one in zip(partitions, consumer) if one == -1 and not (lacks and row["lag"] is None)]
-
-
 def _by_lag(rows):
     "Rows, the one with the largest lag first."
     return sorted(rows, key=lambda row: -1 if row["lag"] is None else row["lag"], reverse=True)
@@ -226,7 +220,9 @@ class Shown:
     @property
     def tables(self) -> list[Table]:
         "Members and topics as tables, with the columns in which some row has a value."
-        left, rows = _without_owner(self.group, self.partitions), list(self.rows)
+        rows, lacks = list(self.rows), may_lack_partitions(self.group.notes)            # what it lacks may have an owner
+        left = [row for row, one in zip(self.partitions, self.group.columns.consumer.tolist())
+                if one == -1 and not (lacks and row["lag"] is None)]
         if rows and left and self.group.counted is None:                # then the lags add up to that of the group
             found, total = _lag_in(left), _lag_in(self.partitions)["lag"]
             about = {"member": "(no owner)", "partitions": len(left), "share": found["lag"] and found["lag"] / total}

@@ -18,7 +18,7 @@ from ..groups.documents import is_group_document
 from ..groups.group import Group
 from .assemble import groups_in
 from .documents import GroupDocument, document_groups
-from .moments import Found, by_moment, chosen, left_out
+from .moments import Found, by_moment, chosen
 from .parse import NAMED_BY_FILE, ParsedTables, TextParser
 from .rows import MemberRow, OffsetsRow, StateRow
 from .rpk import rows_in_json
@@ -155,7 +155,7 @@ class SnapshotReader:
                 self.documents.append(GroupDocument(
                     value, value.get("cluster") or cluster if self.cluster is None else cluster,
                     self.time or value.get("time") or place.time, start + line))
-            elif not rows:
+            elif rows is None:
                 self.account.ignore("json", "JSON without topics and members of a group")
             else:
                 self.account.rows += len(rows)
@@ -225,19 +225,22 @@ def read_groups(source: str | PathLike | IO | Iterable, cluster: str | None = No
                 raise SnapshotError(f"{shown(origin.name)}: {reason}") from None
             reader.account.ignore(kind, reason)
     moments, account = by_moment(reader.groups()), reader.account
-    found = chosen(moments, at)
+    kept = chosen(moments, at)
+    found = [one for some in kept for one in some]
     earlier = {id(one): last for group in moments for last, one in pairwise(group)}
     if not found:
         raise no_group_error(source, sources, account)
     reader.reject_errors()
     keys, ignored = _unique_keys(found), account.ignored
-    if names := left_out(moments, found):
+    if names := [shown(group[-1].group.name or group[-1].place)
+                 for group, some in zip(moments, kept) if not some]:
         name = sources[0].name if len(sources) == 1 else f"{len(sources)} files"
-        reason = f"no moment up to {at} is known of {first_of([*map(shown, names)], 3)}"
+        reason = f"no moment up to {at} is known of {first_of(names, 3)}"
         ignored.append(Ignored(name, 0, "moment", reason, len(names)))
     return Groups({key: one.group for key, one in zip(keys, found)},
                   account.rejects, ignored, used=account.used,
                   repeated=account.repeated, rows=account.rows,
-                  moments={key: one.moments for key, one in zip(keys, found)},
+                  moments=dict(zip(keys, [len(group) for group, some in zip(moments, kept)
+                                          for _ in some])),
                   before={key: earlier[id(one)].group for key, one in zip(keys, found)
                           if id(one) in earlier})

@@ -8,7 +8,7 @@ __all__ = ['NAMED_BY_FILE', 'Output', 'StateNotice', 'ParsedTables', 'TextParser
 # %% ../../nbs/07_snapshot/06_parse.ipynb #a6000004
 import re
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 

@@ -306,11 +306,6 @@ _IGNORED_KINDS = (
     "error", "share", "list", "other", "json", "parquet", "binary", "unreadable", "notice", "header", "text", "prompt",
     "log", "empty", "moment")
 
-
-def _weightiest(ignored: Iterable[Ignored]) -> Ignored:
-    "The entry that says most about why there is no group."
-    return min(ignored, key=lambda entry: _IGNORED_KINDS.index(entry.kind))
-
 # %% ../../nbs/07_snapshot/01_sources.ipynb #13a1f0d6
 class Account:
     "What became of every line: `rows` of data, how many of them are `used` or `repeated`, which are rejected."
@@ -389,7 +384,7 @@ def no_group_error(source: object, found: list[Origin], account: Account) -> Sna
         if account.rejects:
             name, line, reason = account.rejects[0]
         else:
-            entry = _weightiest(ignored)
+            entry = min(ignored, key=lambda entry: _IGNORED_KINDS.index(entry.kind))
             name, line = entry.source, entry.position
             reason = f"no group here ({entry.kind}): {entry.reason}"
         where = f"line {line}: " if line else ""

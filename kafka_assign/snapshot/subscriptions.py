@@ -9,7 +9,6 @@ __all__ = ['Subscriptions', 'inferred_subscriptions']
 from bisect import bisect_left
 from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from itertools import chain
 from typing import NamedTuple
 
 from ..groups.leader import ASSIGNED_BY_BROKER, PYTHON_CLIENTS, clients_of

@@ -377,6 +377,7 @@ def capture_command(
         ctx: typer.Context, bootstrap_server: Options.bootstrap_server = None,
         group: Options.groups = None, command_config: Options.command_config = None,
         timeout: Options.timeout = 30, output: Options.file = None,
+        history: Options.history = False, since: Options.since = "",
         cluster: Options.cluster_of_capture = None,
         reset: Options.reset_of_capture = None):
     """The consumer groups of a live cluster as JSON, one group per line.
@@ -387,11 +388,21 @@ def capture_command(
     (KIP-1071), only the offsets are known. Nothing is changed on the cluster. Needs the
     extra [kafka].
 
+    --history reads what coordinators stored in the topic __consumer_offsets instead:
+    each generation of a group with its members, their topics and its assignment, as far
+    back as the topic goes. The output is what kafka-dump-log.sh --offsets-decoder
+    prints, for replay. It takes the rights Read and Describe on the topic. With --since,
+    assignments of groups of the new protocol are unknown.
+
     \b
       kafka-assign capture --bootstrap-server HOST:PORT -o groups.jsonl
       kafka-assign capture --bootstrap-server HOST:PORT -g G | kafka-assign rank -
+      kafka-assign capture --bootstrap-server HOST:PORT --history -o history.log
     """
     from kafka_assign.cli.output import show_groups
+    if history:
+        from kafka_assign.cli.capturing import capture_history
+        raise typer.Exit(DONE if capture_history(ctx.params) else UNUSABLE)
     form_to_write(None, output, forms={"": "json", ".json": "json", ".jsonl": "json"})
     groups = groups_of(ctx.params)
     with written_to(output):

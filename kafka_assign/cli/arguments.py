@@ -106,6 +106,8 @@ class Options:
         "Each line is known by its message.")]
     since, until = (_option(str, f"--{word}", "T", f"Only rebalances {word} this time, ISO 8601.",
                             callback=_time_or("")) for word in ("since", "until"))
+    history = _option(bool, "--history", None, "Read the generations of all groups from the topic __consumer_offsets, "
+                      "for replay.")
     static_within = _option(str | None, "--static", "45s", "Also with static members: one with the same client id "
                             "that is back within this time keeps its partitions, and causes no rebalance.")
     session_timeout = _option(str | None, "--session-timeout", "45s", "Of members, where no source tells it: it says "

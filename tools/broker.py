@@ -135,8 +135,9 @@ def start(protocol="SASL_PLAINTEXT", more=""):
         modules="org.apache.kafka.common.security") + more)
     identity = "MkU3OEVBNTcwNTJENDM2Qg"
     try:
-        subprocess.run(java_command("kafka.tools.StorageTool", "format", "-t", identity, "-c", properties), check=True,
-                       stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        subprocess.run(
+            java_command("kafka.tools.StorageTool", "format", "--ignore-formatted", "-t", identity, "-c", properties),
+            check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
         with output.open("wb") as log:
             process = subprocess.Popen(
                 ["sh", "-c", GUARD, "sh", folder, *java_command("kafka.Kafka", properties)],

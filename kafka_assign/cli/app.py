@@ -370,7 +370,9 @@ def rank_command(
 def capture_command(
         ctx: typer.Context, bootstrap_server: Options.bootstrap_server = None,
         group: Options.groups = None, command_config: Options.command_config = None,
-        timeout: Options.timeout = 30, output: Options.file = None,
+        timeout: Options.timeout = 30, output: Options.file_or_folder = None,
+        history: Options.history = False, since: Options.since = "",
+        every: Options.every = None, for_: Options.for_ = None,
         cluster: Options.cluster_of_capture = None,
         reset: Options.reset_of_capture = None):
     """The consumer groups of a live cluster as JSON, one group per line.
@@ -381,11 +383,28 @@ def capture_command(
     (KIP-1071), only the offsets are known. Nothing is changed on the cluster. Needs the
     extra [kafka].
 
+    --history reads what coordinators stored in the topic __consumer_offsets instead:
+    each generation of a group with its members, their topics and its assignment, as far
+    back as the topic goes. The output is what kafka-dump-log.sh --offsets-decoder
+    prints, for replay. It takes the rights Read and Describe on the topic. With --since,
+    assignments of groups of the new protocol are unknown.
+
+    --every captures again and again into the folder -o, a file for each moment, which
+    is there once it is whole. A moment that fails is a line, and the next one is tried.
+
     \b
       kafka-assign capture --bootstrap-server HOST:PORT -o groups.jsonl
       kafka-assign capture --bootstrap-server HOST:PORT -g G | kafka-assign rank -
+      kafka-assign capture --bootstrap-server HOST:PORT --history -o history.log
+      kafka-assign capture --bootstrap-server HOST:PORT --every 30s -o moments
     """
+    from kafka_assign.cli.capturing import (
+        capture_every, capture_history, check_capture)
     from kafka_assign.cli.output import show_groups
+    check_capture(ctx.params)
+    if history or every:
+        done = (capture_history if history else capture_every)(ctx.params)
+        raise typer.Exit(DONE if done else UNUSABLE)
     form_to_write(None, output, forms={"": "json", ".json": "json", ".jsonl": "json"})
     groups = groups_of(ctx.params)
     with written_to(output):

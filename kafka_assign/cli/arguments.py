@@ -106,6 +106,11 @@ class Options:
         "Each line is known by its message.")]
     since, until = (_option(str, f"--{word}", "T", f"Only rebalances {word} this time, ISO 8601.",
                             callback=_time_or("")) for word in ("since", "until"))
+    history = _option(bool, "--history", None, "Read the generations of all groups from the topic __consumer_offsets, "
+                      "for replay.")
+    every = _option(str | None, "--every", "30s", "Capture again and again, until Ctrl-C: each moment is a file in "
+                    "the folder -o.")
+    for_ = _option(str | None, "--for", "2h", "With --every: end after this time.")
     static_within = _option(str | None, "--static", "45s", "Also with static members: one with the same client id "
                             "that is back within this time keeps its partitions, and causes no rebalance.")
     session_timeout = _option(str | None, "--session-timeout", "45s", "Of members, where no source tells it: it says "
@@ -115,6 +120,8 @@ class Options:
     form = _option(_Form, "--format", None, "A table for people, or all data for programs.", show_default=True)
     form_of_file = _option(_Form | None, "--format", None, "[default: from the file's name, else table]")
     file = _option(str | None, "-o --output", "FILE", "The file to write. [default: standard output]")
+    file_or_folder = _option(str | None, "-o --output", "FILE", "The file to write; with --every, the folder. "
+                             "[default: standard output]")
     folder = _option(str, "-o --output", "DIR", "The folder for runs, a path or address; each run is a folder in it.")
     joins = _option(_Several, "--joins", "T+T", "Topics that are joined, such as clicks+views; repeatable. Without -s, "
                     "stream-join-sticky with these joins is compared, too.")

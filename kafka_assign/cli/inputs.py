@@ -10,7 +10,8 @@ __all__ = ['sources_of', 'groups_of', 'picked_groups', 'group_label', 'remark_on
 import sys
 import warnings
 from collections import Counter
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 
 import typer
@@ -28,17 +29,38 @@ def sources_of(files: Sequence[str]) -> list:
             raise ValueError("a file must have a name (got '')")
     return [sys.stdin if name == "-" else name if "://" in name else Path(name) for name in files]
 
+# %% ../../nbs/13_cli/04_inputs.ipynb #9179db67
+def cluster_to_ask(given: Mapping) -> tuple[str | None, dict[str, str]]:
+    "The address of the live cluster that the options of a command name, None = none; and how to connect to it."
+    server, config = given["bootstrap_server"], given["command_config"]
+    if not config:
+        return server, {}
+    from kafka_assign.clients.connection import read_settings
+    settings = read_settings(config)
+    return server or settings.get("bootstrap.servers") or settings.get("metadata.broker.list"), settings
+
+# %% ../../nbs/13_cli/04_inputs.ipynb #9179db68
+@contextmanager
+def shown_progress(server: str, what: str) -> Iterator[Callable[[int, int], object]]:
+    "A function that shows on a terminal how much of a cluster is read; warnings meanwhile become remarks."
+    from rich.console import Console
+    from rich.progress import Progress
+    from kafka_assign.clients.connection import checked_servers
+    with usage_errors("--bootstrap-server"):
+        checked_servers(server)
+    screen = Console(stderr=True)
+    with warnings.catch_warnings(), Progress(console=screen, transient=True, disable=not screen.is_interactive) as bar:
+        warnings.showwarning = lambda words, kind, *where: write_remark(words) if kind is UserWarning else None
+        task = bar.add_task(what, total=None)
+        yield lambda done, total: bar.update(task, completed=done, total=total)
+
 # %% ../../nbs/13_cli/04_inputs.ipynb #9179db66
 def groups_of(given: Mapping) -> Mapping:
     "The groups that a command reads from files, a live cluster or the demo; `given`: its options."
     from kafka_assign.snapshot import Groups
-    files, demo, server, config = map(given.get, ("files", "demo", "bootstrap_server", "command_config"))
-    settings = {}
-    if config and not (files or demo):
-        from kafka_assign.clients.connection import read_settings
-        settings = read_settings(config)
-        server = server or settings.get("bootstrap.servers") or settings.get("metadata.broker.list")
-    if bool(files) + bool(demo) + bool(server) != 1:
+    files, demo = map(given.get, ("files", "demo"))
+    server, settings = (None, {}) if files or demo else cluster_to_ask(given)
+    if bool(files) + bool(demo) + bool(server or given.get("bootstrap_server")) != 1:
         raise typer.BadParameter(
             f"give one of these: {'files, - for standard input, ' * ('files' in given)}--bootstrap-server"
             f"{', --demo' * ('demo' in given)}, bootstrap.servers in --command-config",
@@ -75,22 +97,14 @@ def _read(files, cluster, **options):
 
 def _captured(given, server, settings, cluster, reset, time="", at="latest"):
     "The groups of a live cluster; on a terminal, a bar shows how many are read."
-    from rich.console import Console
-    from rich.progress import Progress
     from kafka_assign.clients.cluster import capture
-    from kafka_assign.clients.connection import checked_servers
-    with usage_errors("--bootstrap-server"):
-        checked_servers(server)
     if time or at != "latest":
         raise typer.BadParameter("must not be given for a live cluster, whose groups are read as they are now",
                                  param_hint="--time, --at")
-    screen = Console(stderr=True)
-    with warnings.catch_warnings(), Progress(console=screen, transient=True, disable=not screen.is_interactive) as bar:
-        warnings.showwarning = lambda words, kind, *where: write_remark(words) if kind is UserWarning else None
-        task = bar.add_task("groups", total=None)
+    with shown_progress(server, "groups") as progress:
         return capture(
             server, given.get("group") or None, settings, timeout=given["timeout"], cluster=cluster,
-            reset=reset or "latest", progress=lambda done, total: bar.update(task, completed=done, total=total))
+            reset=reset or "latest", progress=progress)
 
 # %% ../../nbs/13_cli/04_inputs.ipynb #86969919
 @usage_errors("--group")

@@ -10,7 +10,8 @@ import logging
 import re
 import time
 from collections import defaultdict
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 from datetime import datetime, timezone
 from functools import cache
@@ -365,6 +366,38 @@ class _ClusterAdmin:
             return {one.group_id: one for answer in answers for one in answer.groups}
         return self._admin._manager.run(ask)
 
+# %% ../../nbs/11_clients/06_cluster.ipynb #c16e0038
+def client_config(servers: Sequence[str], connection: Mapping) -> dict:
+    "The settings of a client of kafka-python whose log shows no password; raises `ImportError` without kafka-python."
+    with needing("kafka"):
+        import kafka                   # noqa: F401
+    for name in ("kafka.net.connection", "kafka.protocol.parser"):
+        logging.getLogger(name).addFilter(_shows_no_bytes)
+    return {"bootstrap_servers": servers, "client_id": _CLIENT, **connection}
+
+# %% ../../nbs/11_clients/06_cluster.ipynb #e61c82b1
+def ask_cluster(config: Mapping, timeout: float, ask: Callable):
+    "What `ask` returns about a cluster, given an admin client; in a thread of its own, which `timeout` ends."
+    def work():
+        current_thread().name = _CLIENT
+        with second_client(config, timeout + 1, _reach) as admin:          # so that `timeout` is reached first
+            return ask(admin)
+    return call_with_timeout(timeout, work)
+
+# %% ../../nbs/11_clients/06_cluster.ipynb #26a3089d
+@contextmanager
+def capture_errors(server: str) -> Iterator[None]:
+    "Turn the errors of the client into a `CaptureError` that names the server."
+    from kafka import errors
+    try:
+        yield
+    except errors.KafkaError as error:
+        which = "a broker at the address that it advertises: " * isinstance(error, errors.KafkaConnectionError)
+        raise CaptureError(f"{server}: {which}{_in_words(error)}") from None
+    except TimeoutError as error:
+        hint = "it cannot be reached, or check the port and security.protocol"
+        raise CaptureError(f"{server}: {error}: {hint}") from None
+
 # %% ../../nbs/11_clients/06_cluster.ipynb #c16e0029
 def capture(bootstrap_server: str, groups: Collection[str] | None = None, settings: Mapping[str, str] | None = None, *,
             timeout: float = 30, cluster: str | None = None, reset: str = "latest",
@@ -386,26 +419,12 @@ def capture(bootstrap_server: str, groups: Collection[str] | None = None, settin
     cluster cannot be reached, refuses, or does not answer in time, if a named group is not there, or
     if there is no group to read. Raises `ImportError` if kafka-python is not installed.
     """
-    servers, connection = checked_servers(bootstrap_server), client_settings(settings or {})
-    with needing("kafka"):
-        from kafka import errors
+    config = client_config(checked_servers(bootstrap_server), client_settings(settings or {}))
     server, names = shown(bootstrap_server), [groups] if isinstance(groups, str) else groups
-    config = {"bootstrap_servers": servers, "client_id": _CLIENT, **connection}
-    for name in ("kafka.net.connection", "kafka.protocol.parser"):
-        logging.getLogger(name).addFilter(_shows_no_bytes)
 
-    def work():
-        current_thread().name = _CLIENT
-        requests = Requests(server, time.monotonic() + timeout)
-        with second_client(config, timeout + 1, _reach) as admin:          # so that `timeout` is reached first
-            now = datetime.now(timezone.utc).strftime("%Y-%m-%dT%H:%M:%SZ")
-            return read_cluster(_ClusterAdmin(admin), requests, names, time=now, cluster=cluster, reset=reset,
-                                progress=progress)
-    try:
-        return call_with_timeout(timeout, work)
-    except errors.KafkaError as error:
-        which = "a broker at the address that it advertises: " * isinstance(error, errors.KafkaConnectionError)
-        raise CaptureError(f"{server}: {which}{_in_words(error)}") from None
-    except TimeoutError as error:
-        hint = "it cannot be reached, or check the port and security.protocol"
-        raise CaptureError(f"{server}: {error}: {hint}") from None
+    def work(admin):
+        now = datetime.now(timezone.utc).strftime("%Y-%m-%dT%H:%M:%SZ")
+        return read_cluster(_ClusterAdmin(admin), Requests(server, time.monotonic() + timeout), names, time=now,
+                            cluster=cluster, reset=reset, progress=progress)
+    with capture_errors(server):
+        return ask_cluster(config, timeout, work)

@@ -42,7 +42,8 @@ class OffsetsReader:
             topics, assigned, generation = {}, {}, value["generation"]
             for one in value["members"]:
                 id = one["memberId"]
-                topics[id] = tuple(sorted(one["subscription"]["topics"]))
+                sent = one["subscription"]
+                topics[id] = sent and tuple(sorted(sent["topics"]))
                 assigned[id] = tuple(sorted((part["topic"], number) for part in one["assignment"]["assignedPartitions"]
                                             for number in part["partitions"]))
                 yield Said("seen", time, group, -1, id, one["clientId"], one.get("groupInstanceId") or "",
@@ -55,7 +56,8 @@ class OffsetsReader:
             stored = (self._topics if kind == "5" else self._targets)[group]
             stored.pop(member, None)
             if value and kind == "5":
-                stored[member] = tuple(sorted(value["subscribedTopicNames"] or ()))
+                names = tuple(sorted(value["subscribedTopicNames"] or ()))
+                stored[member] = None if value.get("subscribedTopicRegex") else names
                 yield Said("seen", time, group, -1, member, value["clientId"], value["instanceId"] or "",
                            detail=(value["clientHost"].lstrip("/"), None))
             elif value:

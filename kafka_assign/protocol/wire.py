@@ -29,7 +29,7 @@ class WireError(ValueError):
     "Bytes that cannot be decoded, or a value that cannot be encoded; the message names the field."
 
 # %% ../../nbs/04_ground/09_wire.ipynb #87821bdd
-class _Fields:
+class Fields:
     "A cursor over bytes; `what` names the field in errors."
 
     def __init__(self, data, what):
@@ -66,8 +66,10 @@ class _Fields:
     def text(self, what, nullable=False):
         "A text. If it is `nullable`, null and the empty text are None."
         size = self.number(what, size=2)
-        if nullable and size <= 0:
-            return None
+        return None if nullable and size <= 0 else self.utf8(size, what)
+
+    def utf8(self, size, what):
+        "A text of `size` bytes."
         data = self.take(size, what)
         try:
             return data.decode()
@@ -301,7 +303,7 @@ def decode_subscription(data: bytes) -> Subscription:
 
     If only a later field cannot be decoded, it logs a warning and returns no owned partitions.
     """
-    fields = _Fields(data, "a subscription")
+    fields = Fields(data, "a subscription")
     version = _check_version(fields, "a subscription")
     value = Subscription(tuple([fields.text("a topic") for _ in range(fields.count("topics"))]))
     try:
@@ -339,7 +341,7 @@ def decode_assignment(data: bytes) -> Assigned:
 
     `data`: its bytes. Raises `WireError` if it cannot be decoded.
     """
-    fields = _Fields(data, "an assignment")
+    fields = Fields(data, "an assignment")
     _check_version(fields, "an assignment")
     return Assigned(_read_partitions(fields, "assigned partitions"), fields.blob("user data"))
 
@@ -364,7 +366,7 @@ class Claims(NamedTuple):
 # %% ../../nbs/04_ground/09_wire.ipynb #5e0b7d11
 def _decode_user_data(data: bytes | None, decode: Callable, nothing, strict=False):
     "What `decode` finds in user data; `nothing` if there is none or, with a warning, if malformed."
-    fields = _Fields(data or b"", "user data")
+    fields = Fields(data or b"", "user data")
     try:
         return decode(fields) if data else nothing
     except WireError as error:

@@ -147,6 +147,6 @@ def write_traces(folder, groups, rebalances, days=30, files=8):
                 Cause(why, id, id.rsplit("-", 5)[0], "", "broker") for why, id in causes], next(iter(group.members)),
                 "range", {id: Known(client, "", None, tuple(group.topics)) for id, client in group.members.items()},
                 assigned, pauses)
-            opened[hash(group.broker) % files].write(json.dumps(one.row()) + "\n")
+            opened[group.application % files].write(json.dumps(one.row()) + "\n")
             lines += 1
     return lines

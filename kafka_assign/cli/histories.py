@@ -13,15 +13,15 @@ from collections.abc import Sequence
 from .conditions import write_held
 from .errors import usage_errors, write_remark
 from .writing import known_table, write_blocks, write_csv, write_json
-from ..history.costs import RECORDED, Replay, ReplayRow, recorded_row
+from ..history.costs import RECORDED, Replay, ReplayRow, history_row
 from ..history.trace import GroupHistory, History
 from ..snapshot.sources import end_of
 from ..text.tables import Table
-from ..text.words import count_of, did_you_mean, first_of, quoted
+from ..text.words import count_of, did_you_mean, quoted
 
 # %% ../../nbs/13_cli/16_histories.ipynb #fb5dc0db
 HISTORY_FIGURES = ("rebalances", "moves", "paused", "longest")
-_MOST_CLIENTS, _MOST_MEMBERS = 3, 10
+_MOST_MEMBERS = 10
 USUAL = ["range", "kafka-sticky", "kafka-cooperative-sticky", "sticky", "cooperative-sticky"]     # clients can run them
 _UNITS = {"ms": 0.001, "s": 1, "m": 60, "h": 3600}
 
@@ -51,18 +51,6 @@ def picked_history(history: History, names: Sequence[str] | None, since: str, un
     return found
 
 # %% ../../nbs/13_cli/16_histories.ipynb #245119b5
-def _history_row(group: GroupHistory) -> dict:
-    "The figures of a group's history, as a table of groups shows them."
-    recorded, causes = recorded_row(group), [cause for one in group.generations for cause in one.causes]
-    whys, clients = Counter(cause.why for cause in causes), Counter(cause.client or cause.member for cause in causes)
-    seconds = [one.seconds for one in group.generations if one.seconds is not None]
-    return {"group_id": group.name, "rebalances": recorded.rebalances, "moves": recorded.moves,
-            "paused": recorded.paused and round(recorded.paused, 1),
-            "longest": round(max(seconds), 3) if seconds else None,
-            "causes": ", ".join(f"{why} {count}" for why, count in whys.most_common()),
-            "clients": first_of([f"{name} {count}" for name, count in clients.most_common() if name], _MOST_CLIENTS)}
-
-
 def _cause_rows(group):
     "What each cause led to."
     rows = {}
@@ -105,7 +93,7 @@ def show_history(history: History, found: Replay, form: str, named: bool) -> Non
 
     `named`: whether the user named the groups, so that a table shows all of each.
     """
-    rows = [_history_row(group) for group in history.values()]
+    rows = [history_row(group) for group in history.values()]
     if form == "csv":
         return write_csv(ReplayRow._fields, [row._asdict() for row in found.rows])
     if form == "json":
@@ -141,7 +129,7 @@ def _missing(group):
 def judge_history(history: History, conditions: Sequence) -> tuple[bool, bool]:
     "Whether some condition holds for what was recorded, and whether all could be judged."
     found, judged = [], True
-    for row in map(_history_row, history.values()):
+    for row in map(history_row, history.values()):
         for rule in conditions:
             holds = rule.holds(row)
             if holds is None:

@@ -56,9 +56,9 @@ class Group:
         return answer
 
 
-def events(groups, rebalances, days):
+def events(groups, rebalances, days, first):
     """Groups and the causes of their rebalances, by time: a time, the group, its causes."""
-    chosen, every = [Group(number) for number in range(groups)], random.Random(0)
+    chosen, every = [Group(first + number) for number in range(groups)], random.Random(0)
     each = rebalances // groups
     times = []
     for number in range(groups):
@@ -113,7 +113,7 @@ def member_lines(time, group, causes):
                    f"{{{answer}}} {CONSUMER}\n")
 
 
-def write_logs(folder, groups, rebalances, days=30):
+def write_logs(folder, groups, rebalances, days=30, first=0):
     """Write logs of brokers and of applications; returns the number of their lines."""
     (folder := Path(folder)).mkdir(parents=True)
     lines = 0
@@ -122,7 +122,7 @@ def write_logs(folder, groups, rebalances, days=30):
             return stack.enter_context((folder / name).open("w"))
         brokers = [opened(f"broker-{at}.log") for at in range(BROKERS)]
         applications = [opened(f"application-{at}.log") for at in range(APPLICATIONS)]
-        for time, group, causes in events(groups, rebalances, days):
+        for time, group, causes in events(groups, rebalances, days, first):
             for file, found in ((brokers[group.broker], broker_lines(time, group, causes)),
                                 (applications[group.application], member_lines(time, group, causes))):
                 found = list(found)
@@ -131,7 +131,7 @@ def write_logs(folder, groups, rebalances, days=30):
     return lines
 
 
-def write_traces(folder, groups, rebalances, days=30, files=8):
+def write_traces(folder, groups, rebalances, days=30, first=0, files=8):
     """Write a trace in several files, each with some groups, by time; returns the number of their lines."""
     from kafka_assign.history.trace import Cause, Generation, Known, Pause
     import json
@@ -139,7 +139,7 @@ def write_traces(folder, groups, rebalances, days=30, files=8):
     lines = 0
     with ExitStack() as stack:
         opened = [stack.enter_context((folder / f"trace-{at}.jsonl").open("w")) for at in range(files)]
-        for time, group, causes in events(groups, rebalances, days):
+        for time, group, causes in events(groups, rebalances, days, first):
             assigned = {id: tuple(own) for id, own in group.assignment().items()}
             pauses = [Pause(topic, number, time + 0.2, 0.1, "at least") for id, own in assigned.items()
                       for topic, number in own if id in group.before]

@@ -53,11 +53,11 @@ def _in_batches(rows: Iterator[dict], schema: pa.Schema) -> Iterator[pa.RecordBa
         yield pa.RecordBatch.from_pylist(part, schema)
 
 
-def _facts(row):
+def _facts(row, most):
     "What a log says about each group, and last, with no group, the log itself, how many facts, and names of topics."
     count, topics, at = 0, {}, {"cluster": row["cluster"], "log": row["log"], "place": 0}
     parts = [Origin(part["name"], "", part["text"] or part["path"], named=False) for part in row["parts"]]
-    for log in read_log(parts, _LINES_AT_ONCE):
+    for log in read_log(parts, most):
         by_group = defaultdict(lambda: ([], []))
         for one in log.said:
             by_group[one.group][0].append(one)
@@ -73,10 +73,10 @@ def _facts(row):
     yield at | {"facts": pickle.dumps((replace(log, _consumers={}), count, topics))}
 
 
-def read_facts(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    "The facts in logs, given as rows of their parts."
+def read_facts(batches: Iterable[pa.RecordBatch], most: int) -> Iterator[pa.RecordBatch]:
+    "The facts in logs, given as rows of their parts; `most`: the number of lines that become facts at once."
     rows = chain.from_iterable(batch.to_pylist() for batch in batches)
-    yield from _in_batches(chain.from_iterable(map(_facts, rows)), _FACTS)
+    yield from _in_batches(chain.from_iterable(_facts(row, most) for row in rows), _FACTS)
 
 
 def _of_groups(batches):
@@ -254,7 +254,7 @@ def _write_run(spark, inputs, place, about, began, conf, options, report):
         settings = settings_in_force(spark, conf)
         logs, count = _frame_of_logs(spark, inputs, about["cluster"])
         report(f"reading {count_of(count, 'log')}")
-        facts = logs.mapInArrow(read_facts, spark_schema(_FACTS)).repartition(
+        facts = logs.mapInArrow(partial(read_facts, most=_LINES_AT_ONCE), spark_schema(_FACTS)).repartition(
             parts, "cluster", "group_id").sortWithinPartitions(
             "cluster", "group_id", "log", "place").persist(StorageLevel.DISK_ONLY)
         found, topics = _placed(facts)

@@ -551,7 +551,7 @@ def test_how_the_work_is_divided_changes_no_result(spark, tmp_path, monkeypatch)
     """One row at a time, or a file for each group of a table."""
     path = parquet_of(tmp_path / "fleet.parquet", a_fleet())
     run = run_of(path, tmp_path / "runs", spark=spark, strategies=["range"])
-    monkeypatch.setattr("kafka_assign.fleet.job._BYTES_OF_PART", 1_000)
+    monkeypatch.setattr("kafka_assign.fleet.job.BYTES_OF_PART", 1_000)
     monkeypatch.setattr("kafka_assign.fleet.job._ROWS_AT_ONCE", 1)
     assert hashes(run_of(path, tmp_path / "runs", spark=spark, strategies=["range"])) == hashes(run)
 

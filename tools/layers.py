@@ -21,8 +21,9 @@ LAYERS = [  # the lowest first; a module imports from its own folder and from lo
     {"assignors": "the strategies", "snapshot": "groups from the output of Kafka's tools"},
     {"ranking": "which groups need attention", "life": "rebalances and restarts"},
     {"reports": "comparisons, moves, proofs, pictures", "clients": "consumers and clusters",
-     "fleet": "many groups, on Spark", "history": "recorded rebalances, from logs",
+     "history": "recorded rebalances, from logs",
      "samples": "groups to try things on"},
+    {"fleet": "many groups, on Spark"},
     {"cli": "the command line", TOP: "the public names"},
     {"__main__": "`python -m kafka_assign`"},
 ]

@@ -80,6 +80,8 @@ class Options:
     min_lag = _option(int, "--min-lag", "N", "Only groups that are known to lag at least N records behind.", min=0)
     limit = _option(int | None, "--limit", "N", "Only the N most urgent groups.", min=1)
     cluster_of_fleet = _option(str | None, "--cluster", "C", "Name of the cluster. [default: the folder's name]")
+    cluster_of_replay = _option(str | None, "--cluster", "C", "Name of the cluster. [default: that of a folder "
+                                "cluster=NAME; groups of different clusters are different groups]")
     cluster_of_capture = _option(str | None, "--cluster", "C", "Name of the cluster. [default: its id]")
     time = _option(str, "--time", "T", "When the input was captured, such as 2026-11-20T06:30:00Z. [default: the time "
                    "in the JSON, or in the name of the file or folder]", callback=_time_or(""))

@@ -20,7 +20,7 @@ from uuid import uuid4
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from .schemas import COMPARE_TABLES, FleetError
+from .schemas import TABLES, FleetError
 from .session import spark_errors, spark_session
 from ..ranking.judging import NeedRow
 from ..snapshot import SnapshotError
@@ -199,7 +199,7 @@ def new_run(place: Disk | Address) -> Iterator[str]:
 # %% ../../nbs/12_fleet/07_runs.ipynb #37905caa
 def stored_schema(name: str, columns: Sequence[str]) -> pa.Schema:
     "The schema of a table that has these columns, too; those of folders named `key=value` come last."
-    known = COMPARE_TABLES[name]
+    known = TABLES[name]
     return pa.schema([*known, *(pa.field(one, pa.string()) for one in columns if one not in known.names)])
 
 # %% ../../nbs/12_fleet/07_runs.ipynb #a37824b0
@@ -257,7 +257,7 @@ class Run:
             raise FleetError(f"unknown table {quoted(name)}{did_you_mean(name, self.tables)}")
         if isinstance(self.path, Path):
             files, parts, rows = sorted((self.path / name).rglob("*.parquet")), [], 0
-            schema = stored_schema(name, pq.read_schema(files[0]).names) if files else COMPARE_TABLES[name]
+            schema = stored_schema(name, pq.read_schema(files[0]).names) if files else TABLES[name]
             for file in files:
                 if first is None or rows < first:            # as few files as possible
                     parts.append(pq.read_table(file, schema=schema, partitioning=None))

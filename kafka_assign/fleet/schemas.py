@@ -4,7 +4,8 @@
 
 # %% auto #0
 __all__ = ['ORIGIN_FIELDS', 'GROUP_SCHEMA', 'FIGURE_FIELDS', 'OWNER_FIELDS', 'RESULT_FIELDS', 'REJECTED_THINGS', 'RUN_FIELDS',
-           'TABLE_KEY', 'NEED_KEY', 'COMPARE_TABLES', 'COMPARED_SCHEMA', 'FleetError', 'arrow_type', 'former_names',
+           'TABLE_KEY', 'NEED_KEY', 'COMPARE_TABLES', 'COMPARED_SCHEMA', 'HISTORY_FIELDS', 'REPLAY_FIELDS',
+           'GENERATION_FIELDS', 'REPLAY_TABLES', 'TABLES', 'FleetError', 'rows_of', 'arrow_type', 'former_names',
            'spark_schema']
 
 # %% ../../nbs/12_fleet/01_schemas.ipynb #7317a73b
@@ -28,7 +29,7 @@ def _field(name, kind, meaning):
     return pa.field(name, kind, metadata=metadata | {"SPARK::metadata::json": json.dumps(metadata)})
 
 
-def _rows_of(*fields):
+def rows_of(*fields):
     "The type of a nested table: a list of structs."
     return pa.list_(pa.struct(fields))
 
@@ -75,7 +76,7 @@ OWNER_FIELDS = (
 RESULT_FIELDS = (
     _field("strategy", pa.string(), "the strategy; current = the group as it is"),
     _field("running", pa.bool_(), "whether the group runs it now; null = unknown"), *FIGURE_FIELDS,
-    _field("assignment", _rows_of(*OWNER_FIELDS), "the owner of each partition, or the next owner if it is withheld"))
+    _field("assignment", rows_of(*OWNER_FIELDS), "the owner of each partition, or the next owner if it is withheld"))
 
 # What a move to the new protocol would do to a group, at one of its steps.
 _MIGRATION_FIELDS = (
@@ -139,15 +140,66 @@ COMPARE_TABLES = {name: pa.schema([*RUN_FIELDS, *fields]) for name, fields in _C
 # What the kernel returns for a row of `GROUP_SCHEMA`.
 COMPARED_SCHEMA = pa.schema([
     *ORIGIN_FIELDS, *_TABLE_GROUP, _MEMBER_IDS,
-    _field("results", _rows_of(*RESULT_FIELDS), "the result of each strategy"),
-    _field("needs", _rows_of(*_NEED_FIELDS), "why it needs attention"),
-    _field("migration", _rows_of(*_MIGRATION_FIELDS), "what a move to the new protocol would do, if that is asked for"),
-    _field("failures", _rows_of(
+    _field("results", rows_of(*RESULT_FIELDS), "the result of each strategy"),
+    _field("needs", rows_of(*_NEED_FIELDS), "why it needs attention"),
+    _field("migration", rows_of(*_MIGRATION_FIELDS), "what a move to the new protocol would do, if that is asked for"),
+    _field("failures", rows_of(
         _field("strategy", pa.string(), "a strategy that has no answer for the group"),
         _field("reason", pa.string(), "why it has none, naming strategy and group")),
         "the strategies without an answer"),
     _field("reject", pa.string(), "why the group could not be used; null = it was used"),
     _field("ignored", pa.string(), "what kind of group is ignored; null = it was not ignored")])
+
+# %% ../../nbs/12_fleet/01_schemas.ipynb #5f6d21a1
+_OF_GROUP = TABLE_KEY[:2]
+# What happened to a group, as `kafka-assign replay` shows it.
+HISTORY_FIELDS = (
+    _field("rebalances", pa.int64(), "generations"),
+    _field("moves", pa.int64(), "partitions that got another owner, each as often as it did; null = unknown"),
+    _field("paused", pa.float64(), "partition-seconds without a consumer, as far as logs tell; null = unknown"),
+    _field("longest", pa.float64(), "seconds from the start of a rebalance to its assignment; null = unknown"),
+    _field("causes", pa.string(), "causes, each with its number"),
+    _field("clients", pa.string(), "client ids behind most causes, each with its number"),
+    _field("notes", pa.list_(pa.string()), "what is not known"))
+# A row of `replay`.
+REPLAY_FIELDS = (
+    _field("strategy", pa.string(), "the strategy; recorded = what happened"),
+    _field("static", pa.float64(), "seconds within which a member with the same client id is back; null = as recorded"),
+    _field("rebalances", pa.int64(), "generations; null = unknown"),
+    _field("moves", pa.int64(), "partitions that got another owner, each as often as it did; null = unknown"),
+    _field("paused", pa.float64(), "partition-seconds without a consumer; null = unknown"),
+    _field("forecast", pa.int64(), "recorded assignments that the strategy makes from the recorded state"),
+    _field("known", pa.int64(), "recorded assignments of which the state before is known"))
+_MOMENT = pa.timestamp("us", "UTC")
+GENERATION_FIELDS = (
+    _field("life", pa.int64(), "counts from 1; a group that was deleted begins another life"),
+    _field("generation", pa.int64(), "or group epoch"),
+    _field("start", _MOMENT, "when the rebalance began; null = unknown"),
+    _field("joined", _MOMENT, "when all members had joined; null = unknown"),
+    _field("answered", _MOMENT, "when the coordinator had the assignment; null = unknown"),
+    _field("causes", rows_of(
+        _field("why", pa.string(), "join, leave, death, and so on"),
+        _field("member", pa.string(), "id of the member; empty = unknown"),
+        _field("client", pa.string(), "its client id; empty = unknown"),
+        _field("text", pa.string(), "the reason that was logged"),
+        _field("source", pa.string(), "who says so: broker, member, inferred")), "why the group rebalanced"),
+    _field("protocol", pa.string(), "the assignor; empty = unknown"),
+    _field("leader", pa.string(), "its member id; empty = unknown, or none"),
+    _field("members", pa.int64(), "number of members that are known"),
+    _field("partitions", pa.int64(), "number of partitions whose owners are known"),
+    _field("paused", pa.float64(), "partition-seconds without a consumer, as far as logs tell"),
+    _field("missing", pa.list_(pa.string()), "what no source tells"))
+REPLAY_TABLES = {name: pa.schema([*RUN_FIELDS, *fields]) for name, fields in {
+    "history": [*_OF_GROUP, *HISTORY_FIELDS],
+    "replay": [*_OF_GROUP, *REPLAY_FIELDS],
+    "generations": [*_OF_GROUP, *GENERATION_FIELDS],
+    "logs": [
+        _field("source", pa.string(), "the log; of several parts, the last"), _OF_GROUP[0],
+        _field("lines", pa.int64(), "number of its lines"),
+        _field("said", pa.int64(), "how much they say about groups"),
+        _field("shift", pa.float64(), "seconds added to its times; null = they cannot be placed")],
+    "rejects": _CONTENTS["rejects"]}.items()}
+TABLES = COMPARE_TABLES | REPLAY_TABLES
 
 # %% ../../nbs/12_fleet/01_schemas.ipynb #1f9f1492
 def spark_schema(schema: pa.Schema):

@@ -6,17 +6,18 @@
 __all__ = ['ReplayRow', 'Replay', 'replay']
 
 # %% ../../nbs/14_history/06_costs.ipynb #e11de826
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
 from math import inf
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from ..assignors.registry import StrategyLike
-from .trace import History
+from .trace import GroupHistory, History
 from ..life.rebalance import Consumer, LiveState, client_strategy, run_rounds
 from ..text.tables import Table
-from ..text.words import count_of, shown
+from ..text.words import count_of, first_of, shown
 
 # %% ../../nbs/14_history/06_costs.ipynb #16bd1c5c
 class ReplayRow(NamedTuple):
@@ -112,6 +113,21 @@ def recorded_row(history):
     known = bool(pauses) or not any("pauses" in one.missing for one in generations)
     return ReplayRow(history.name, RECORDED, None, len(generations), moves if whole else None,
                      sum(pauses) if known else None, None, len(_forecastable(history)))
+
+
+_MOST_CLIENTS = 3                # that a row names
+
+
+def history_row(group: GroupHistory) -> dict[str, Any]:
+    "The figures of what happened to a group, with its causes and the members behind most of them in words."
+    recorded, causes = recorded_row(group), [cause for one in group.generations for cause in one.causes]
+    whys, clients = Counter(cause.why for cause in causes), Counter(cause.client or cause.member for cause in causes)
+    seconds = [one.seconds for one in group.generations if one.seconds is not None]
+    return {"group_id": group.name, "rebalances": recorded.rebalances, "moves": recorded.moves,
+            "paused": recorded.paused and round(recorded.paused, 1),
+            "longest": round(max(seconds), 3) if seconds else None,
+            "causes": ", ".join(f"{why} {count}" for why, count in whys.most_common()),
+            "clients": first_of([f"{name} {count}" for name, count in clients.most_common() if name], _MOST_CLIENTS)}
 
 
 def _forecastable(history):

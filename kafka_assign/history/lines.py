@@ -256,7 +256,8 @@ class Log:
     "One log, from all of its parts."
     name: str = ""  # of its last part
     said: list[Said] = field(default_factory=list)  # what its lines say
-    traces: list[dict[str, Any]] = field(default_factory=list)  # lines of a trace
+    traces: list[tuple[int, dict[str, Any]]] = field(default_factory=list)  # lines of a trace, with their numbers
+    kinds: set[str] = field(default_factory=set)  # of what it says, once its clock is aligned
     lines: int = 0
     zoned: bool = False  # whether some line knows its zone
     dated: bool = True  # whether its times have dates
@@ -266,15 +267,15 @@ class Log:
     _day: float = 0.0  # that began last, if times have no dates
     _consumers: dict[str, _Consumer] = field(default_factory=dict)  # of librdkafka, by client
 
-    def read(self, lines: Iterable[str]) -> "Log":
+    def read(self, lines: Iterable[str], more: bool = False) -> "Log":
         """Read lines; returns the log itself.
 
-        `lines`: messages, in their order.
+        `lines`: messages, in their order. `more`: whether others follow.
         """
         for line in lines:
             for text in _unwrapped(line.rstrip("\r\n")[:_MOST_CHARACTERS]):
                 self._line(text)
-        for consumer in self._consumers.values():
+        for consumer in () if more else self._consumers.values():
             self.said += consumer.line("", 0.0, "")
         return self
 

@@ -104,7 +104,7 @@ class Generation:
         "How long the rebalance took, from its start to the assignment."
         return None if self.start is None or self.answered is None else max(0.0, self.answered - self.start)
 
-    @property
+    @cached_property
     def owners(self) -> dict[tuple[str, int], str]:
         "By partition: what its owner is known by."
         return {pair: self.members.get(id, Known()).name(id) for id, own in self.assigned.items() for pair in own}

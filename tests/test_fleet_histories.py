@@ -1,0 +1,115 @@
+"""Histories on Spark: the same answers as `read_history` and `replay`, however the work is divided, and nothing lost."""
+import gzip
+import json
+import shutil
+import sys
+from datetime import datetime, timedelta
+from operator import itemgetter
+from pathlib import Path
+
+import pytest
+
+from kafka_assign import read_history, replay
+from kafka_assign.fleet.schemas import REPLAY_TABLES, FleetError
+from kafka_assign.history.costs import history_row
+
+pytestmark = pytest.mark.needs("spark", "java")
+
+ROOT = Path(__file__).resolve().parent.parent
+LOGS = ROOT / "tests" / "logs"
+STRATEGIES = ["range", "cooperative-sticky"]
+sys.path.insert(0, str(ROOT / "benchmarks"))
+
+import histories  # noqa: E402
+
+
+def behind(path, hours):
+    """Write the times of a log as a host of another time zone does, and the log in three parts."""
+    lines = []
+    for line in path.read_text().splitlines(keepends=True):
+        time = datetime.fromisoformat(line[1:24].replace(",", ".")) - timedelta(hours=hours)
+        lines.append(f"[{time.isoformat(' ', 'milliseconds').replace('.', ',')}{line[24:]}")
+    third = len(lines) // 3
+    path.write_text("".join(lines[2 * third:]))
+    path.with_name(f"{path.name}.1").write_text("".join(lines[third:2 * third]))
+    with gzip.open(path.with_name(f"{path.name}.2.gz"), "wt") as file:
+        file.writelines(lines[:third])
+
+
+@pytest.fixture
+def inputs(tmp_path):
+    """Logs of brokers and members, one of them hours behind and rotated; two real captures; traces of other groups, and
+    of one that has logs, too."""
+    folder = tmp_path / "in"
+    histories.write_logs(folder / "logs", 15, 120)
+    behind(folder / "logs" / "application-5.log", 9)
+    for capture in ("cooperative-3.9.2", "consumer-4.3.1"):
+        shutil.copytree(LOGS / capture, folder / capture, ignore=shutil.ignore_patterns("truth.jsonl.gz"))
+    histories.write_traces(folder / "traces", 8, 60, first=14)
+    return folder
+
+
+def told(run, name):
+    """The rows of a table, without the columns of the run."""
+    return [{key: value for key, value in row.items() if key not in ("run_id", "run_date", "cluster")}
+            for row in run.table(name).to_pylist()]
+
+
+def replayed(inputs, out, spark, **options):
+    from kafka_assign.fleet.histories import replay_fleet
+    return replay_fleet(inputs, out, STRATEGIES, spark=spark, static=45.0, **options)
+
+
+def test_the_answers_of_a_plain_process(spark, tmp_path, inputs, monkeypatch):
+    """From text and traces, in four tasks and in one, a few lines at once and many: what one process says."""
+    history = read_history(inputs)
+    plain = replay(history, STRATEGIES, 45.0)
+    monkeypatch.setattr("kafka_assign.fleet.histories.cores", lambda spark: 4)
+    monkeypatch.setattr("kafka_assign.fleet.histories._LINES_AT_ONCE", 7)
+    run = replayed(inputs, tmp_path / "runs", spark)
+    order = itemgetter("group_id")
+    assert sorted(told(run, "replay"), key=order) == sorted((row._asdict() for row in plain.rows), key=order)
+    notes = [note for row in told(run, "history") for note in row.pop("notes")]
+    assert sorted(notes) == sorted(plain.notes[1:]) and len(notes) > 5
+    rows = [history_row(group) for group in history.values()]
+    assert [{key: row[key] for key in rows[0]} for row in told(run, "history")] == sorted(
+        rows, key=lambda row: (-row["rebalances"], row["group_id"]))
+    logs = {row["source"]: (row["lines"], row["shift"]) for row in told(run, "logs")}
+    assert logs == {log.name: (log.lines, log.shift) for log in history.logs}
+    assert logs[str(inputs / "logs" / "application-5.log")][1] == pytest.approx(9 * 3600, abs=1)
+    found = {(row["group_id"], row["life"], row["generation"], row["answered"] and row["answered"].timestamp())
+             for row in told(run, "generations")}
+    assert found == {(one.group_id, one.life, one.generation, one.answered and round(one.answered, 3))
+                     for group in history.values() for one in group.generations}
+    assert {name: run.table(name).schema for name in run.tables} == REPLAY_TABLES and not run.rejected
+    said = sum(bool(one.group) for log in history.logs for one in log.said) + sum(len(log.traces) for log in history.logs)
+    assert run.counts["facts"] == {"read": said, "used": said, "rejected": 0}
+    assert run.counts["lines"] == sum(log.lines for log in history.logs)
+
+    monkeypatch.undo()
+    monkeypatch.setattr("kafka_assign.fleet.histories.cores", lambda spark: 1)
+    (inputs / "traces" / "broken.jsonl").write_text("\n" + json.dumps(dict.fromkeys(
+        ["group_id", "life", "generation", "causes", "missing"], "x")) + "\n")
+    (inputs / "cut.log.gz").write_bytes(gzip.compress(b"line\n" * 100)[:20])
+    (inputs / "groups.parquet").write_bytes(b"PAR1")
+    again = replayed(inputs, tmp_path / "runs", spark)
+    for name in ("history", "replay", "generations"):
+        assert again.tables[name] == run.tables[name], name
+    why = {(Path(row["source"]).name, row["position"], row["scope"]): row["reason"] for row in told(again, "rejects")}
+    assert why.keys() == {("broken.jsonl", 2, "row"), ("cut.log.gz", 0, "file"), ("groups.parquet", 0, "file")}
+    assert "must have all keys" in why["broken.jsonl", 2, "row"]
+    files = again.counts["files"]
+    assert (files["rejected"], files["read"] - files["used"]) == (2, 2) and again.counts["facts"]["read"] == said + 1
+
+
+def test_clusters_are_kept_apart(spark, tmp_path):
+    """Groups of the same name in two clusters are two groups, by the folder's name."""
+    for name in ("a", "b"):
+        histories.write_traces(tmp_path / "in" / f"cluster={name}", 1, 4)
+    run = replayed(tmp_path / "in", tmp_path / "runs", spark)
+    assert [(row["cluster"], row["group_id"], row["rebalances"]) for row in run.table("history").to_pylist()] == [
+        ("a", "group-0", 4), ("b", "group-0", 4)]
+    with pytest.raises(FleetError, match=r"inputs must hold a rebalance \(got none\)"):
+        (tmp_path / "empty.log").write_text("nothing\n")
+        replayed(tmp_path / "empty.log", tmp_path / "runs", spark)
+    assert len(list((tmp_path / "runs").iterdir())) == 1

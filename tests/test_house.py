@@ -63,7 +63,7 @@ def test_contributing_has_the_table_of_floors():
 
 CHAPTERS = {  # pages that export into other folders than the one their chapter is named after
     "proposals": "assignors", "optimum": "assignors groups reports", "kafkas_assignors": "assignors",
-    "ground": "arrays text protocol", "cli": "cli samples __main__"}
+    "ground": "arrays text protocol", "cli": "cli samples"}
 
 
 @every_module

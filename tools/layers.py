@@ -24,8 +24,7 @@ LAYERS = [  # the lowest first; a module imports from its own folder and from lo
      "history": "recorded rebalances, from logs",
      "samples": "groups to try things on"},
     {"fleet": "many groups, on Spark"},
-    {"cli": "the command line", TOP: "the public names"},
-    {"__main__": "`python -m kafka_assign`"},
+    {"cli": "the command line, with `__main__`", TOP: "the public names"},
 ]
 
 
@@ -66,8 +65,8 @@ def imports(name: str) -> frozenset[str]:
 
 
 def folder_of(name: str) -> str:
-    """The folder of a module, or the module itself if it is in none."""
-    return name.split(".")[0]
+    """The folder of a module, or the module itself if it is in none; `__main__` is where the command line begins."""
+    return "cli" if name == "__main__" else name.split(".")[0]
 
 
 def imports_between() -> Counter[tuple[str, str]]:

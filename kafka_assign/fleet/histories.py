@@ -53,6 +53,11 @@ def _in_batches(rows: Iterator[dict], schema: pa.Schema) -> Iterator[pa.RecordBa
         yield pa.RecordBatch.from_pylist(part, schema)
 
 
+def _name(group):
+    "The name of a group as Parquet can store it."
+    return str(group).encode(errors="replace").decode()
+
+
 def _facts(row, most):
     "What a log says about each group, and last, with no group, the log itself, how many facts, and names of topics."
     count, topics, at = 0, {}, {"cluster": row["cluster"], "log": row["log"], "place": 0}
@@ -60,9 +65,9 @@ def _facts(row, most):
     for log in read_log(parts, most):
         by_group = defaultdict(lambda: ([], []))
         for one in log.said:
-            by_group[one.group][0].append(one)
+            by_group[_name(one.group)][0].append(one)
         for line, trace in log.traces:
-            by_group[shown(trace["group_id"])][1].append((line, trace))
+            by_group[_name(trace["group_id"])][1].append((line, trace))
         topics |= {one.member: one.text for one in by_group.pop("", ([], []))[0] if one.kind == "topic"}
         for name, facts in by_group.items():
             yield at | {"group_id": name, "facts": pickle.dumps(facts)}
@@ -147,10 +152,9 @@ def _replays(group, strategies, static):
     return (each[0][0][0], *in_order), each[0][1], [reject for *_, rejects in each for reject in rejects]
 
 
-def _history_rows(key, facts, logs, topics, strategies, static, session_timeout):
-    "The rows of one group."
-    said, found, rejects, count = defaultdict(list), [], [], 0
-    traces = []
+def _history(key, facts, logs, topics, strategies, static, session_timeout, began):
+    "The rows of one group, in batches."
+    said, traces, rejects, count = defaultdict(list), [], [], 0
     for log, told, lines in facts:
         name, shift = logs[log]
         said[log] += moved(told, shift)
@@ -160,35 +164,39 @@ def _history_rows(key, facts, logs, topics, strategies, static, session_timeout)
                 traces.append(traced(name, line, row))
             except ValueError as error:
                 rejects.append({"source": name, "position": line, "scope": "row", "reason": str(error)})
-    row = dict(zip(("cluster", "group_id"), key)) | {"facts": count, "rejects": rejects}
-    try:
-        found = [*generations(said.values(), topics, session_timeout), *traces]
-        if not found:
+    of_group = dict(zip(("cluster", "group_id"), key))
+    row = of_group | {"facts": count, "rejects": rejects}
+
+    def rows():
+        group = GroupHistory(key[1], [*generations(said.values(), topics, session_timeout), *traces])
+        if not group.generations:
             yield row
             return
-        group = GroupHistory(key[1], found)
-        rows, notes, others = _replays(group, strategies, static)
-        yield row | history_row(group) | {
-            "notes": notes, "replay": [one._asdict() for one in rows], "rejects": rejects + others}
-        for at in range(0, len(found), _GENERATIONS_AT_ONCE):
-            part = map(_generation_row, found[at:at + _GENERATIONS_AT_ONCE])
-            yield dict(zip(("cluster", "group_id"), key)) | {"generations": [*part]}
-    except Exception as error:
-        reason = f"group {shown(key[1])}: {brief(error)}"
-        yield row | {"rejects": [*rejects, {"scope": "group", "reason": reason}]}
+        group.generations = group.between(*began)
+        replayed, notes, others = _replays(group, strategies, static)
+        yield row | history_row(group) | of_group | {
+            "notes": notes, "replay": [one._asdict() for one in replayed], "rejects": rejects + others}
+        found = iter(group.generations)
+        while part := [*map(_generation_row, islice(found, _GENERATIONS_AT_ONCE))]:
+            yield of_group | {"generations": part}
+
+    try:
+        return [pa.RecordBatch.from_pylist([one], _REPLAYED) for one in rows()]
+    except Exception as error:           # one group must not end the job, whatever its lines say
+        reject = {"scope": "group", "reason": f"group {shown(key[1])}: {brief(error)}"}
+        return [pa.RecordBatch.from_pylist([row | {"rejects": [*rejects, reject]}], _REPLAYED)]
 
 
 def replay_facts(batches: Iterable[pa.RecordBatch], logs: Sequence[tuple[str, float | None]], topics: Mapping[str, str],
-                 strategies: Sequence[str], static: float | None, session_timeout: float | None) \
-        -> Iterator[pa.RecordBatch]:
+                 strategies: Sequence[str], static: float | None = None, session_timeout: float | None = None,
+                 began: tuple[float | None, float | None] = (None, None)) -> Iterator[pa.RecordBatch]:
     """The histories of groups, from their facts.
 
-    `logs`: name and shift of each log. `topics`: names of topics by their ids.
+    `logs`: name and shift of each log. `topics`: names of topics by their ids. `began`: as for `GroupHistory.between`.
     """
     chosen = [client_strategy(resolve_here(name)) for name in strategies]
-    yield from _in_batches(chain.from_iterable(
-        _history_rows(key, facts, logs, topics, chosen, static, session_timeout)
-        for key, facts in _of_groups(batches)), _REPLAYED)
+    for key, facts in _of_groups(batches):
+        yield from _history(key, facts, logs, topics, chosen, static, session_timeout, began)
 
 # %% ../../nbs/12_fleet/12_histories.ipynb #a3c50b22
 _BYTES_OF_BATCH = 16 << 20       # of facts that a worker receives
@@ -243,7 +251,7 @@ def _tables(spark, inputs, logs, histories):
         "rejects": one_file([histories.selectExpr(*key, "inline(rejects)"), files])}
 
 
-def _write_run(spark, inputs, place, about, began, conf, options, report):
+def _write_run(spark, inputs, place, about, now, conf, options, report):
     "Write a new run, and last its manifest, which begins with `about`; returns the run's address."
     from pyspark import StorageLevel
     parts = max(cores(spark), inputs.size // BYTES_OF_PART + 1)
@@ -268,7 +276,7 @@ def _write_run(spark, inputs, place, about, began, conf, options, report):
             reasons = [f"{shown(row['source'])}: {row['problem']}" for row in found if row["problem"]]
             raise FleetError(f"inputs must hold a rebalance (got {next(iter(reasons), 'none')})")
         report("writing " + ", ".join(REPLAY_TABLES))
-        tables = write_tables(_tables(spark, inputs, found, histories), f"{place.address}/{name}", began.date())
+        tables = write_tables(_tables(spark, inputs, found, histories), f"{place.address}/{name}", now.date())
         histories.unpersist()
         facts.unpersist()
         rejects = tables["rejects"]
@@ -278,13 +286,14 @@ def _write_run(spark, inputs, place, about, began, conf, options, report):
             "facts": reconcile("facts", sum(row["said"] for row in found), used, 0),
             "groups": reconcile("groups", groups + rejected, tables["history"]["rows"], rejects["group"]),
             "failures": rejects["strategy"]}, "tables": tables}
-        return write_manifest(place, name, began, about, done)
+        return write_manifest(place, name, now, about, done)
 
 
 def replay_fleet(
         inputs: str | os.PathLike | IO | Iterable, out: str | os.PathLike, strategies: Iterable[str],
         master: str | None = None, spark: Any = None, progress: Callable[[str], object] | None = None, *,
         static: float | None = None, session_timeout: float | None = None, cluster: str | None = None,
+        began: tuple[float | None, float | None] = (None, None),
         conf: Mapping[str, str] | None = None, py_files: Sequence[str] = ()) -> Run:
     """Replay the rebalances of many groups, and write a new run.
 
@@ -294,13 +303,14 @@ def replay_fleet(
     `inputs`: a path or a stream, or several, as in `read_history`; workers must see the paths; `out`, `master`,
     `spark`, `progress`, `conf` and `py_files`: as in `compare_fleet`; `strategies` and `static`: as in `replay`;
     `session_timeout`: as in `read_history`; `cluster`: the name of the cluster; None = that of a folder
-    `cluster=NAME`, if there is one; groups of different clusters are different groups.
+    `cluster=NAME`, if there is one; groups of different clusters are different groups; `began`: only
+    rebalances that began between these times, in seconds since 1970; None = no limit.
 
     Raises `SnapshotError` if an input cannot be opened. Raises `StrategyError` if a strategy is unknown, is the
     broker's, or cannot be imported by the workers. Raises `FleetError` if no input holds a rebalance, if an
     argument is wrong, if the folder of runs cannot be written, or if Spark cannot start or fails.
     """
-    began, report, named = datetime.now(UTC), progress or (lambda line: None), as_list(inputs)
+    now, report, named = datetime.now(UTC), progress or (lambda line: None), as_list(inputs)
     with importable(py_files):
         chosen = chosen_strategies(strategies)
         for name in chosen.values():
@@ -309,10 +319,11 @@ def replay_fleet(
         if found.addresses:
             raise FleetError(f"logs must be in folders that the workers see (got {shown(found.addresses[0])})")
         about = {"format": 1, "job": "replay", "inputs": [shown(masked(str(one)))[:200] for one in named],
-                 "strategies": list(chosen), "static": static, "session_timeout": session_timeout, "cluster": cluster}
-        options = {"strategies": [*chosen.values()], "static": static, "session_timeout": session_timeout}
+                 "strategies": list(chosen), "static": static, "session_timeout": session_timeout, "began": began,
+                 "cluster": cluster}
+        options = {"strategies": [*chosen.values()], "static": static, "session_timeout": session_timeout, "began": began}
         with session_for_job(spark, master, conf, py_files, found.size < LARGE) as active:
             place = folder_of_runs(out, active)
-            run = Run(_write_run(active, found, place, about, began, conf or {}, options, report), spark)
+            run = Run(_write_run(active, found, place, about, now, conf or {}, options, report), spark)
             report(f"complete: {shown(run.path)}")
             return run

@@ -4,11 +4,13 @@ Groups are small: two to five members, one or two topics with six to sixteen par
 are deploys (a member leaves, and a new one with the same client id joins seconds later), some are deaths. Each of
 three brokers coordinates a third of the groups; members' logs tell who subscribed to what and the leaders' answers.
 """
+import json
 import random
-from collections import defaultdict
 from contextlib import ExitStack
 from datetime import datetime, timezone
 from pathlib import Path
+
+from kafka_assign.history.trace import Cause, Generation, Known, Pause
 
 BROKERS, APPLICATIONS = 3, 12
 BEGIN, DAY = 1_760_000_000.0, 86_400.0
@@ -133,8 +135,6 @@ def write_logs(folder, groups, rebalances, days=30, first=0):
 
 def write_traces(folder, groups, rebalances, days=30, first=0, files=8):
     """Write a trace in several files, each with some groups, by time; returns the number of their lines."""
-    from kafka_assign.history.trace import Cause, Generation, Known, Pause
-    import json
     (folder := Path(folder)).mkdir(parents=True)
     lines = 0
     with ExitStack() as stack:

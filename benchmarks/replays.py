@@ -14,7 +14,6 @@ sys.path.insert(0, str(Path(__file__).resolve().parent))
 
 from histories import write_logs, write_traces
 from processes import watched
-from record import record
 
 STRATEGIES = ["sticky"]
 GOALS = {"traces": 20_000, "logs": 5_000}           # rebalances per CPU second
@@ -27,7 +26,7 @@ assert run.tables["generations"]["rows"] == int(sys.argv[3]), run.counts
 
 
 def report(what, write, work, groups, rebalances):
-    """Write the input, replay it, and return the figures of each process as rows."""
+    """Write the input, replay it, and print the figures of each process."""
     source = work / f"{what}-{groups}"
     lines = write(source, groups, rebalances)
     size = sum(path.stat().st_size for path in source.iterdir()) / 2**20
@@ -38,17 +37,15 @@ def report(what, write, work, groups, rebalances):
           f"CPU second (at least {GOALS[what]:,} rebalances: {'met' if rebalances / cpu >= GOALS[what] else 'MISSED'})")
     for kind, (cpu, memory) in found.items():
         print(f"    {kind:8} CPU {cpu:6.1f} s, {memory:5.0f} MiB" + " at most in one" * (kind == "workers"), flush=True)
-    return [{"input": what, "rebalances": rebalances, "lines": lines, "process": kind, "cpu": cpu, "MiB": memory}
-            for kind, (cpu, memory) in found.items()]
 
 
 def main():
     """Traces and logs, of a quarter of the groups and of all."""
     groups, rebalances = map(int, (sys.argv[1:] + ["10000", "200000"][len(sys.argv) - 1:]))
     with tempfile.TemporaryDirectory() as folder:
-        record("replays", [
-            row for what, write in (("traces", write_traces), ("logs", write_logs)) for part in (4, 1)
-            for row in report(what, write, Path(folder), groups // part, rebalances // part)])
+        for what, write in (("traces", write_traces), ("logs", write_logs)):
+            for part in (4, 1):
+                report(what, write, Path(folder), groups // part, rebalances // part)
 
 
 if __name__ == "__main__":

@@ -16,9 +16,11 @@ from typer.testing import CliRunner
 
 from kafka_assign import read_history, replay
 from kafka_assign.cli.app import program
+from kafka_assign.history.clocks import read_log, read_logs
 from kafka_assign.history.lines import Log
 from kafka_assign.history.offsets_topic import OffsetsReader
 from kafka_assign.history.costs import RECORDED
+from kafka_assign.snapshot.sources import Origin
 
 LOGS = Path(__file__).parent / "logs"
 TOPIC_IDS = {"BFNrHrQMR3qpE67sY8nwnQ": "audit", "Jv0zEOsZRJei_rHkDOy11w": "ledger"}      # of consumer-4.3.1
@@ -611,6 +613,36 @@ def test_times_limit_what_is_counted():
     out = command(*paths("range-4.3.1", "both"), "--since", "2026-11-26T11:09:00Z", "--format", "json")[1]
     assert json.loads(out)[0]["rebalances"] == sum(
         (one.start or one.joined) >= 1795691340 for one in generations(history("range-4.3.1", "both")))
+    for words, count in (["--since", "2026-11-26"], 16), (["--since", "2026-11-27"], 0), (["--until", "2026-11-26"], 16):
+        out = command(*paths("range-4.3.1", "both"), *words, "--format", "json")[1]
+        assert json.loads(out)[0]["rebalances"] == count                    # a date is a whole day
+
+
+def test_a_trace_beside_its_logs_changes_nothing(tmp_path):
+    """A generation counts once; what a trace knows and the logs have lost is kept."""
+    whole = history("range-4.3.1", "both")
+    with (tmp_path / "trace.jsonl").open("w") as file:
+        whole.write(file)
+    shutil.copy(tmp_path / "trace.jsonl", tmp_path / "again.jsonl")
+    assert trace(read_history([*paths("range-4.3.1", "both"), tmp_path])) == trace(whole)
+    assert trace(read_history([*paths("range-4.3.1", "broker"), tmp_path])) == trace(whole)
+
+
+def test_a_line_of_a_trace_that_is_not_valid_is_named(tmp_path):
+    (tmp_path / "a.jsonl").write_text('\n{"group_id": "g", "life": 1, "generation": 1, "causes": [], "missing": []}\n')
+    with pytest.raises(ValueError, match=r"a\.jsonl:2: a line of a trace must have all keys"):
+        read_history(tmp_path)
+    assert [log.lines for log in read_logs(tmp_path)] == [2]
+
+
+def test_a_log_in_portions_says_the_same():
+    parts = [Origin(path, "", path) for path in map(str, sorted((LOGS / "python-4.3.1" / "members").iterdir()))]
+    for part in parts:
+        [whole], said = read_log([part]), []
+        for log in read_log([part], 3):
+            said += log.said
+            log.said = []
+        assert (said, log.lines, log.zoned) == (whole.said, whole.lines, whole.zoned) and said
 
 
 def test_names_from_logs_are_shown_safely():

@@ -548,7 +548,8 @@ def fleet_compare_command(
 @_fleet.command("replay", cls=InOrder)
 def fleet_replay_command(
         files: Options.logs, output: Options.folder, strategy: Options.strategies = None,
-        static: Options.static_within = None, session_timeout: Options.session_timeout = None,
+        static: Options.static_within = None, since: Options.since = "", until: Options.until = "",
+        session_timeout: Options.session_timeout = None,
         master: Options.master = None, conf: Options.conf = None,
         py_files: Options.py_files = None, max_rejects: Options.max_rejects = 0,
         form: Options.form = "table", cluster: Options.cluster_of_replay = None):
@@ -566,7 +567,8 @@ def fleet_replay_command(
       kafka-assign fleet replay logs/ -o runs
       kafka-assign fleet replay traces/ -o runs -s cooperative-sticky --static 45s
     """
-    from kafka_assign.cli.histories import USUAL, duration, show_histories
+    from kafka_assign.cli.histories import (
+        USUAL, began_between, duration, show_histories)
     with needing("spark"):
         from kafka_assign.fleet.histories import replay_fleet
     from kafka_assign.fleet.session import importable
@@ -579,7 +581,7 @@ def fleet_replay_command(
         sources_of(files), output, strategy or USUAL, master, None, write_remark,
         static=duration(static, "--static"),
         session_timeout=duration(session_timeout, "--session-timeout"), cluster=cluster,
-        conf=typed_settings(conf), py_files=files_to_ship)
+        began=began_between(since, until), conf=typed_settings(conf), py_files=files_to_ship)
     _remark_on_rejects(run)
     show_histories(run, form, output)
     raise typer.Exit(UNUSABLE if run.rejected > max_rejects else DONE)

@@ -257,7 +257,7 @@ def _write_run(spark, plan, inputs, place, about, began):
         place.remove(f"{name}/text")
         return write_manifest(place, name, began, about, done)
 
-
+# %% ../../nbs/12_fleet/11_job.ipynb #221fc469
 def write_manifest(place: Disk | Address, name: str, began: datetime, about: Mapping, done: Mapping) -> str:
     "Write the manifest of the run `name`: what was asked and what was done; returns the run's address."
     seconds = round((datetime.now(UTC) - began).total_seconds(), 3)
@@ -266,7 +266,7 @@ def write_manifest(place: Disk | Address, name: str, began: datetime, about: Map
     place.write(f"{name}/run.json", text.encode())
     return f"{place.address}/{name}"
 
-
+# %% ../../nbs/12_fleet/11_job.ipynb #221fc468
 @contextmanager
 def session_for_job(spark, master, conf, py_files, small: bool) -> Iterator:
     "The session of a job, the given one or else as `spark_session` makes it; an error of Spark is a `FleetError`."
@@ -284,7 +284,7 @@ def _start_worker(spark):
             partial(compare_batches, strategies=[]), spark_schema(COMPARED_SCHEMA))
         nothing.write.format("noop").mode("overwrite").save()
 
-
+# %% ../../nbs/12_fleet/11_job.ipynb #221fc467
 def compare_fleet(
         inputs: str | os.PathLike | IO | Iterable, out: str | os.PathLike,
         strategies: Iterable[str] | None = None, master: str | None = None,

@@ -176,7 +176,7 @@ def resolve_here(name):
         raise StrategyError(f"strategy {quoted(name)} must be importable on the workers: "
                             f"ship its module with --py-files (got {found})") from None
 
-
+# %% ../../nbs/12_fleet/05_kernel.ipynb #72b85566
 def compare_batches(batches: Iterable[pa.RecordBatch], strategies: Sequence[str],
                     joins: Sequence[Sequence[str]] = (), everything: bool = False,
                     time_limit: float | None = None, at: str | None = None,

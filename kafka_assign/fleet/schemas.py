@@ -5,8 +5,8 @@
 # %% auto #0
 __all__ = ['ORIGIN_FIELDS', 'GROUP_SCHEMA', 'FIGURE_FIELDS', 'OWNER_FIELDS', 'RESULT_FIELDS', 'REJECTED_THINGS', 'RUN_FIELDS',
            'TABLE_KEY', 'NEED_KEY', 'COMPARE_TABLES', 'COMPARED_SCHEMA', 'HISTORY_FIELDS', 'REPLAY_FIELDS',
-           'GENERATION_FIELDS', 'REPLAY_TABLES', 'TABLES', 'FleetError', 'rows_of', 'arrow_type', 'former_names',
-           'spark_schema']
+           'GENERATION_FIELDS', 'REPLAY_TABLES', 'TABLES', 'REPLAYED_SCHEMA', 'FleetError', 'arrow_type',
+           'former_names', 'spark_schema']
 
 # %% ../../nbs/12_fleet/01_schemas.ipynb #7317a73b
 import json
@@ -29,7 +29,7 @@ def _field(name, kind, meaning):
     return pa.field(name, kind, metadata=metadata | {"SPARK::metadata::json": json.dumps(metadata)})
 
 
-def rows_of(*fields):
+def _rows_of(*fields):
     "The type of a nested table: a list of structs."
     return pa.list_(pa.struct(fields))
 
@@ -76,7 +76,7 @@ OWNER_FIELDS = (
 RESULT_FIELDS = (
     _field("strategy", pa.string(), "the strategy; current = the group as it is"),
     _field("running", pa.bool_(), "whether the group runs it now; null = unknown"), *FIGURE_FIELDS,
-    _field("assignment", rows_of(*OWNER_FIELDS), "the owner of each partition, or the next owner if it is withheld"))
+    _field("assignment", _rows_of(*OWNER_FIELDS), "the owner of each partition, or the next owner if it is withheld"))
 
 # What a move to the new protocol would do to a group, at one of its steps.
 _MIGRATION_FIELDS = (
@@ -140,10 +140,10 @@ COMPARE_TABLES = {name: pa.schema([*RUN_FIELDS, *fields]) for name, fields in _C
 # What the kernel returns for a row of `GROUP_SCHEMA`.
 COMPARED_SCHEMA = pa.schema([
     *ORIGIN_FIELDS, *_TABLE_GROUP, _MEMBER_IDS,
-    _field("results", rows_of(*RESULT_FIELDS), "the result of each strategy"),
-    _field("needs", rows_of(*_NEED_FIELDS), "why it needs attention"),
-    _field("migration", rows_of(*_MIGRATION_FIELDS), "what a move to the new protocol would do, if that is asked for"),
-    _field("failures", rows_of(
+    _field("results", _rows_of(*RESULT_FIELDS), "the result of each strategy"),
+    _field("needs", _rows_of(*_NEED_FIELDS), "why it needs attention"),
+    _field("migration", _rows_of(*_MIGRATION_FIELDS), "what a move to the new protocol would do, if that is asked for"),
+    _field("failures", _rows_of(
         _field("strategy", pa.string(), "a strategy that has no answer for the group"),
         _field("reason", pa.string(), "why it has none, naming strategy and group")),
         "the strategies without an answer"),
@@ -177,7 +177,7 @@ GENERATION_FIELDS = (
     _field("start", _MOMENT, "when the rebalance began; null = unknown"),
     _field("joined", _MOMENT, "when all members had joined; null = unknown"),
     _field("answered", _MOMENT, "when the coordinator had the assignment; null = unknown"),
-    _field("causes", rows_of(
+    _field("causes", _rows_of(
         _field("why", pa.string(), "join, leave, death, and so on"),
         _field("member", pa.string(), "id of the member; empty = unknown"),
         _field("client", pa.string(), "its client id; empty = unknown"),
@@ -200,6 +200,15 @@ REPLAY_TABLES = {name: pa.schema([*RUN_FIELDS, *fields]) for name, fields in {
         _field("shift", pa.float64(), "seconds added to its times; null = they cannot be placed")],
     "rejects": _CONTENTS["rejects"]}.items()}
 TABLES = COMPARE_TABLES | REPLAY_TABLES
+
+# %% ../../nbs/12_fleet/01_schemas.ipynb #5f6d21a3
+# What the kernel of histories returns: a row for each group, and rows with more of its generations.
+REPLAYED_SCHEMA = pa.schema([
+    *_OF_GROUP, *HISTORY_FIELDS, _field("replay", _rows_of(*REPLAY_FIELDS), "what happened, and each strategy"),
+    _field("generations", _rows_of(*GENERATION_FIELDS), "some of its rebalances"),
+    _field("rejects", _rows_of(*(REPLAY_TABLES["rejects"].field(name) for name in (
+        "source", "position", "scope", "strategy", "reason"))), "lines and strategies that could not be used, or it"),
+    _field("facts", pa.int64(), "number of facts about it")])
 
 # %% ../../nbs/12_fleet/01_schemas.ipynb #1f9f1492
 def spark_schema(schema: pa.Schema):

@@ -68,7 +68,7 @@ def select_tables(compared, text, files, folders, other, migrate=False) -> dict:
         "attention": ranked.selectExpr("rank", *_KEY, "inline(needs)"),
         "rejects": one_file(rejects), "ignored": one_file(ignored)}
 
-
+# %% ../../nbs/12_fleet/10_tables.ipynb #95a74b45
 def one_file(frames):
     "The rows of all frames in one file, sorted by source; a column that a frame lacks is null."
     first, *others = frames

@@ -164,11 +164,13 @@ _TIMES = ("start", "joined", "answered")
 # %% ../../nbs/14_history/04_trace.ipynb #191d8b41
 @dataclass
 class GroupHistory:
-    "The generations of one group, in order of life and generation."
+    "The generations of one group, in order of life and generation; of equal ones, the one of which most is known."
     name: str
     generations: list[Generation] = field(repr=False)
 
     def __post_init__(self):
+        in_order = sorted(self.generations, key=lambda one: (one.life, one.generation, len(one.missing)))
+        self.generations = [next(same) for _, same in groupby(in_order, attrgetter("life", "generation"))]
         life, before, counts = 0, None, {}
         for one in self.generations:
             if one.life != life:
@@ -176,6 +178,14 @@ class GroupHistory:
             counts = counts | {topic: max(number + 1, counts.get(topic, 0)) for topic, number in sorted(one.owners)}
             one.before, one.counts = before, counts
             before = before if "assignment" in one.missing and not one.assigned else one
+
+    def between(self, first: float | None = None, last: float | None = None) -> list[Generation]:
+        """The generations that began between two times; those without a time only if there is no limit.
+
+        `first`, `last`: in seconds since 1970; None = no limit.
+        """
+        return [one for one in self.generations if (first is None and last is None) or one.begin is not None and (
+            first is None or one.begin >= first) and (last is None or one.begin <= last)]
 
 # %% ../../nbs/14_history/04_trace.ipynb #a1c596f1
 class History(dict[str, GroupHistory]):

@@ -71,6 +71,8 @@ _TABLE = [
     ("closes", "Leaving consumer group ", r"<G> \(member <M>\)\."),
     ("process", "Subscribed to topic(s): ", r"(?P<text>[\w.-]{1,249}(?:, [\w.-]{1,249})*)"),
     ("asks", "Request joining group due to: ", "<X>"),
+    ("rejoins", "(Re-)joining group", ""),
+    ("rejoins", "(Re-)joining group", r' (?P<group>.{1,255}?)"?\s*$'),
     ("joined", "Successfully joined group with generation ", "<J>(?:, memberId='<M>', "
      "protocol='(?P<text>[^']{0,200})')?"),
     ("synced", "Successfully synced group in generation ", "<J>"),
@@ -234,6 +236,8 @@ class _Consumer:
         if joined := _JOINED.match(first):
             number, protocol, member = joined.groups()
             yield said._replace(kind="joined", generation=int(number), member=member, text=protocol)
+        elif ': Joining group "' in first[:400]:
+            yield said._replace(kind="rejoins")
         elif first.startswith("SyncGroup response: Success"):
             yield said._replace(kind="synced")
         elif self.tag == "GRPASSIGNMENT" and "" in lists:

@@ -69,19 +69,21 @@ def _most_telling(causes):
 
 # %% ../../nbs/14_history/05_rebuild.ipynb #79f4078b
 _FIRST = "member-id of a first join"      # in place of the reason of a client that gives none
-_OF_CONSUMER = ("assigned", "takes", "gives", "synced", "closes")
+_OF_CONSUMER = ("assigned", "takes", "gives", "synced", "closes", "rejoined")
 
 
 def _by_join(log):
     "What a log says, each message of a client with the member and generation of its last join."
     said = sorted(log.said, key=lambda one: one.time) if all(one.time is not None for one in log.said) else log.said
-    last, asked, topics, shared, found = {}, {}, {}, set(), []
+    last, asked, rejoins, topics, shared, found = {}, {}, {}, {}, set(), []
     for one in said:
         key = one.group, one.client, one.instance or ""
         before = last.get(key)
         if one.kind == "asks":
             if "leaving the group" not in one.text:          # then the next join may be long after
                 asked[key] = one
+        elif one.kind == "rejoins":
+            rejoins[key] = one.time
         elif one.kind == "process":
             topics[key] = tuple(sorted(one.text.split(", ")))
             if before and one.instance:
@@ -91,6 +93,8 @@ def _by_join(log):
                 shared.add(one.group)
             last[key] = one = one._replace(member=one.member or (before.member if before else ""))
             found.append(one._replace(detail=topics.get(key)))
+            if time := rejoins.pop(key, None):
+                found.append(one._replace(kind="rejoined", time=time))
             reason = asked.pop(key, None)
             if reason or not before or before.member != one.member:
                 time, text = (reason.time, reason.text) if reason else (one.time, _FIRST)
@@ -137,7 +141,7 @@ def _life_of(lives, one):
 # %% ../../nbs/14_history/05_rebuild.ipynb #daeddb83
 _EVENTS = {"adds": "join", "leaves": "leave", "fails": "death", "late": "late", "resubscribes": "subscription",
            "reason": "", "closes": "leave"}
-_CLASSIC = {"joined", "reason", "answers", "assigned", "synced", "closes"}       # said by members; no epochs
+_CLASSIC = {"joined", "rejoined", "reason", "answers", "assigned", "synced", "closes"}       # by members; no epochs
 _SLACK = 0.25                    # seconds by which the clocks of a member and its coordinator may differ
 _LEAVING = 0.1                   # seconds after a group is empty in which the leave of its last member is logged
 
@@ -229,6 +233,8 @@ def _generation(key, told, before, facts):
     if sure and sure_before:
         one.causes = _most_telling(one.causes + _compare(one, before, "preparing" in last, facts))
     one.causes = [cause._replace(client=facts.known.get(cause.member, Known()).client or "") for cause in one.causes]
+    one.rejoined = {said.member: said.time for said in told if said.kind == "rejoined" and said.member in one.members
+                    and None not in (said.time, before.joined) and said.time > before.joined}
     subscribed = {topic for known in one.members.values() for topic in known.topics or ()}
     unnamed = facts.new and not {topic for topic, _ in one.owners} <= subscribed             # only ids are known
     lacks = {"start": one.start is None, "joined": one.joined is None and not facts.new,

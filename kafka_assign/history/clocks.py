@@ -120,11 +120,12 @@ def align(logs: Iterable[Log]) -> None:
     logs = list(logs)
     waiting = [(log, _marks(log), {said.kind for said in log.said}) for log in logs]
     placed: dict[tuple[str, int], set[float]] = defaultdict(set)
+    slow = {said.group for log in logs for said in log.said if said.kind in ("bumped", "epoch")}
     apart: list[list[Log]] = [[]]                    # logs that members of other groups wrote, without a coordinator's
 
     def place(one, shift):
-        log, marks, kinds = one
-        log.shift = shift = 0.0 if "epoch" in kinds and abs(shift) < _HEARTBEATS else shift
+        log, marks, _ = one
+        log.shift = shift = 0.0 if slow & {group for group, _ in marks} and abs(shift) < _HEARTBEATS else shift
         apart[-1].append(log)
         for key, times in marks.items():
             placed[key] |= {time + shift for time in times}

@@ -228,10 +228,10 @@ class _Consumer:
                 listed[head[1] or ""] = int(head[2]), (own := [])
             elif listed and (found := _ROW.match(row)):
                 own.append((found[1], int(found[2])))
-        if any(count != len(own) for count, own in listed.values()):         # a row is lost
+        if any(count != len({*own}) for count, own in listed.values()):      # a row is lost
             self.held = None if self.tag == "GRPASSIGNMENT" else self.held
             return
-        lists = {id: tuple(sorted(own)) for id, (_, own) in listed.items()}
+        lists = {id: tuple(sorted({*own})) for id, (_, own) in listed.items()}
         members = re.search(r" (?:assignor|assignment) for (\d{1,9}) member", first[:1000])
         if joined := _JOINED.match(first):
             number, protocol, member = joined.groups()

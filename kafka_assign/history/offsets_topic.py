@@ -72,10 +72,11 @@ class OffsetsReader:
             yield Said("bumped", time, group, value["epoch"])
         elif kind == "6" and value:
             epoch, topics, targets = value["assignmentEpoch"], self._topics[group], self._targets[group]
-            if not self._whole or self._epochs.get(group, epoch - 1) != epoch - 1:       # some record is lost
-                topics.clear()
+            whole = self._whole and self._epochs.get(group, epoch - 1) == epoch - 1
             self._epochs[group] = epoch
             pairs = [pair for own in targets.values() for pair in own]
             counts = {topic: number + 1 for topic, number in sorted(pairs)}
-            if topics.keys() == targets.keys() and len({*pairs}) == len(pairs) == sum(counts.values()):
+            if not whole:                                    # some record is lost, perhaps that of a member
+                topics[""] = ()
+            elif topics.keys() == targets.keys() and len({*pairs}) == len(pairs) == sum(counts.values()):
                 yield Said("stored", time, group, epoch, detail=(dict(targets), dict(topics)))

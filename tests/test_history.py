@@ -6,6 +6,7 @@ import random
 import re
 import shutil
 from collections import Counter, defaultdict
+from dataclasses import replace
 from datetime import datetime, timedelta
 from functools import cache
 from itertools import chain
@@ -19,7 +20,8 @@ from kafka_assign.cli.app import program
 from kafka_assign.history.clocks import read_log, read_logs
 from kafka_assign.history.lines import Log
 from kafka_assign.history.offsets_topic import OffsetsReader
-from kafka_assign.history.costs import RECORDED
+from kafka_assign.history.costs import RECORDED, needless_moves, period, recorded_row, slowest
+from kafka_assign.history.trace import Cause, Generation, GroupHistory, Known
 from kafka_assign.snapshot.sources import Origin
 
 LOGS = Path(__file__).parent / "logs"
@@ -657,3 +659,104 @@ def test_what_is_not_known_is_not_replayed():
     assert rows["kp", "range"][3:6] == (None, None, None) and any("topics are unknown" in note for note in found.notes)
     assert rows["rdk", "range"].rebalances
     assert replay(history("python-4.3.1", "topic"), ["range"]).rows[1].paused is None       # no source tells a start
+
+
+def made(count=0, **parts):
+    """Generation `count` of a group whose members m and n read topic a; n got another id by then."""
+    known = {"m": Known("m", "", None, ("a",)), "n": Known("n", "n", None, ("a",))}
+    return Generation("g", 1, count, **{"members": known, "joined": 10.0 * count, "answered": 10.0 * count + 1} | parts)
+
+
+@pytest.mark.parametrize("capture", FORECAST)
+def test_who_is_waited_for_is_who_asked_last(capture):
+    """Members that stay, and only they, are compared; without the log of one, a generation says nothing."""
+    group, = history(capture, "both").values()
+    texts = [gzip.decompress(path.read_bytes()).decode() for path in (LOGS / capture / "members").iterdir()]
+    for one in group.generations:
+        for id, time in one.rejoined.items():
+            [text] = [text for text in texts if f"generationId={one.generation}, memberId='{id}'" in text]
+            text = text[:text.rindex(f"Successfully joined group with generation Generation{{generationId="
+                                     f"{one.generation}, memberId='{id}'")]
+            line = text[:text.rindex("(Re-)joining group")].rsplit("\n", 1)[1]
+            told = datetime.fromisoformat(re.search(r"\d{4}-\S+[ T][\d:]+[.,]\d+", line)[0] + "+00:00").timestamp()
+            assert abs(told - time) < 0.3
+    assert sum(one.rebalances for one in slowest(group)) == {
+        "range-4.3.1": 4, "cooperative-3.9.2": 7, "sticky-slow-static-4.3.1": 1, "sticky-static-4.3.1": 1}[capture]
+    assert slowest(history(capture, "broker")[group.name]) == []
+
+
+def test_a_member_is_slow_only_if_all_others_tell_when_they_asked():
+    three = {"m": Known("c"), "n": Known("d"), "o": Known("e")}
+    told = [made(1, members=three), made(2, members=three, rejoined={"m": 5.0, "n": 5.5, "o": 8.5}),
+            made(3, members=three, rejoined={"m": 15.0, "o": 19.0}),                     # n has no log
+            made(4, members=three, rejoined={"m": 25.0, "n": 25.1, "o": 25.3}),          # as far as clocks agree
+            made(5, members=three | {"p": Known("f")},                                   # p is new
+                 rejoined={"m": 36.0, "n": 35.0, "o": 35.5, "p": 39.0}),
+            made(6, members=three, missing=["members"], rejoined={"m": 45.0, "n": 45.5, "o": 48.5})]
+    assert slowest(GroupHistory("g", told)) == [("e", 1, 3.0), ("c", 1, 0.5)]
+
+
+def looping(times, client="m", why="poll timeout", **parts):
+    return [made(at, start=time, causes=[Cause(why, client, client)], **parts) for at, time in enumerate(times, 1)]
+
+
+def numbered(generations):
+    return GroupHistory("g", [replace(one, generation=at) for at, one in enumerate(generations, 1)])
+
+
+def test_a_loop_has_a_period():
+    """At least seven rebalances with one cause of one client, at nearly equal distances, whatever else happens."""
+    loop = looping([0, 300, 610, 900, 1205, 1500, 1790])
+    others = looping([20, 333, 340, 1300, 1302, 1490, 1700], "n", "join")
+    assert period(numbered(sorted(loop + others, key=lambda one: one.start))) == pytest.approx(300, abs=5)
+    assert period(GroupHistory("g", loop[1:])) is None and period(GroupHistory("g", others)) is None
+    assert period(GroupHistory("g", [])) is None
+    moved = [one for pair in zip(loop[:3], looping([1, 301, 611], "n")) for one in pair]
+    assert period(numbered(moved)) is None                               # three rebalances each
+
+
+def test_members_that_share_a_client_id_are_no_loop():
+    """A deploy restarts one pod after another, every 30 s: each has its own id."""
+    pods = {f"app-{at}": Known("app", "") for at in range(8)}
+    deploy = [made(at, start=30.0 * at, members=pods, causes=[Cause("join", f"app-{at}", "app")]) for at in range(8)]
+    assert period(GroupHistory("g", deploy)) is None
+    assert period(GroupHistory("g", looping(range(0, 240, 30), "app-0", members=pods))) == 30
+
+
+def test_chance_is_no_loop():
+    """Of 300 histories with 40 rebalances at random times, none is said to be in a loop."""
+    rng = random.Random(2)
+    assert not any(period(GroupHistory("g", looping(sorted(rng.random() * 86400 for _ in range(40)))))
+                   for _ in range(300))
+
+
+def test_moves_that_the_optimum_does_not_need():
+    """Static members that are back under another id, and second rounds, move nothing by themselves."""
+    def given(count, m, n, id="n", **parts):
+        members = {"m": Known("m", "", None, ("a",)), id: Known("n", "n", None, ("a",))}
+        own = {"m": m, id: n}
+        return made(count, members=members, **parts, assigned={
+            id: tuple(("a", number) for number in own[id]) for id in members})
+
+    def needless(*generations):
+        return needless_moves(GroupHistory("g", list(generations)))
+
+    first = given(1, [0, 1], [2, 3])
+    assert needless(first, given(2, [0, 1], [2, 3], "n2")) == 0
+    assert needless(first, given(2, [0, 2], [1, 3])) == 2
+    assert needless(first, given(2, [2, 3], [0, 1], "n2"), given(3, [2, 3], [0, 1])) == 4
+    uneven = given(1, [0, 1, 2, 3], [])
+    assert needless(uneven, given(2, [0, 1], [2, 3])) == 0
+    assert needless(uneven, given(2, [0, 1], []), given(3, [0, 1], [2, 3])) == 0           # withheld for a round
+    assert needless(uneven, given(2, [3], []), given(3, [3, 0], [1, 2])) == 0
+    assert needless(uneven, given(2, [], []), given(3, [2], [0, 1, 3])) == 1
+    interrupted = given(2, [], [], missing=["assignment"], answered=None)
+    assert needless(first, interrupted, given(3, [0, 2], [1, 3])) == 2
+    unknown = given(2, [], [], missing=["assignment"])
+    assert needless(first, unknown, given(3, [0, 2], [1, 3])) is None
+    assert [needless_moves(group) for name in FOUND for group in history(name, "topic").values()] == [
+        7, 4, 0, 1, 4, 0, 0, None]
+
+
+def test_moves_of_members_of_the_new_protocol_are_unknown_without_a_source():
+    assert recorded_row(history("consumer-4.3.1", "members")["ledger"]).moves is None

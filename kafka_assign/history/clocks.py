@@ -122,9 +122,10 @@ def differences(said: Mapping[int, Iterable[Said]]) -> Iterator[tuple[int, int, 
         if times:
             marks[log] = times
             yield log, log, [0.0] * len(times)
+    slow = any(one.kind in ("bumped", "epoch") for found in said.values() for one in found)
     for (one, here), (other, there) in combinations(sorted(marks.items()), 2):
-        yield one, other, [later - former for key in here.keys() & there.keys()
-                           for former in here[key] for later in there[key]]
+        shifts = [later - former for key in here.keys() & there.keys() for former in here[key] for later in there[key]]
+        yield one, other, [0.0 if slow and abs(shift) < _HEARTBEATS else shift for shift in shifts]
 
 # %% ../../nbs/14_history/03_clocks.ipynb #0d990e39
 def commonest(shifts: Iterable[float]) -> tuple[int, float]:
@@ -149,7 +150,7 @@ def place_logs(logs: Sequence[Log], pairs: Mapping[tuple[int, int], tuple[int, f
     begun: list[list[int]] = [[]]                    # logs that members of other groups wrote, without a coordinator's
 
     def put(at, shift):
-        placed[at] = 0.0 if "epoch" in logs[at].kinds and abs(shift) < _HEARTBEATS else shift
+        placed[at] = shift
         begun[-1].append(at)
         for other, (count, between) in near[at].items():
             if other not in placed and count:

@@ -6,15 +6,16 @@
 __all__ = ['ReplayRow', 'Replay', 'history_row', 'replay']
 
 # %% ../../nbs/14_history/06_costs.ipynb #e11de826
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
 from math import inf
+from statistics import median
 from typing import Any, NamedTuple
 
-from ..assignors.registry import StrategyLike
-from .trace import GroupHistory, History
+from ..assignors.registry import StrategyLike, assign
+from .trace import GroupHistory, History, Known
 from ..life.rebalance import Consumer, LiveState, client_strategy, run_rounds
 from ..text.tables import Table
 from ..text.words import count_of, first_of, shown
@@ -104,15 +105,22 @@ def _moves(last, now):
     return moves
 
 
+def _assigned(history):
+    "The generations that had an assignment; None = some assignment is unknown. The last rebalance may not have ended."
+    found = [one for one in history.generations if not one.interrupted]
+    if found and found[-1].joined is found[-1].answered is None:
+        found.pop()
+    return None if any("assignment" in one.missing for one in found) else found
+
+
 def recorded_row(history):
     "The row of what happened to a group, as in `Replay`."
-    generations, last = history.generations, {}
-    moves = sum(_moves(last, one.owners) for one in generations)
-    whole = not any("assignment" in one.missing and one.answered is not None for one in generations)
+    generations, assigned, last = history.generations, _assigned(history), {}
+    moves = None if assigned is None else sum(_moves(last, one.owners) for one in assigned)
     pauses = [pause.seconds for one in generations for pause in one.pauses]
     known = bool(pauses) or not any("pauses" in one.missing for one in generations)
-    return ReplayRow(history.name, RECORDED, None, len(generations), moves if whole else None,
-                     sum(pauses) if known else None, None, len(_forecastable(history)))
+    return ReplayRow(history.name, RECORDED, None, len(generations), moves, sum(pauses) if known else None, None,
+                     len(_forecastable(history)))
 
 
 def _forecastable(history):
@@ -195,3 +203,72 @@ def replay(history: History, strategies: Sequence[StrategyLike], static: float |
             found += [_replayed(group, strategy, fixed, static) for strategy in chosen]
         rows += found
     return Replay(tuple(rows), tuple(notes))
+
+# %% ../../nbs/14_history/06_costs.ipynb #a4c1d0e8
+_SLACK = 0.25                    # seconds by which aligned clocks may differ
+
+
+class Slowest(NamedTuple):
+    "A client that others waited for."
+    client: str  # its client id, or what the member is known by
+    rebalances: int  # in which it was the last to ask to join again
+    seconds: float  # that the others waited for it alone
+
+
+def slowest(history: GroupHistory) -> list[Slowest]:
+    "The clients that the rest of a group waited for, the longest wait first; where some log is missing, none is known."
+    waits = defaultdict(list)
+    for before, one in pairwise(history.generations):
+        then = {known.name(id) for id, known in before.members.items()}
+        stay = {id: known for id, known in one.members.items() if known.name(id) in then}
+        if len(stay) > 1 and stay.keys() <= one.rejoined.keys() and "members" not in before.missing + one.missing:
+            *_, second, last = sorted(stay, key=lambda id: one.rejoined[id])
+            wait = one.rejoined[last] - one.rejoined[second]
+            if wait > _SLACK:
+                waits[stay[last].client or stay[last].name(last)].append(wait)
+    found = [Slowest(client, len(own), sum(own)) for client, own in waits.items()]
+    return sorted(found, key=lambda one: -one.seconds)
+
+# %% ../../nbs/14_history/06_costs.ipynb #a4c1d0ea
+_LEAST_GAPS = 6                  # between rebalances of a loop: by chance, one of 30,000 rebalances begins one
+_MOST_VARIATION = 1.2            # the longest of them by the shortest
+
+
+def period(history: GroupHistory) -> float | None:
+    "Seconds between the rebalances of a loop: one cause and client, at equal distances; None = there is none."
+    shared, times = set(), defaultdict(list)
+    for one in history.generations:
+        clients = Counter(known.client for known in one.members.values())
+        shared |= {client for client, count in clients.items() if count > 1}
+    for one in history.generations:
+        for cause in one.causes:
+            name = cause.member if cause.client in shared else cause.client or cause.member
+            if name and one.begin is not None:
+                times[one.life, cause.why, name].append(one.begin)
+    longest: list[float] = []
+    for own in times.values():
+        run: list[float] = []
+        for gap in (later - time for time, later in pairwise(own)):
+            run.append(gap)
+            while max(run) > _MOST_VARIATION * min(run):
+                del run[0]
+            longest = max(longest, run[:], key=len)
+    return median(longest) if len(longest) >= _LEAST_GAPS else None
+
+# %% ../../nbs/14_history/06_costs.ipynb #a4c1d0ec
+def needless_moves(history: GroupHistory) -> int | None:
+    "Partitions that moved although none had to; None = some assignment, or the state before it, is unknown."
+    assigned, found, last, life = _assigned(history), 0, {}, 0
+    if assigned is None or any(one.assignment is None for one in assigned):
+        return None
+    for one in assigned:
+        if one.life != life:
+            life, last = one.life, {}
+        if one.assignment.unassigned.any():              # withheld until the next round
+            continue
+        owned = {id: [pair for pair, name in last.items() if name == known.name(id) and pair[0] in one.group.topics]
+                 for id, known in one.members.items()}
+        best = assign(one.group.replace(owned=owned), "sticky")
+        needed = _moves(dict(last), {pair: one.members[id].name(id) for id, own in best.items() for pair in own})
+        found += max(0, _moves(last, one.owners) - needed)
+    return found

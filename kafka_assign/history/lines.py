@@ -71,6 +71,8 @@ _TABLE = [
     ("closes", "Leaving consumer group ", r"<G> \(member <M>\)\."),
     ("process", "Subscribed to topic(s): ", r"(?P<text>[\w.-]{1,249}(?:, [\w.-]{1,249})*)"),
     ("asks", "Request joining group due to: ", "<X>"),
+    ("rejoins", "(Re-)joining group", ""),
+    ("rejoins", "(Re-)joining group", r' (?P<group>.{1,255}?)"?\s*$'),
     ("joined", "Successfully joined group with generation ", "<J>(?:, memberId='<M>', "
      "protocol='(?P<text>[^']{0,200})')?"),
     ("synced", "Successfully synced group in generation ", "<J>"),
@@ -226,14 +228,16 @@ class _Consumer:
                 listed[head[1] or ""] = int(head[2]), (own := [])
             elif listed and (found := _ROW.match(row)):
                 own.append((found[1], int(found[2])))
-        if any(count != len(own) for count, own in listed.values()):         # a row is lost
+        if any(count != len({*own}) for count, own in listed.values()):      # a row is lost
             self.held = None if self.tag == "GRPASSIGNMENT" else self.held
             return
-        lists = {id: tuple(sorted(own)) for id, (_, own) in listed.items()}
+        lists = {id: tuple(sorted({*own})) for id, (_, own) in listed.items()}
         members = re.search(r" (?:assignor|assignment) for (\d{1,9}) member", first[:1000])
         if joined := _JOINED.match(first):
             number, protocol, member = joined.groups()
             yield said._replace(kind="joined", generation=int(number), member=member, text=protocol)
+        elif ': Joining group "' in first[:400]:
+            yield said._replace(kind="rejoins")
         elif first.startswith("SyncGroup response: Success"):
             yield said._replace(kind="synced")
         elif self.tag == "GRPASSIGNMENT" and "" in lists:

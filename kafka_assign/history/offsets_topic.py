@@ -13,7 +13,8 @@ from collections import defaultdict
 from .lines import Said
 
 # %% ../../nbs/14_history/02_offsets_topic.ipynb #3ac4ffd2
-_KEY = re.compile(r'(?:CreateTime|LogAppendTime): (\d{1,15}) .{0,400}? key: (?=\{"type":"([235-7])")', re.S)
+_KEY = re.compile(r'offset: (?P<offset>\d{1,19}) (?:CreateTime|LogAppendTime): (?P<time>\d{1,15}) .{0,200}?sequence: '
+                  r'(?P<sequence>-?\d{1,10}) .{0,200}? key: (?=\{"type":"(?P<kind>\d{1,2})")', re.S)
 
 
 class OffsetsReader:
@@ -22,19 +23,25 @@ class OffsetsReader:
     def __init__(self):
         self._topics = defaultdict(dict)                     # of groups of the new protocol: who subscribes to what
         self._targets = defaultdict(dict)                    # and what is assigned to whom
+        self._epochs = {}                                    # of which these are the targets
+        self._offset, self._whole = -1, True                 # of the last record; whether its batch has all before it
 
     def line(self, text: str) -> list[Said]:
         "What a line says; nothing if it is of no use, or cut off."
         if not (found := _KEY.search(text)):
             return []
+        offset = int(found["offset"])
+        self._whole = int(found["sequence"]) <= 0 or self._whole and offset == self._offset + 1
         try:
             read = json.JSONDecoder().raw_decode
             key, at = read(text, found.end())
             at = text.index("payload: ", at) + 9
             value = None if text.startswith("<DELETE>", at) else read(text, at)[0]["data"]
-            return list(self._record(int(found[1]) / 1000, found[2], key["data"], value))
+            said = list(self._record(int(found["time"]) / 1000, found["kind"], key["data"], value))
         except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
             return []
+        self._offset = offset
+        return said
 
     def _record(self, time, kind, key, value):
         group, member = key.get("groupId") or key["group"], key.get("memberId")
@@ -52,7 +59,7 @@ class OffsetsReader:
                 yield Said("stable", value["currentStateTimestamp"] / 1000, group, generation)
             yield Said("stored" if topics else "emptied", time, group, generation, value["leader"] or "",
                        text=value["protocol"] or "", detail=(assigned, topics) if topics else None)
-        elif kind in "57":
+        elif kind in ("5", "7"):
             stored = (self._topics if kind == "5" else self._targets)[group]
             stored.pop(member, None)
             if value and kind == "5":
@@ -66,5 +73,12 @@ class OffsetsReader:
         elif kind == "3" and value:
             yield Said("bumped", time, group, value["epoch"])
         elif kind == "6" and value:
-            assigned = {id: self._targets[group].get(id, ()) for id in self._topics[group]}
-            yield Said("stored", time, group, value["assignmentEpoch"], detail=(assigned, dict(self._topics[group])))
+            epoch, topics, targets = value["assignmentEpoch"], self._topics[group], self._targets[group]
+            whole = self._whole and self._epochs.get(group, epoch - 1) == epoch - 1
+            self._epochs[group] = epoch
+            pairs = [pair for own in targets.values() for pair in own]
+            counts = {topic: number + 1 for topic, number in sorted(pairs)}
+            if not whole:                                    # some record is lost, perhaps that of a member
+                topics[""] = ()
+            elif topics.keys() == targets.keys() and len({*pairs}) == len(pairs) == sum(counts.values()):
+                yield Said("stored", time, group, epoch, detail=(dict(targets), dict(topics)))

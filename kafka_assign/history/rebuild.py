@@ -70,19 +70,23 @@ def _most_telling(causes):
 
 # %% ../../nbs/14_history/05_rebuild.ipynb #79f4078b
 _FIRST = "member-id of a first join"      # in place of the reason of a client that gives none
-_OF_CONSUMER = ("assigned", "takes", "gives", "synced", "closes")
+_OF_CONSUMER = ("assigned", "takes", "gives", "synced", "closes", "rejoined")
+
+_ONCE = {"assigned", "takes", "answers"}        # after a join
 
 
 def _by_join(said):
     "What a log says about a group, each message of a client with the member and generation of its last join."
     said = sorted(said, key=lambda one: one.time) if all(one.time is not None for one in said) else said
-    last, asked, topics, shared, found = {}, {}, {}, set(), []
+    last, once, asked, rejoins, topics, shared, found = {}, {}, {}, {}, {}, set(), []
     for one in said:
         key = one.group, one.client, one.instance or ""
         before = last.get(key)
         if one.kind == "asks":
             if "leaving the group" not in one.text:          # then the next join may be long after
                 asked[key] = one
+        elif one.kind == "rejoins":
+            rejoins[key] = one.time
         elif one.kind == "process":
             topics[key] = tuple(sorted(one.text.split(", ")))
             if before and one.instance:
@@ -90,17 +94,26 @@ def _by_join(said):
         elif one.kind == "joined":
             if before and (before.generation, one.client) == (one.generation, "") and before.member != one.member:
                 shared.add(one.group)
+            once[key] = {}
             last[key] = one = one._replace(member=one.member or (before.member if before else ""))
             found.append(one._replace(detail=topics.get(key)))
+            if time := rejoins.pop(key, None):
+                found.append(one._replace(kind="rejoined", time=time))
             reason = asked.pop(key, None)
             if reason or not before or before.member != one.member:
                 time, text = (reason.time, reason.text) if reason else (one.time, _FIRST)
                 found.append(one._replace(kind="reason", time=time, text=text))
         elif one.kind in (*_OF_CONSUMER, "answers"):
-            if before:
-                generation = before.generation if one.generation < 0 else one.generation
-                found.append(one._replace(generation=generation, member=before.member))
-                last[key] = before._replace(generation=generation)       # if the line of the join is lost
+            if before and one.generation not in (-1, before.generation):     # the line of the join is lost
+                last[key] = before = before._replace(generation=one.generation)
+                once[key] = {}
+            rejoining = key in rejoins and (one.time is None or one.time > rejoins[key])
+            if rejoining or once.get(key, {}).get(one.kind, one) != one:     # it is of a later join, whose line is lost
+                once.pop(key, None)
+            if before and (key in once or before.kind == "epoch"):
+                found.append(one._replace(generation=before.generation, member=before.member))
+                if before.kind == "joined" and one.kind in _ONCE:
+                    once[key][one.kind] = one
         else:
             last |= {key: one} if one.kind == "epoch" else {}
             found.append(one)
@@ -111,7 +124,7 @@ _LATE = 10.0                     # seconds that a member may log a generation af
 _TIMES = {                       # which messages tell a time, those that count more first
     "start": (("preparing", "bumped"), ("reason", "closes")),
     "joined": (("stabilized", "emptied"), ("stable",), ("joined",)),
-    "answered": (("answered", "computed"), ("stored",), ("assigned", "synced"))}
+    "answered": (("answered", "computed"), ("stored", "assigned", "synced"))}
 _NAMING = {"preparing", "bumped", "stabilized", "emptied", "stable", "joined", "answered", "computed", "stored"}
 
 
@@ -138,7 +151,7 @@ def _life_of(lives, one):
 # %% ../../nbs/14_history/05_rebuild.ipynb #daeddb83
 _EVENTS = {"adds": "join", "leaves": "leave", "fails": "death", "late": "late", "resubscribes": "subscription",
            "reason": "", "closes": "leave"}
-_CLASSIC = {"joined", "reason", "answers", "assigned", "synced", "closes"}       # said by members; no epochs
+_CLASSIC = {"joined", "rejoined", "reason", "answers", "assigned", "synced", "closes"}       # by members; no epochs
 _SLACK = 0.25                    # seconds by which the clocks of a member and its coordinator may differ
 _LEAVING = 0.1                   # seconds after a group is empty in which the leave of its last member is logged
 
@@ -173,6 +186,7 @@ def _filed(said, new):
 
 # %% ../../nbs/14_history/05_rebuild.ipynb #65c2c7f2
 _GONE = {"leave", "death", "poll timeout", "late"}
+_BACK = 1.0                      # seconds after which a static member that joins is back
 
 
 class _Facts(NamedTuple):
@@ -220,8 +234,13 @@ def _causes(told, names, facts):
 
 def _generation(key, told, before, facts):
     "One generation, from what is said about it and from the one before."
+    told = [said for said in told if said.kind != "reason" or before.joined is None or said.time is None
+            or said.time > before.joined]                # else it led to a join of which the line is lost
     last = {said.kind: said for said in told}
     one = Generation(facts.group, *key, *(_time(told, name) for name in _TIMES))
+    if one.answered is not None and "answered" not in last and one.joined is not None and one.answered > (
+            one.joined + _BACK) and any(known.instance != "" for known in facts.known.values()):
+        one.answered = None                              # it may be a static member that is back
     one.leader = next((last[kind].member for kind in ("stored", "answered", "answers") if kind in last), "")
     one.protocol = next((said.text for said in told if said.kind in ("stored", "computed", "joined") and said.text), "")
     sure_before = "members" not in before.missing
@@ -230,6 +249,8 @@ def _generation(key, told, before, facts):
     if sure and sure_before:
         one.causes = _most_telling(one.causes + _compare(one, before, "preparing" in last, facts))
     one.causes = [cause._replace(client=facts.known.get(cause.member, Known()).client or "") for cause in one.causes]
+    one.rejoined = {said.member: said.time for said in told if said.kind == "rejoined" and said.member in one.members
+                    and None not in (said.time, before.joined) and said.time > before.joined}
     subscribed = {topic for known in one.members.values() for topic in known.topics or ()}
     unnamed = facts.new and not {topic for topic, _ in one.owners} <= subscribed             # only ids are known
     lacks = {"start": one.start is None, "joined": one.joined is None and not facts.new,
@@ -295,31 +316,49 @@ def _compare(one, before, told, facts):
     return [Cause(why, id, source="inferred") for why, id in found]
 
 # %% ../../nbs/14_history/05_rebuild.ipynb #5eb10f02
-_BACK = 5.0                      # seconds after an assignment; a static member that joins later is back
 _HEARTBEAT = 3.0                 # seconds, heartbeat.interval.ms by default: a member that dies was silent as long
 
 
 def _measure(made, filed, facts):
     "Set the pauses that members' logs tell: from giving a partition up until the next member takes it."
+    by_key = {(one.life, one.generation): one for one in made}
+    bumps = sorted(one.start for one in made if one.start is not None) if facts.new else []
     begun, holder, starts = {}, {}, Counter()
-    events = sorted((key, one.time, one.kind, pair, facts.name(one.member)) for key, told in filed.items()
+    events = sorted((key, one.time, one.kind, pair, one.member, one.generation) for key, told in filed.items()
                     for one in told if one.kind in ("back", "joined", "takes", "gives") and one.time is not None
                     for pair in (one.detail if one.kind in ("takes", "gives") else [("", 0)]))
-    by_key = {(one.life, one.generation): one for one in made}
-    for key, time, kind, pair, name in events:
+
+    def direct(pair, key, time, name, generation, former, begin, giver, last):
+        "Whether no other member can have had a partition in between."
+        one, before = by_key[key], by_key.get(former)
+        if former[0] != key[0] or begin > time or one.owners.get(pair, name) != name:
+            return False
+        if facts.new:                                    # it would have been in another epoch
+            return generation == key[1] and (
+                generation == last + 1 or bisect_left(bumps, time) == bisect_left(bumps, begin + _SLACK))
+        if key[1] - former[1] != 1 or starts[key, name] > 1:
+            return False
+        dynamic, who = facts.known.get(giver, Known()).instance == "", facts.name(giver)
+        owner = before.owners.get(pair)
+        if owner not in (None, who):
+            return False
+        gone = all(known.instance is not None and known.name(id) != who for id, known in one.members.items())
+        return dynamic or gone or not owner and "assignment" not in before.missing or (
+            begin > (one.start or inf) - _SLACK or begin > one.rejoined.get(giver, inf) - _BACK)
+
+    for key, time, kind, pair, id, generation in events:
+        name = facts.name(id)
         if kind == "takes":
             holder[pair] = name
-            former, begin, _ = begun.pop(pair, ((0, 0), time, name))
-            if former[0] == key[0] and key[1] - former[1] in ((0, 1) if facts.new else (1,)) and begin <= time and (
-                    starts[key, name] < 2):
-                by_key[key].pauses.append(Pause(*pair, begin, time - begin, "measured"))
+            if (former := begun.pop(pair, None)) and direct(pair, key, time, name, generation, *former):
+                by_key[key].pauses.append(Pause(*pair, former[1], time - former[1], "measured"))
         elif kind != "gives":                            # a static member may be back within its generation
             starts[key, name] += 1 + (kind == "back" or time > (by_key[key].answered or inf) + _BACK)
-            begun = {pair: one for pair, one in begun.items() if (one[0], one[2]) != (key, name)}
+            begun = {pair: one for pair, one in begun.items() if (one[0], facts.name(one[2])) != (key, name)}
         elif facts.new and holder.get(pair, name) != name:   # another took what a slow member loses, or was not heard
             begun.pop(pair, None)
         elif begun.get(pair, ((),))[0] != key:
-            begun[pair] = key, time, name
+            begun[pair] = key, time, id, generation
 
 
 def _add_least(one, told, before, facts, session):
@@ -356,7 +395,7 @@ def generations(logs: Iterable[Sequence[Said]], topics: Mapping[str, str], sessi
     facts, pairs, before = _facts(said, topics), [], None
     filed = _filed(said, facts.new)
     for life, number in sorted(filed):
-        if before is None or before.life != life:        # nobody was there before the first generation
+        if before is None or (before.life, before.generation + 1) != (life, number):       # nobody was there before 1
             before = Generation(facts.group, life, 0 if number == 1 else -1, missing=["members"] * (number > 1))
         pairs.append((before, _generation((life, number), filed[life, number], before, facts)))
         before = pairs[-1][1]

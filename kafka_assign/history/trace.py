@@ -86,6 +86,7 @@ class Generation:
     assigned: dict[str, Partitions] = field(default_factory=dict)  # by member id: its partitions
     pauses: list[Pause] = field(default_factory=list)  # that led to it
     missing: list[str] = field(default_factory=list)  # what no source tells
+    rejoined: dict[str, float] = field(default_factory=dict)  # by member id: when it asked to join, if its log tells
     before: "Generation | None" = field(default=None, repr=False, compare=False)  # the last known of this life
     counts: Mapping[str, int] = field(default_factory=dict, repr=False, compare=False)  # partitions of each topic
 
@@ -93,6 +94,11 @@ class Generation:
     def whole(self) -> bool:
         "Whether all members and their assignments are known."
         return not {"members", "assignment"} & {*self.missing}
+
+    @property
+    def interrupted(self) -> bool:
+        "Whether it ended before it had an assignment."
+        return "assignment" in self.missing and "answered" not in self.missing and self.answered is None
 
     @property
     def begin(self) -> float | None:
@@ -138,6 +144,7 @@ class Generation:
         return {"group_id": self.group_id, "life": self.life, "generation": self.generation, **times,
                 "causes": [cause._asdict() for cause in self.causes], "leader": self.leader, "protocol": self.protocol,
                 "members": {id: known._asdict() for id, known in self.members.items()}, "assignment": self.assigned,
+                "rejoined": {id: _time_text(time) for id, time in self.rejoined.items()},
                 "pauses": [(*one[:2], _time_text(one.begin), round(one.seconds, 3), one.kind) for one in self.pauses],
                 "missing": self.missing}
 
@@ -152,9 +159,10 @@ class Generation:
                        for id, one in row["members"].items()}
             pauses = [Pause(*one)._replace(begin=_time_of(one[2])) for one in row["pauses"]]
             assigned = {id: tuple(map(tuple, own)) for id, own in row["assignment"].items()}
+            rejoined = {id: _time_of(time) for id, time in row["rejoined"].items()}
             return cls(row["group_id"], row["life"], row["generation"], *(_time_of(row[name]) for name in _TIMES),
                        [Cause(**one) for one in row["causes"]], row["leader"], row["protocol"], members, assigned,
-                       pauses, row["missing"])
+                       pauses, row["missing"], rejoined)
         except (KeyError, TypeError, AttributeError) as error:
             raise ValueError(f"a line of a trace must have all keys and valid values (got {error!r})") from None
 

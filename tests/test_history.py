@@ -21,7 +21,7 @@ from kafka_assign.history.clocks import read_log, read_logs
 from kafka_assign.history.lines import Log
 from kafka_assign.history.offsets_topic import OffsetsReader
 from kafka_assign.history.costs import RECORDED, needless_moves, period, recorded_row, slowest
-from kafka_assign.history.trace import Cause, Generation, GroupHistory, Known
+from kafka_assign.history.trace import Cause, Generation, GroupHistory, History, Known
 from kafka_assign.snapshot.sources import Origin
 
 LOGS = Path(__file__).parent / "logs"
@@ -609,6 +609,83 @@ def test_the_command_fails_as_others_do(tmp_path):
         assert code in (2, 3) and problem in err and out == "" and err.count("\n") == 1
     code, _, err = command("-", text="nothing here\n")
     assert code == 3 and "no rebalance of a group here" in err
+
+
+@captures
+@pytest.mark.parametrize("source", ["both", "topic"])
+def test_a_recorded_history_is_drawn_as_the_callbacks_saw_it(capture, source):
+    """Between two rebalances, each bar names the member that had the partition; a dashed box lasted as long as it says,
+    and no bar goes on where the partition stood still."""
+    named = bars = 0
+    for group in history(capture, source).values():
+        for one, drawn in zip(group.generations, group.rebalances, strict=True):
+            after, during = drawn.phases[-1].consumers, drawn.phases[1].consumers
+            called = {id: known.instance or known.client for id, known in one.members.items()}
+            assert {pair: name for pair, name in after.items() if name} == {
+                pair: called[id] for id, own in one.assigned.items() for pair in own}
+            named += bool(one.assigned)
+            assert {pair for pair, _ in drawn.phases[1].stopped.items()} == {pause[:2] for pause in one.pauses}
+            for (topic, number), name in during.items():
+                stood = [min(end, one.answered) - max(begin, one.start) for begin, end in
+                         pauses(capture)[group.name, f"{topic}-{number}"] if None not in (one.start, one.answered)]
+                assert not name or max(stood, default=0.0) < 0.1, one
+                bars += bool(name)
+    assert named or (capture, source) == ("consumer-4.3.1", "both")
+    assert bars or "cooperative" not in capture
+
+
+def test_a_process_that_restarts_keeps_its_name_in_a_picture():
+    """Two members with one client id go by their member ids; a restarted one keeps the name of its process."""
+    def one(number, *ids, **assigned):
+        return Generation("g", 1, number, 100.0 * number, members={id: Known(id[:2], "") for id in ids},
+                          assigned={id: (("t", at),) for at, id in enumerate(ids)})
+
+    assert [{*drawn.phases[-1].consuming} for drawn in History([one(1, "m1-a"), one(2, "m1-b")])["g"].rebalances] == \
+        [{"m1"}, {"m1"}]
+    assert {*History([one(1, "m1-a", "m1-b")])["g"].rebalances[0].phases[-1].consuming} == {"m1-a", "m1-b"}
+
+
+def test_what_is_not_known_is_not_drawn_as_a_pause():
+    """A topic that grew later, a generation without an assignment, and another life."""
+    def one(life, number, *owned, missing=(), protocol="range"):
+        return Generation("g", life, number, 0.0, protocol=protocol, members={"m": Known("m", "")},
+                          assigned={"m": tuple(("t", at) for at in owned)}, missing=list(missing))
+
+    def consumers(*generations):
+        return [[dict(sorted(phase.consumers.items())) for phase in drawn.phases]
+                for drawn in History(generations)["g"].rebalances]
+
+    first, second = ("t", 0), ("t", 1)
+    assert consumers(one(1, 1, 0), one(1, 2, 0, 1, missing=["pauses"])) == [
+        [{first: "", second: ""}, {first: "", second: ""}, {first: "m", second: ""}],
+        [{first: "m", second: ""}, {first: "", second: ""}, {first: "m", second: "m"}]]
+    assert consumers(one(1, 1, 0), one(1, 2, missing=["assignment"]))[1][-1] == {first: ""}
+    assert consumers(one(1, 5, 0), one(2, 1, 0))[1][0] == {first: ""}
+    assert consumers(one(1, 1, 0), one(1, 2))[1][-1] == {}                            # known to have no consumer
+    cooperative = one(1, 2, 0, missing=["pauses"], protocol="cooperative-sticky")
+    assert consumers(one(1, 1, 0), cooperative)[1][1] == {first: "m"}
+    cooperative.causes = [Cause("poll timeout", "m")]
+    assert consumers(one(1, 1, 0), cooperative)[1][1] == {first: ""}
+
+
+def test_the_command_draws_a_history(tmp_path):
+    logs, file = paths("range-4.3.1", "both"), tmp_path / "a.svg"
+    code, out, err = command(*logs, "-g", "orders", "--timeline", file)
+    text = file.read_text()
+    assert (code, err) == (0, "") and "orders: 16 rebalances" in out and [*tmp_path.iterdir()] == [file]
+    assert all(f">{words}<" in text for words in ("order-4 died", "topics grew", "11:08:43, 0.6 s", "no consumer"))
+    assert "@media (prefers-color-scheme: dark)" in text and "Moved: orders-2 from order-1 to order-2" in text
+    file.unlink()
+    code, out, err = command(*logs, "-g", "orders", "--since", "2026-11-26T11:09:20Z", "--timeline", file)
+    assert "order-4" not in file.read_text() and "subscriptions changed" in file.read_text()
+    file.unlink()
+    for words, problem in ((["--timeline", file], "it must come with --group"),
+                           (["-g", "orders", "--timeline", tmp_path / "a.png"], "must be an .svg file"),
+                           (["-g", "orders", "--since", "2030-01-01", "--timeline", file], "nothing to draw")):
+        code, out, err = command(*logs, *words)
+        assert code in (2, 3) and problem in err and out == "" and err.count("\n") == 1
+    assert "no source tells which member" in command(logs[0], "-g", "orders", "--timeline", file)[2]
+    assert not [*tmp_path.iterdir()]
 
 
 def test_times_limit_what_is_counted():

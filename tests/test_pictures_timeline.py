@@ -7,7 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kafka_assign import Group, LiveGroup, assign
+from kafka_assign import Group, LiveGroup, TopicPartition, assign
+from kafka_assign.life.rebalance import Phase, Recorded
 from kafka_assign.reports.draw import MOST_ROWS
 from kafka_assign.reports.timeline import Timeline
 from kafka_assign.reports.words import rebalance_words
@@ -62,6 +63,38 @@ def test_titles_separate_groups_and_equal_ones_follow_each_other():
     two = drawn({"a": live.history, "b": eager.history})
     assert (two.count("a"), two.count("b"), two.count("before")) == (1, 1, 2)
     assert drawn(live.history, eager.history).count("before") == 2
+
+
+def test_many_rebalances_are_continued_below_and_the_rest_is_counted():
+    live = joined("sticky", t=2)
+    for _ in range(3):
+        live.leave("C1")
+        live.join("C1", ["t"])
+    picture = plot(live.history)
+    texts = [text.get_text() for text in picture.paper.texts]
+    assert texts.count("before") == 2 and texts.count("sticky") == 1 and texts.count("C1 joins") == 4
+    assert picture.words == "\n\n".join(map(rebalance_words, live.history))
+    for _ in range(20):
+        live.leave("C1")
+        live.join("C1", ["t"])
+    picture = plot(live.history)
+    texts = [text.get_text() for text in picture.paper.texts]
+    assert "sticky: the first 25 of 48 rebalances" in texts and texts.count("before") == 5
+    assert picture.words == "\n\n".join(map(rebalance_words, live.history[:25]))
+
+
+def test_what_is_not_known_has_a_box_of_its_own_and_a_pause_its_length():
+    one, two = (TopicPartition("t", number) for number in range(2))
+    recorded = Recorded("C1 left", "g, range", (
+        Phase("before", {"C1": {one}, "": {two}}), Phase("12:00:00", {"": {two}}, {one: "0.7 s"}),
+        Phase("", {"C0": {one, two}})))
+    texts = drawn(recorded)
+    assert {"g, range", "12:00:00", "0.7 s", "no consumer", "not known"} <= {*texts} and "" not in {
+        *Timeline([recorded], "").members}
+    assert rebalance_words(recorded).splitlines() == [
+        "g, range, 12:00:00: C1 left.", "Moved: t-0 from C1 to C0.", "Stopped: t-0 0.7 s.",
+        "Not known in all phases: 1 partition."]
+    assert "not known" not in drawn(joined("sticky", t=1).history)
 
 
 def test_a_bar_stops_in_an_eager_group_and_goes_on_in_a_cooperative_one():

@@ -24,7 +24,7 @@ from kafka_assign.cli.errors import (
 from .inputs import (
     check_usable, group_label, groups_of, picked_groups, remark_on_answer,
     remark_on_input, remark_on_missing, remark_on_rows, sources_of, write_once)
-from .writing import form_to_write, write_blocks, write_rows, written_to
+from .writing import form_to_write, write_blocks, write_picture, write_rows, written_to
 from ..text.errors import needing
 from ..text.words import first_of, quoted
 
@@ -252,16 +252,11 @@ def show_command(
     from kafka_assign.groups.assignment import Assignment
     from kafka_assign.reports.pictures import plot as draw
     from kafka_assign.reports.view import show
-    with usage_errors("--plot"):
-        if plot is not None and not plot.endswith(".svg"):
-            raise ValueError(f"a picture must be an .svg file (got {quoted(plot)})")
     groups = groups_of(ctx.params)
     picked = picked_groups(groups, group, one=plot is not None)
     if plot is not None:
         [one] = picked.values()
-        picture = draw({one.name: Assignment.current(one)})
-        with written_to(plot):
-            picture.savefig(sys.stdout, format="svg")
+        write_picture(draw({one.name: Assignment.current(one)}), plot)
     found = [show(one, groups.before.get(key)) for key, one in picked.items()]
     show_groups_as_they_are(found, form, wide, named=bool(group))
     finish(remark_on_answer(groups, picked.values(), at, form))
@@ -419,7 +414,7 @@ def replay_command(
         strategy: Options.strategies = None, static: Options.static_within = None,
         since: Options.since = "", until: Options.until = "",
         session_timeout: Options.session_timeout = None, trace: Options.trace = None,
-        fail_if: Options.fail_if = None, strict: Options.strict = False,
+        timeline: Options.timeline = None, fail_if: Options.fail_if = None, strict: Options.strict = False,
         form: Options.form = "table"):
     """Why groups rebalanced, what it cost, and what would have cost less.
 
@@ -442,10 +437,12 @@ def replay_command(
     """
     from kafka_assign.cli.conditions import parse_condition
     from kafka_assign.cli.histories import (
-        HISTORY_FIGURES, USUAL, duration, judge_history, picked_history, show_history)
+        HISTORY_FIGURES, USUAL, draw_history, duration, judge_history, picked_history, show_history)
     from kafka_assign.history.costs import replay
     from kafka_assign.history.rebuild import read_history
     from kafka_assign.life.rebalance import client_strategy
+    if timeline is not None and not group:
+        raise typer.BadParameter("it must come with --group, whose rebalances it draws", param_hint="--timeline")
     conditions = [parse_condition(text, HISTORY_FIGURES) for text in fail_if or ()]
     chosen = [client_strategy(one) for one in resolved(strategy) or USUAL]
     within = duration(static, "--static")
@@ -455,6 +452,8 @@ def replay_command(
         raise ValueError(f"{first_of(files, 3)}: no rebalance of a group here: logs of brokers or members, dumps of "
                          "__consumer_offsets or traces must be given")
     history = picked_history(history, group, since, until)
+    if timeline is not None:
+        draw_history(history, timeline)
     show_history(history, replay(history, chosen if group or form != "table" else (), within if group else None),
                  form, bool(group))
     if trace is not None:

@@ -41,6 +41,12 @@ def _if_no_files(ctx: typer.Context, param: typer.CallbackParam, value: str | No
     return None if others and ctx.get_parameter_source(param.name).name == "ENVIRONMENT" else value
 
 
+def _svg(file: str | None) -> str | None:
+    if file is not None and not file.endswith(".svg"):
+        raise typer.BadParameter(f"a picture must be an .svg file (got {quoted(file)})")
+    return file
+
+
 def _option(kind, names, metavar, words, **more):
     return Annotated[kind, typer.Option(*names.split(), metavar=metavar, help=words, **{"show_default": False} | more)]
 
@@ -101,7 +107,9 @@ class Options:
                     "that no equally balanced one is better by the ranked goals.")
     wide = _option(bool, "--wide", None, "Show all figures.")
     each_partition = _option(bool, "--wide", None, "Also show each partition.")
-    plot = _option(str | None, "--plot", "FILE.svg", "Also draw who owns what into this file.")
+    plot = _option(str | None, "--plot", "FILE.svg", "Also draw who owns what into this file.", callback=_svg)
+    timeline = _option(str | None, "--timeline", "FILE.svg", "Also draw, for the groups that -g names, who had which "
+                       "partition, which stood still, when and why, into this file.", callback=_svg)
     logs = Annotated[list[str], typer.Argument(
         metavar="LOG...", show_default=False, help="Logs of brokers and of members, dumps of __consumer_offsets by "
         "kafka-dump-log.sh --offsets-decoder, and traces: files, folders, or - for standard input; .gz is unpacked. "

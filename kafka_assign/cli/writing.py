@@ -4,7 +4,7 @@
 
 # %% auto #0
 __all__ = ['form_to_write', 'written_to', 'write_lines', 'write_json', 'write_csv', 'write_blocks', 'head_of', 'common_words',
-           'known_table', 'write_rows']
+           'known_table', 'write_rows', 'write_picture']
 
 # %% ../../nbs/13_cli/06_writing.ipynb #90de8d16
 import csv
@@ -163,3 +163,15 @@ def write_rows(keys: Sequence[str], rows: Sequence[Mapping], form: str) -> None:
         write_json(rows)
     else:
         write_csv(keys, rows)
+
+# %% ../../nbs/13_cli/06_writing.ipynb #2cc4f8dd
+_DARK = {"ground": "#14181f", "rim": "#343d49", "track": "#262e39", "quiet": "#a3afbd", "ink": "#e3e8ee",
+         "light": "#525c69"}                # what the tones of a picture become
+
+
+def write_picture(picture, file: str) -> None:
+    "Write a picture as SVG."
+    tones = " ".join(f"--picture-{name}: {tone};" for name, tone in _DARK.items())
+    style = f"<style>@media (prefers-color-scheme: dark) {{ .picture {{ {tones} }} }}</style>"
+    with written_to(file):
+        write_lines([picture._repr_svg_().replace(">\n", f">\n{style}\n", 1)])

@@ -7,20 +7,22 @@ __all__ = ['Cause', 'Pause', 'Known', 'Generation', 'History']
 
 # %% ../../nbs/14_history/04_trace.ipynb #4a19eec5
 import json
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timezone
 from functools import cached_property
-from itertools import groupby
+from itertools import groupby, pairwise
 from operator import attrgetter
 from typing import IO, Any, NamedTuple
 
 from ..groups.assignment import Assignment
-from ..groups.fields import Member
+from ..groups.fields import Member, TopicPartition
 from ..groups.group import Group
 from ..groups.notes import instant
 from .lines import Log, Partitions
-from ..text.words import shown
+from ..life.rebalance import NOT_KNOWN, Phase, Recorded
+from ..text.words import first_of, shown
 
 # %% ../../nbs/14_history/04_trace.ipynb #7a91e7a4
 class Cause(NamedTuple):
@@ -169,6 +171,59 @@ class Generation:
 
 _TIMES = ("start", "joined", "answered")
 
+# %% ../../nbs/14_history/04_trace.ipynb #d7a91fba
+_DID = {"join": "joined", "rejoin": "joined again", "leave": "left", "death": "died", "poll timeout": "polled too late",
+        "late": "joined too late", "asked": "asked", "gone": "left or died"}
+_GONE = {"leave", "death", "poll timeout", "late", "gone"}
+_CHANGED = {"topics": "topics grew", "subscription": "subscriptions changed"}
+_MOST_NAMED = 3                  # members in an event
+_NO_DATE = "1970-01-01"          # the day of a log that has none
+
+
+def _names(generations):
+    "By member id: what the member is called."
+    counts = [Counter(known.client for known in one.members.values()) for one in generations]
+    shared = {client for count in counts for client, number in count.items() if number > 1}
+    return {id: known.instance or (known.client if known.client not in shared else None) or id
+            for one in generations for id, known in one.members.items()}
+
+
+def _event(causes, names):
+    "What led to a generation, in words."
+    found = defaultdict(dict)
+    for cause in causes:
+        name = names.get(cause.member) or cause.client or cause.member or "a member"
+        found[cause.why] |= {shown(name): None} if cause.why in _DID else {}
+    return ", ".join(f"{first_of([*who], _MOST_NAMED)} {_DID[why]}" if who else _CHANGED.get(why, shown(why))
+                     for why, who in found.items()) or "cause unknown"
+
+
+def _phase(title, consumers, stopped={}):
+    "The phase in which each of these partitions has this consumer, or None."
+    consuming = defaultdict(set)
+    for pair, name in consumers.items():
+        if name is not None:
+            consuming[name].add(TopicPartition(*pair))
+    return Phase(title, dict(consuming), {TopicPartition(*pair): text for pair, text in stopped.items()})
+
+
+def _span(seconds):
+    "A span of time in words."
+    return f"{seconds * 1000:.0f} ms" if seconds < 0.1 else f"{seconds:,.1f} s"
+
+
+def _while(one, before, consumers):
+    "Who consumes each partition while a rebalance lasts, given who does before it; None = no member."
+    gone = {cause.member for cause in one.causes if cause.why in _GONE}
+    stay = {known.name(id): known.topics or () for id, known in one.members.items() if id not in gone}
+    during, former, now = {}, before.owners if before else {}, one.owners
+    for pair, name in consumers.items():
+        owner = former.get(pair)
+        goes_on = "cooperative" in one.protocol and owner in stay and (
+            now.get(pair) == owner or pair not in now and pair[0] in stay[owner])
+        during[pair] = name if "pauses" not in one.missing or name is None or goes_on else NOT_KNOWN
+    return during | {pause[:2]: None for pause in one.pauses}
+
 # %% ../../nbs/14_history/04_trace.ipynb #191d8b41
 @dataclass
 class GroupHistory:
@@ -194,6 +249,32 @@ class GroupHistory:
         """
         return [one for one in self.generations if (first is None and last is None) or one.begin is not None and (
             first is None or one.begin >= first) and (last is None or one.begin <= last)]
+
+    @property
+    def rebalances(self) -> list[Recorded]:
+        "The generations as `plot` draws them."
+        names, pairs = _names(self.generations), {pair for one in self.generations for pair in one.owners}
+        times = [datetime.fromtimestamp(one.begin, timezone.utc) for one in self.generations if one.begin is not None]
+        days = [day for time in times if (day := f"{time:%Y-%m-%d}") != _NO_DATE]
+        clock = "%m-%d %H:%M" if len({*days}) > 1 else "%H:%M:%S"
+        protocols = dict.fromkeys(one.protocol for one in self.generations)
+        title = ", ".join(filter(None, [self.name, *protocols, " to ".join(dict.fromkeys([*days[:1], *days[-1:]]))]))
+        found, seen, last = [], set(), {}
+        for before, one in pairwise([None, *self.generations]):
+            owners = {pair: names.get(id, id) for id, own in one.assigned.items() for pair in own}
+            if not before or one.life != before.life:
+                seen, last = set(), dict.fromkeys(pairs, NOT_KNOWN)
+            seen |= owners.keys()
+            after = {pair: owners.get(pair, None if one.whole and pair in seen else NOT_KNOWN) for pair in pairs}
+            when = [f"{datetime.fromtimestamp(one.begin, timezone.utc):{clock}}"] if one.begin is not None else []
+            when += [_span(one.seconds)] if one.seconds is not None else []
+            stopped = {pause[:2]: "≥" * (pause.kind != "measured") + _span(pause.seconds) for pause in one.pauses}
+            found.append(Recorded(_event(one.causes, names), title, (
+                _phase("before", last), _phase(", ".join(when), _while(one, before, last), stopped),
+                _phase("", after))))
+            last = after
+        return found
+
 
 # %% ../../nbs/14_history/04_trace.ipynb #a1c596f1
 class History(dict[str, GroupHistory]):

@@ -12,7 +12,7 @@ from operator import itemgetter
 from typing import TYPE_CHECKING, Any
 
 from ..groups.assignment import Assignment
-from ..life.rebalance import Rebalance
+from ..life.rebalance import Rebalance, Recorded
 from .comparison import Comparison
 from .words import describe, rebalance_words
 from ..text.errors import needing
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from kafka_assign.reports.draw import Picture
 
 # %% ../../nbs/10_reports/06_pictures.ipynb #c22d9b12
-def plot(*what: Assignment | Comparison | Rebalance | Iterable[Any]) -> "Picture":
+def plot(*what: Assignment | Comparison | Rebalance | Recorded | Iterable[Any]) -> "Picture":
     """A picture of assignments side by side, or of rebalances: a Matplotlib figure.
 
     Marks show what differs from the previous owners in the assignment's own group.
@@ -36,7 +36,7 @@ def plot(*what: Assignment | Comparison | Rebalance | Iterable[Any]) -> "Picture
     if not pairs:
         raise ValueError("plot must be given an assignment or a rebalance (got none)")
     titles, drawn = zip(*pairs)
-    rebalances = sum(isinstance(one, Rebalance) for one in drawn)
+    rebalances = sum(isinstance(one, (Rebalance, Recorded)) for one in drawn)
     if 0 < rebalances < len(drawn):
         found = (f"{count_of(rebalances, 'rebalance')} and "
                  f"{count_of(len(drawn) - rebalances, 'assignment')}")
@@ -44,12 +44,13 @@ def plot(*what: Assignment | Comparison | Rebalance | Iterable[Any]) -> "Picture
             f"plot must be given assignments or rebalances, not both (got {found})")
     with needing("plot"):
         from kafka_assign.reports.draw import Drawing, Scene
-        from kafka_assign.reports.timeline import Timeline, draw_timelines
+        from kafka_assign.reports.timeline import draw_timelines, timelines_of
     if rebalances:
         runs = groupby(pairs, key=itemgetter(0))
-        timelines = [Timeline([one for _, one in run], title) for title, run in runs]
+        timelines = [timeline for title, run in runs
+                     for timeline in timelines_of([one for _, one in run], title)]
         picture = draw_timelines(timelines)
-        words = [rebalance_words(one) for one in drawn]
+        words = [rebalance_words(one) for timeline in timelines for one in timeline.rebalances]
     else:
         picture = Drawing(Scene(drawn, titles)).picture
         words = [describe(assignment, title) for title, assignment in pairs]
@@ -59,7 +60,7 @@ def plot(*what: Assignment | Comparison | Rebalance | Iterable[Any]) -> "Picture
 
 def _titled(what):
     "Pairs of a title and an assignment or a rebalance."
-    if isinstance(what, (Assignment, Rebalance)):
+    if isinstance(what, (Assignment, Rebalance, Recorded)):
         return [(what.strategy or "assignment", what)]
     if isinstance(what, Comparison):
         current = _titled(what.current) if (what.current.owner >= 0).any() else []

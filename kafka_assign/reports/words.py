@@ -12,7 +12,7 @@ import numpy as np
 
 from ..groups.assignment import Assignment, AssignmentError, headline
 from ..groups.notes import may_lack_partitions
-from ..life.rebalance import Rebalance
+from ..life.rebalance import NOT_KNOWN, Rebalance, Recorded
 from .comparison import Comparison
 from ..text.errors import checked_kind
 from ..text.words import count_of, first_of, shown
@@ -139,13 +139,20 @@ def _named(partitions):
     return first_of([f"{shortened(topic)}-{number}" for topic, number in partitions], MOST_NAMED)
 
 
-def rebalance_words(rebalance: Rebalance) -> str:
+def rebalance_words(rebalance: Rebalance | Recorded) -> str:
     "A rebalance in words: which partitions moved, and how many stopped and survived."
     before, after = rebalance.phases[0].consumers, rebalance.phases[-1].consumers
     moves = [f"{_named([one])} from {shortened(before[one])} to {shortened(after[one])}"
              for one in rebalance.moved]
-    lines = [f"{rebalance.event}: {rebalance.strategy}, {count_of(rebalance.rounds, 'round')}."]
-    lines.append(f"Moved: {first_of(moves, MOST_NAMED) or 'nothing'}.")
+    moved = f"Moved: {first_of(moves, MOST_NAMED) or 'nothing'}."
+    if isinstance(rebalance, Recorded):
+        now = rebalance.phases[1]
+        stopped = [f"{_named([one])} {now.stopped[one]}" for one in sorted(now.stopped)]
+        head = ", ".join(filter(None, [rebalance.strategy, now.title]))
+        lines = [f"{head}: {rebalance.event}.", moved, f"Stopped: {first_of(stopped, MOST_NAMED) or 'nothing'}."]
+        unknown = len({one for phase in rebalance.phases for one in phase.consuming.get(NOT_KNOWN, ())})
+        return "\n".join(lines + [f"Not known in all phases: {count_of(unknown, 'partition')}."] * (unknown > 0))
+    lines = [f"{rebalance.event}: {rebalance.strategy}, {count_of(rebalance.rounds, 'round')}.", moved]
     lines.append(f"Partitions that stopped, added up over the rounds: {rebalance.stopped:,}.")
     survived = len(rebalance.survived)
     lines.append(f"Partitions whose fetched records and state survived: {survived:,}.")

@@ -413,21 +413,22 @@ def replay_command(
         ctx: typer.Context, files: Options.logs, group: Options.groups = None,
         strategy: Options.strategies = None, static: Options.static_within = None,
         since: Options.since = "", until: Options.until = "",
-        session_timeout: Options.session_timeout = None, trace: Options.trace = None,
-        timeline: Options.timeline = None, fail_if: Options.fail_if = None, strict: Options.strict = False,
+        session_timeout: Options.session_timeout = None, zone: Options.zone = None,
+        trace: Options.trace = None, timeline: Options.timeline = None, fail_if: Options.fail_if = None, strict: Options.strict = False,
         form: Options.form = "table"):
     """Why groups rebalanced, what it cost, and what would have cost less.
 
     Logs of brokers and of members tell when each generation of a group began, who
     caused it, who got which partition, and how long partitions stood still; clocks are
     aligned by the generations that logs share. What no log tells is unknown, never
-    guessed. Of all groups, each has a line; of one that -g names, the causes, the
-    members behind them, and the same history under other strategies are shown.
+    guessed. Each group has a line. For those that -g names, the causes, the members
+    behind them, and the same history under other strategies are shown.
 
     \b
     moves     partitions that got another owner, each as often as it did
     paused    partition-seconds without a consumer, as far as logs tell
     longest   seconds from the start of a rebalance to its assignment
+    period    seconds between the rebalances of a loop
     forecast  recorded assignments that the strategy makes from the state before
 
     \b
@@ -437,7 +438,8 @@ def replay_command(
     """
     from kafka_assign.cli.conditions import parse_condition
     from kafka_assign.cli.histories import (
-        HISTORY_FIGURES, USUAL, draw_history, duration, judge_history, picked_history, show_history)
+        HISTORY_FIGURES, USUAL, draw_history, duration, judge_history, picked_history, show_history,
+        typed_zones)
     from kafka_assign.history.costs import replay
     from kafka_assign.history.rebuild import read_history
     from kafka_assign.life.rebalance import client_strategy
@@ -447,7 +449,7 @@ def replay_command(
     chosen = [client_strategy(one) for one in resolved(strategy) or USUAL]
     within = duration(static, "--static")
     timeout = duration(session_timeout, "--session-timeout")
-    history = read_history(sources_of(files), session_timeout=timeout)
+    history = read_history(sources_of(files), session_timeout=timeout, zones=typed_zones(zone))
     if not history:
         raise ValueError(f"{first_of(files, 3)}: no rebalance of a group here: logs of brokers or members, dumps of "
                          "__consumer_offsets or traces must be given")
@@ -462,10 +464,9 @@ def replay_command(
     for log in history.logs:
         if log.problem:
             write_remark(f"{log.name}: {log.problem}")
-    holds, judged = judge_history(history, conditions)
-    unknown = any(log.problem for log in history.logs) or strict and any(
-        not one.whole for found in history.values() for one in found.generations)
-    raise typer.Exit(UNUSABLE if unknown or not judged else HOLDS if holds else DONE)
+    holds, judged = judge_history(history, conditions, strict)
+    unread = any(log.problem for log in history.logs)
+    raise typer.Exit(UNUSABLE if unread or not judged else HOLDS if holds else DONE)
 
 # %% ../../nbs/13_cli/11_app.ipynb #50014bb6
 @program.command("strategies", cls=InOrder)

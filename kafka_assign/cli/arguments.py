@@ -125,8 +125,10 @@ class Options:
                             "that is back within this time keeps its partitions, and causes no rebalance.")
     session_timeout = _option(str | None, "--session-timeout", "45s", "Of members, where no source tells it: it says "
                               "since when a member that died was silent.")
+    zone = _option(_Several, "--zone", "FILE=ZONE", "The time zone of logs that have none, such as "
+                   "'server.log*=Europe/Rome'; without FILE=, of all that have none. Repeatable. [default: UTC]")
     trace = _option(str | None, "--trace", "FILE", "Also write the trace, one line of JSON per generation.")
-    strict = _option(bool, "--strict", None, "Exit with 3 if members or assignments of some generation are unknown.")
+    strict = _option(bool, "--strict", None, "Exit with 3 if members or assignments of some rebalance are unknown.")
     form = _option(_Form, "--format", None, "A table for people, or all data for programs.", show_default=True)
     form_of_file = _option(_Form | None, "--format", None, "[default: from the file's name, else table]")
     file = _option(str | None, "-o --output", "FILE", "The file to write. [default: standard output]")

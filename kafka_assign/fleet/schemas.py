@@ -158,6 +158,7 @@ HISTORY_FIELDS = (
     _field("moves", pa.int64(), "partitions that got another owner, each as often as it did; null = unknown"),
     _field("paused", pa.float64(), "partition-seconds without a consumer, as far as logs tell; null = unknown"),
     _field("longest", pa.float64(), "seconds from the start of a rebalance to its assignment; null = unknown"),
+    _field("period", pa.float64(), "seconds between the rebalances of a loop; null = there is none, or it is unknown"),
     _field("causes", pa.string(), "causes, each with its number"),
     _field("clients", pa.string(), "client ids behind most causes, each with its number"),
     _field("notes", pa.list_(pa.string()), "what is not known"))

@@ -15,7 +15,7 @@ from math import inf
 from os import PathLike
 from typing import IO, Any, NamedTuple
 
-from .clocks import align, read_logs
+from .clocks import align, read_logs, set_zones
 from .lines import Said
 from .trace import Cause, Generation, History, Known, Pause
 from ..snapshot.layout import id_before_uuid
@@ -418,16 +418,20 @@ def traced(log: str, line: int, row: Mapping[str, Any]) -> Generation:
         raise ValueError(f"{shown(log)}:{line}: {error}") from None
 
 # %% ../../nbs/14_history/05_rebuild.ipynb #3f94e785
-def read_history(inputs: str | PathLike | IO | Iterable, *, session_timeout: float | None = None) -> History:
+def read_history(inputs: str | PathLike | IO | Iterable, *, session_timeout: float | None = None,
+                 zones: Mapping[str, str] | None = None) -> History:
     """The rebalances of all groups that logs tell of.
 
     `inputs`: a path, a folder, a file object, text, or several of these: logs of brokers and members,
     dumps of `__consumer_offsets` by `kafka-dump-log.sh --offsets-decoder` of Kafka 3.8 or newer, and
     traces; files that end with `.gz` are unpacked. `session_timeout`: of members in seconds, where no
-    source tells it; None = unknown. Raises `SnapshotError` if a source is not valid, and `ValueError` if
-    a line of a trace is not.
+    source tells it; None = unknown. `zones`: IANA name of a zone by the name of a log that has none, which may contain
+    `*`; without a name, that of all other logs; None = they are in UTC, unless another log says when it
+    was. Raises `SnapshotError` if a source is not valid, and `ValueError` if a line of a trace or a zone
+    is not.
     """
     logs = read_logs(inputs)
+    set_zones(logs, zones or {})
     align(logs)
     by_group: dict[str, dict[int, list[Said]]] = defaultdict(lambda: defaultdict(list))
     for at, log in enumerate(logs):

@@ -207,8 +207,14 @@ def _phase(title, consumers, stopped={}):
     return Phase(title, dict(consuming), {TopicPartition(*pair): text for pair, text in stopped.items()})
 
 
-def _span(seconds):
-    "A span of time in words."
+_SPANS = {"days": 86_400, "hours": 3600, "minutes": 60}
+
+
+def span_in_words(seconds: float) -> str:
+    "A span of time, as in `71 ms`, `1.4 s` or `3 hours`."
+    unit = next((unit for unit, size in _SPANS.items() if seconds >= 2 * size), None)
+    if unit:
+        return f"{seconds / _SPANS[unit]:,.0f} {unit}"
     return f"{seconds * 1000:.0f} ms" if seconds < 0.1 else f"{seconds:,.1f} s"
 
 
@@ -267,8 +273,8 @@ class GroupHistory:
             seen |= owners.keys()
             after = {pair: owners.get(pair, None if one.whole and pair in seen else NOT_KNOWN) for pair in pairs}
             when = [f"{datetime.fromtimestamp(one.begin, timezone.utc):{clock}}"] if one.begin is not None else []
-            when += [_span(one.seconds)] if one.seconds is not None else []
-            stopped = {pause[:2]: "≥" * (pause.kind != "measured") + _span(pause.seconds) for pause in one.pauses}
+            when += [span_in_words(one.seconds)] if one.seconds is not None else []
+            stopped = {pause[:2]: "≥" * (pause.kind != "measured") + span_in_words(pause.seconds) for pause in one.pauses}
             found.append(Recorded(_event(one.causes, names), title, (
                 _phase("before", last), _phase(", ".join(when), _while(one, before, last), stopped),
                 _phase("", after))))

@@ -187,5 +187,6 @@ def test_types_and_samples_are_shipped(tmp_path):
     [sdist], [wheel] = (tmp_path / "out").glob("*.tar.gz"), (tmp_path / "out").glob("*.whl")
     with tarfile.open(sdist) as source, zipfile.ZipFile(wheel) as built:
         for names in (source.getnames(), built.namelist()):
-            for data in ("py.typed", "samples/fleet.jsonl", "samples/orders-billing.txt"):
+            for data in ("py.typed", "samples/fleet.jsonl", "samples/orders-billing.txt",
+                         "samples/broker-log.txt", "samples/consumer-logs.txt"):
                 assert [name for name in names if name.endswith(f"kafka_assign/{data}")], names

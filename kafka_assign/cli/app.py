@@ -414,7 +414,8 @@ def replay_command(
         strategy: Options.strategies = None, static: Options.static_within = None,
         since: Options.since = "", until: Options.until = "",
         session_timeout: Options.session_timeout = None, zone: Options.zone = None,
-        trace: Options.trace = None, timeline: Options.timeline = None, fail_if: Options.fail_if = None, strict: Options.strict = False,
+        trace: Options.trace = None, timeline: Options.timeline = None,
+        fail_if: Options.fail_if = None, strict: Options.strict = False,
         form: Options.form = "table"):
     """Why groups rebalanced, what it cost, and what would have cost less.
 

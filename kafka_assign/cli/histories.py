@@ -86,10 +86,10 @@ def _cause_rows(group):
     "What each cause led to."
     rows = []
     for why, found in by_cause(group).items():
-        paused = [sum(pause.seconds for pause in one.pauses) for one in found
-                  if one.pauses or "pauses" not in one.missing]
+        paused = [pause.seconds for one in found for pause in one.pauses]
+        known = bool(paused) or not any("pauses" in one.missing for one in found)
         seconds = [one.seconds for one in found if one.seconds is not None]
-        rows.append({"cause": why, "rebalances": len(found), "paused": round(sum(paused, 0.0), 1) if paused else None,
+        rows.append({"cause": why, "rebalances": len(found), "paused": round(sum(paused, 0.0), 1) if known else None,
                      "longest": round(max(seconds), 1) if seconds else None, "meaning": _MEANINGS.get(why)})
     return rows
 
@@ -173,7 +173,7 @@ def show_history(history: History, found: Replay, form: str, named: bool) -> Non
     hints = ["static members: --static 45s shows what they would have spared"] * bool(
         replayed and all(row.static is None for row in replayed))
     if len({row.group_id for row in replayed}) < len(history):
-        hints.append("more is told by logs of all members, or by a dump of __consumer_offsets")
+        hints.append("logs of all members, or a dump of __consumer_offsets, tell more")
     write_blocks(*blocks, [*found.notes, *hints])
 
 
@@ -201,9 +201,8 @@ def _blocks(group, row, rows):
         facts, [Table(list(causes[0]), causes), *several] if causes else [],
         [Table(list(members[0]), members[:_MOST_MEMBERS]), *more] if members else [],
         [Table(["rejoined_last", "rebalances", "others_waited"], late)] * bool(late),
-        [f"{needless or 0:,} of {row['moves'] or 0:,} moves were not needed: sticky, the optimum, would have moved fewer "
-         "partitions" if needless else "all moves were needed to balance the group"] * bool(
-             row["moves"] and needless is not None),
+        [f"{needless:,} of {row['moves']:,} moves were not needed: sticky, the optimum, would have moved fewer partitions"
+         ] if needless else ["all moves were needed to balance the group"] if needless == 0 and row["moves"] else [],
         [Table(["strategy", "static", "rebalances", "moves", "paused", "forecast"], costs),
          *[f"recorded is as measured{waited}: compare the other rows with {one.strategy}" for one in [ran]
            if one and len(costs) > 1]]]

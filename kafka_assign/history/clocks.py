@@ -112,7 +112,7 @@ def zone_of(name: str) -> ZoneInfo:
     except (ZoneInfoNotFoundError, ValueError, OSError):
         raise ValueError(f"a zone must have an IANA name such as Europe/Rome (got {quoted(name)})") from None
 
-
+# %% ../../nbs/14_history/03_clocks.ipynb #c4dff7ec
 def set_zones(logs: Iterable[Log], zones: Mapping[str, str]) -> None:
     """Read the times of logs without a zone as local times.
 

@@ -2532,8 +2532,6 @@ d = { 'settings': {'branch': 'main', 'doc_baseurl': '', 'doc_host': '', 'git_url
                                                                                                'kafka_assign/life/rebalance.py'),
                                              'kafka_assign.life.rebalance.Recorded': ( '09_life/rebalance.html#recorded',
                                                                                        'kafka_assign/life/rebalance.py'),
-                                             'kafka_assign.life.rebalance.Recorded.moved': ( '09_life/rebalance.html#recorded.moved',
-                                                                                             'kafka_assign/life/rebalance.py'),
                                              'kafka_assign.life.rebalance._elected': ( '09_life/rebalance.html#_elected',
                                                                                        'kafka_assign/life/rebalance.py'),
                                              'kafka_assign.life.rebalance.client_strategy': ( '09_life/rebalance.html#client_strategy',

@@ -105,13 +105,14 @@ def _sentences(group, row, rows):
     "What the rebalances of a group cost, and what would have cost less."
     times = [one.begin for one in group.generations if one.begin is not None]
     span = f" in {span_in_words(max(times) - min(times))}" if len(times) > 1 else ""
-    words = [f"{group.name}: {count_of(row['rebalances'], 'rebalance')}{span}, by cause: {row['causes']}"]
+    why = f", by cause: {row['causes']}" if row["causes"] else ""
+    words = [f"{group.name}: {count_of(row['rebalances'], 'rebalance')}{span}{why}"]
     if row["period"]:
         words.append(f"in a loop, one every {span_in_words(row['period'])}")
     if row["paused"] is not None:
         least = "at least " * any("pauses" in one.missing for one in group.generations)
-        most = max(_cause_rows(group), key=lambda cause: cause["paused"] or 0.0)
-        part = f", {most['paused']:,} of them by {most['cause']}" if most["paused"] else ""
+        most, why = max(((one["paused"] or 0.0, one["cause"]) for one in _cause_rows(group)), default=(0.0, ""))
+        part = f", {most:,} of them by {why}" if most else ""
         words.append(f"{least}{row['paused']:,} partition-seconds without a consumer{part}")
     ran, found = _ran(group, rows), ["; ".join(words)]
     if not ran or ran.paused is None:
@@ -192,6 +193,8 @@ def _blocks(group, row, rows):
     waited = ", with the wait until sessions of dead members expired" * ("death" in by_cause(group))
     static = any(other.rebalances < one.rebalances for one in rows for other in rows
                  if None not in (one.rebalances, other.static) and one[1:3] == (other.strategy, None))
+    needed = [f"{needless:,} of {row['moves']:,} moves were not needed: sticky, the optimum, would have moved fewer "
+              "partitions" if needless else "all moves were needed to balance the group"]
     late = [[one.client, one.rebalances, span_in_words(one.seconds)] for one in waits[:_MOST_MEMBERS]]
     costs = [[f"{one.strategy} (ran)" if one is ran else one.strategy, one.static and f"{one.static:g} s", *one[3:5],
               one.paused and round(one.paused, 1), one.forecast is not None and f"{one.forecast:,} of {one.known:,}"
@@ -201,8 +204,7 @@ def _blocks(group, row, rows):
         facts, [Table(list(causes[0]), causes), *several] if causes else [],
         [Table(list(members[0]), members[:_MOST_MEMBERS]), *more] if members else [],
         [Table(["rejoined_last", "rebalances", "others_waited"], late)] * bool(late),
-        [f"{needless:,} of {row['moves']:,} moves were not needed: sticky, the optimum, would have moved fewer partitions"
-         ] if needless else ["all moves were needed to balance the group"] if needless == 0 and row["moves"] else [],
+        needed if row["moves"] and needless is not None else [],
         [Table(["strategy", "static", "rebalances", "moves", "paused", "forecast"], costs),
          *[f"recorded is as measured{waited}: compare the other rows with {one.strategy}" for one in [ran]
            if one and len(costs) > 1]]]

@@ -339,10 +339,3 @@ class Recorded(NamedTuple):
     event: str  # what happened, in words, as in `C1 left`
     strategy: str  # the group, the assignor that it ran, and the day
     phases: tuple[Phase, ...]  # who consumes what: before, while it lasts, after
-
-    @property
-    def moved(self) -> tuple[TopicPartition, ...]:
-        "The partitions that one member consumes before, and another one after."
-        before, after = self.phases[0].consumers, self.phases[-1].consumers
-        return tuple(sorted(one for one in self.phases[0].handed_over(self.phases[-1])
-                            if NOT_KNOWN not in (before[one], after[one])))

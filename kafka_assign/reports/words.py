@@ -143,7 +143,8 @@ def rebalance_words(rebalance: Rebalance | Recorded) -> str:
     "A rebalance in words: which partitions moved, and how many stopped and survived."
     before, after = rebalance.phases[0].consumers, rebalance.phases[-1].consumers
     moves = [f"{_named([one])} from {shortened(before[one])} to {shortened(after[one])}"
-             for one in rebalance.moved]
+             for one in sorted(rebalance.phases[0].handed_over(rebalance.phases[-1]))
+             if NOT_KNOWN not in (before[one], after[one])]
     moved = f"Moved: {first_of(moves, MOST_NAMED) or 'nothing'}."
     if isinstance(rebalance, Recorded):
         now = rebalance.phases[1]

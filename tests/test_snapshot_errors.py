@@ -211,6 +211,12 @@ def test_numbers_that_would_fill_the_memory():
                                         "topic the input shows")
 
 
+def test_a_partition_with_two_owners_and_a_number_that_is_too_high_is_rejected_twice():
+    rows = [["g", "t", number, 1, 2, 1, name, "/h", "c"] for number, name in ((0, "m"), (999_999, "m"), (999_999, "n"))]
+    groups = read_groups(table(OFFSETS, *rows))
+    assert (groups.used, groups.rejected, groups["g"].topic_counts) == (1, 2, {"t": 1})
+
+
 def test_topics_whose_partitions_are_not_shown_share_a_total():
     """A million partitions that no row shows, over all groups: the topics that need the most get none."""
     rows = [[f"g{t % 7}", f"t{t}", 9_000 if t % 2 else 500, 1, 2, 1, "m", "/h", "c"] for t in range(400)]

@@ -73,7 +73,7 @@ def finish(missing: bool, holds: bool = False) -> NoReturn:
     "End a command; `missing`: whether some input or answer is, `holds`: whether a condition does."
     raise typer.Exit(UNUSABLE if missing else HOLDS if holds else DONE)
 
-
+# %% ../../nbs/13_cli/01_errors.ipynb #8c9928a0
 def _code_after(error: BaseException) -> int:
     "Write why a command ended; return the exit code."
     if isinstance(error, SystemExit):

@@ -250,9 +250,8 @@ def _descriptions(requests, admin, wanted, progress):
     described, commits, names = {}, {}, list(wanted)
     for first in range(0, len(names), GROUPS_PER_REQUEST):
         part = names[first:first + GROUPS_PER_REQUEST]
-        by_type = {name: wanted[name].get("group_type") for name in part}
-        classic = [name for name in part if by_type[name] not in ASSIGNED_BY_BROKER]
-        modern = [name for name in part if by_type[name] == "consumer"]
+        classic = [name for name in part if wanted[name].get("group_type") not in ASSIGNED_BY_BROKER]
+        modern = [name for name in part if wanted[name].get("group_type") == "consumer"]
         for some, describe, read in ((classic, admin.describe_groups, _assigned_by_leader),
                                      (modern, admin.describe_consumer_groups, _assigned_by_broker)):
             for name, answer in requests.answers("group", some, describe).items():
@@ -267,10 +266,8 @@ def _descriptions(requests, admin, wanted, progress):
                     requests.reject("group", name, str(error))
                 except Exception as error:                 # parts of it come from any client
                     requests.reject("group", name, _in_words(error))
-        commits |= requests.answers("group", part, admin.list_group_offsets)
-        for name in classic:
-            if name not in described:
-                commits.pop(name, None)
+        found = requests.answers("group", part, admin.list_group_offsets)
+        commits |= {name: one for name, one in found.items() if name in described or name not in classic}
         progress(first + len(part), len(names))
     return described, commits
 

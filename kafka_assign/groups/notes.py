@@ -177,7 +177,7 @@ def latest_claimants(group: Any, places: Iterable[int]) -> dict[tuple[str, int],
             claims[one].append((member.generation, member.id))
     return {one: [name for made, name in found if made == max(found)[0]] for one, found in claims.items()}
 
-
+# %% ../../nbs/05_groups/01_notes.ipynb #a6ee0d16
 def disputed(group: Any) -> dict[tuple[str, int], list[str]]:
     "The partitions that several members own, each with the ids of those members."
     several = np.flatnonzero(group.columns.with_several_owners).tolist()

@@ -160,7 +160,9 @@ class Adviser(NamedTuple):
             running == "range" and label != COOPERATIVE))
         words, steps = ["no strategy that the members can run helps"], ()
         if chosen:
-            way = Remedy("", f"first {_SEE}", (_SEE,)) if batch.unsure[group] else self._way(group, chosen)
+            way = self._way(group, chosen)
+            if batch.unsure[group]:
+                way = Remedy("", f"first {_SEE}", (_SEE,))
             words, steps = [self._effect(group, chosen), way.words], way.steps
             if chosen in chance:
                 words[0] += " (by today's lag, which this assignor does not look at)"

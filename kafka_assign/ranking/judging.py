@@ -185,7 +185,7 @@ class NeedRow(TypedDict):
     in_rack: int | None  # partitions of the group with a replica in the rack of their owner
     topic_spread: int | None  # sum of squared counts of partitions over (topic, member)
 
-
+# %% ../../nbs/08_ranking/04_judging.ipynb #bf6d7ea8
 GROUP_KEYS = "cluster", "group_id", "time", "moment"
 
 
@@ -194,7 +194,7 @@ def key_of(group: Group) -> dict[str, Any]:
     return dict(zip(GROUP_KEYS, (group.cluster or None, group.name, group.time or None,
                                  group.moment or None)))
 
-
+# %% ../../nbs/08_ranking/04_judging.ipynb #bf6d7ea9
 def _ranked_rows(found: Iterable[tuple[Group, Sequence[Need]]]) -> list[NeedRow]:
     "The rows of groups with their needs, each group's with the most urgent first."
     def urgency(one):

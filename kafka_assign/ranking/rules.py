@@ -356,7 +356,8 @@ def _abandoned(evidence):
             note.kind == "members-not-shown" for note in evidence.batch.group(group).notes)
         yield Finding(group, int(lagging[group]), {
             "now": waiting(int(figures["lag_total"][group]), bool(figures["lag_unknown"][group])),
-            "members": "the input shows neither members nor a state" if unseen else "no active members"})
+            "members": ("the input shows neither members nor a state" if unseen
+                        else "no active members")})
 
 
 def _start(members, **_):

@@ -220,7 +220,7 @@ class Shown:
     @property
     def tables(self) -> list[Table]:
         "Members and topics as tables, with the columns in which some row has a value."
-        rows, lacks = list(self.rows), may_lack_partitions(self.group.notes)            # what it lacks may have an owner
+        rows, lacks = list(self.rows), may_lack_partitions(self.group.notes)         # what it lacks may have an owner
         left = [row for row, one in zip(self.partitions, self.group.columns.consumer.tolist())
                 if one == -1 and not (lacks and row["lag"] is None)]
         if rows and left and self.group.counted is None:                # then the lags add up to that of the group

@@ -195,22 +195,20 @@ def reject_beyond_limits(facts: Sequence[Facts], account: Account) -> None:
         largest = (2**63 - 1) // count if total >= 2**63 else total                # lag of a row
         beyond = [id for id, record in one.records.items()
                   if any(max(numbers) >= most[i, topic] for topic, numbers in record.row.owned or ())]
-        for topic, rows in one.offsets.items():
-            limit = most[i, topic]
-            for row in [*rows.values()]:
-                if row.partition >= limit:
-                    reason = _TOO_HIGH.format(_partition_name(row), limit)
-                elif row.committed >= 0 and row.end - row.committed > largest:
-                    reason = "a group must have a lag of less than 2**63 records, and this row has too many"
-                else:
-                    continue
-                account.reject(row.position, reason)
-                account.used -= 1
-                del rows[row.partition]
-        for row in (row for row in one.others if row.partition >= most[i, row.topic]):
-            account.reject(row.position, _TOO_HIGH.format(_partition_name(row), most[i, row.topic]))
+        for row in [*one.others, *(row for rows in one.offsets.values() for row in rows.values())]:
+            rows, limit = one.offsets[row.topic], most[i, row.topic]
+            if row.partition >= limit:
+                reason = _TOO_HIGH.format(_partition_name(row), limit)
+            elif row.committed >= 0 and row.end - row.committed > largest:
+                reason = "a group must have a lag of less than 2**63 records, and this row has too many"
+            else:
+                continue
+            account.reject(row.position, reason)
             account.used -= 1
-        one.others = [row for row in one.others if row.partition < most[i, row.topic]]
+            if rows.get(row.partition) is row:
+                del rows[row.partition]
+            else:
+                one.others.remove(row)
         for id in beyond:
             for position in one.records.pop(id).positions:
                 account.reject(position, f"partition numbers of member {shown(id)} must be lower, given how few "

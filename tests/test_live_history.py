@@ -1,5 +1,5 @@
-"""The history that a real broker stored, as `capture --history` reads it, beside the callbacks of members: kafka-python,
-aiokafka, librdkafka and Java, of both protocols."""
+"""The history that a real broker stored, as `capture --history` reads it, beside the callbacks of its members, which are
+those of kafka-python, aiokafka, librdkafka and Java, of both protocols."""
 import asyncio
 import os
 import re
@@ -23,19 +23,29 @@ from kafka_assign.clients import assignor
 
 pytestmark = [pytest.mark.needs("broker"), pytest.mark.needs("jdk")]
 PARTITIONS = 4
+OFFSETS_PARTITIONS, FREE = 11, 5      # and one in which no group is that has members
 
 
 @pytest.fixture(scope="module")
 def kafka(tmp_path_factory):
-    """A broker of its own with five offsets partitions; `restart` stops it, and starts it again with the same data."""
+    """A broker of its own, in which the group `h-first` has committed. `restart` stops it, and starts it again with the
+    same data; `empty` is what a capture said before the group was there."""
     from broker import start
-    more = f"offsets.topic.num.partitions=5\nlog.dirs={tmp_path_factory.mktemp('data')}\n"
+    from confluent_kafka import Consumer, TopicPartition
+    from kafka import KafkaAdminClient
+    more = f"offsets.topic.num.partitions={OFFSETS_PARTITIONS}\nlog.dirs={tmp_path_factory.mktemp('data')}\n"
     found = SimpleNamespace(broker=start(more=more))
 
     def restart():
         found.broker.stop()
         found.broker = start(more=more)
-    found.restart = restart
+    found.restart, found.empty = restart, history(found)
+    with closing(KafkaAdminClient(bootstrap_servers=found.broker.bootstrap)) as admin:
+        admin.create_topics({"h-t": {"num_partitions": 1, "replication_factor": 1}}, wait_for_metadata=True)
+    with closing(Consumer({"bootstrap.servers": found.broker.bootstrap, "group.id": "h-first"})) as one:
+        one.subscribe(["h-t"])
+        until(lambda: one.poll(0.1) or one.assignment())
+        one.commit(offsets=[TopicPartition("h-t", 0, 0)], asynchronous=False)
     yield found
     found.broker.stop()
 
@@ -45,8 +55,7 @@ def history(kafka, options=""):
 
 
 def test_a_topic_without_a_record_is_a_line(kafka):
-    """It runs first: the topic is there as soon as the broker serves groups."""
-    done = history(kafka)
+    done = kafka.empty
     assert done.code == 3 and not done.out and one_line(done.err) and "holds no generation yet" in done.err
 
 
@@ -245,7 +254,8 @@ def test_a_history_is_what_the_callbacks_of_the_members_say(kafka, tmp_path):
                 names = [f"{members.group}-{number}" for number in range(3)]
                 held = at_rest(members, names[:step + 1] if step < 3 else names[1:])
                 rests[members.group].append((names[step % 3], held))
-        done = history(kafka, f"-o {file}")
+        groups = " ".join(f"-g {members.group}" for members in kinds)
+        done = history(kafka, f"{groups} -o {file}")
         assert (done.code, done.out, done.err) == (0, "", "")
         first = read_history(file)
         checked(first, rests)
@@ -256,12 +266,16 @@ def test_a_history_is_what_the_callbacks_of_the_members_say(kafka, tmp_path):
     one_group = history(kafka, "-g h-new")
     assert one_group.code == 0 and [*read_history(one_group.out)] == ["h-new"]
     kafka.restart()
-    again = history(kafka)
+    again = history(kafka, groups)
     assert again.code == 0 and not again.err
     assert {*file.read_text().splitlines()} <= {*again.out.splitlines()}
     checked(read_history(again.out), rests)
-    late = history(kafka, "--since 2036-01-01")
-    assert late.code == 3 and one_line(late.err) and "yet since 2036-01-01" in late.err
+
+
+def test_a_history_may_begin_at_a_time(kafka):
+    whole, late = history(kafka, "-g h-first --since 2026-01-01"), history(kafka, "-g h-first --since 2036-01-01")
+    assert whole.code == 0 and whole.out == history(kafka, "-g h-first").out
+    assert late.code == 3 and one_line(late.err) and "no generation of 'h-first' yet since 2036-01-01" in late.err
 
 
 # --- rights, bytes of others, and many records ------------------------------------------------------------------------
@@ -276,8 +290,8 @@ def test_missing_rights_are_a_line(kafka, tmp_path):
         **LOGIN, "sasl.username": GUEST[0], "sasl.password": GUEST[1]}.items()))
 
     def guest():
-        return run(f"capture --history --bootstrap-server {kafka.broker.sasl} --command-config {file}")
-    words = f"{kafka.broker.sasl}: this client may not read __consumer_offsets: it must have the rights Read and Describe"
+        return run(f"capture --history --bootstrap-server {kafka.broker.sasl} --command-config {file} -g h-first")
+    words = f"{kafka.broker.sasl}: this client may not read __consumer_offsets: it must have the rights Read and "
     with closing(KafkaAdminClient(bootstrap_servers=kafka.broker.bootstrap)) as admin:
         for operation in (None, ACLOperation.DESCRIBE, ACLOperation.READ):
             if operation:
@@ -286,30 +300,31 @@ def test_missing_rights_are_a_line(kafka, tmp_path):
             done = guest()
             if operation == ACLOperation.READ:
                 done = until(lambda: (found := guest()).code == 0 and found)
-                assert [*read_history(done.out)] and not done.err
+                assert [*read_history(done.out)] == ["h-first"] and not done.err
             else:
                 assert done.code == 3 and not done.out and one_line(done.err) and words in done.err
 
 
-@contextmanager
-def writer(kafka):
-    """What writes records into the offsets topic, as Kafka lets its own tools do; nothing loads them."""
-    from kafka import KafkaProducer
-    with closing(KafkaProducer(bootstrap_servers=kafka.broker.bootstrap, client_id="__admin_client")) as producer:
-        yield lambda key, value: producer.send("__consumer_offsets", key=key, value=value, partition=4)
+def write(kafka, records):
+    """Write records into the offsets topic, as Kafka lets its own tools do by their client id; nothing loads them."""
+    from confluent_kafka import Producer
+    producer = Producer({"bootstrap.servers": kafka.broker.bootstrap, "client.id": "__admin_client"})
+    for key, value in records:
+        producer.produce("__consumer_offsets", key=key, value=value, partition=FREE, on_delivery=lambda error, _: (
+            error and pytest.fail(str(error))))
+        producer.poll(0)
+    assert producer.flush(SECONDS) == 0
 
 
 def test_bytes_of_others_cost_no_other_group(kafka):
     before = history(kafka)
-    with writer(kafka) as write:
-        for key, value in (b"\0\2\0\1g", b"\0\3\0"), (b"\0\7", b""), (b"", b"x"), (b"\0\x63 of another version", b"x"):
-            write(key, value).get(SECONDS)
+    write(kafka, [(b"\0\2\0\1g", b"\0\3\0"), (b"\0\7", b""), (b"", b"x"), (b"\0\x63 of another version", b"x")])
     done = history(kafka)
     assert done.code == 3 and done.out == before.out
     assert [re.sub(r"offset \d+", "offset N", line.partition(": ")[2]) for line in done.err.splitlines()] == [
-        "__consumer_offsets-4, offset N: protocolType must lie within 3 bytes (got 2 from byte 2 on)",
-        "__consumer_offsets-4, offset N: groupId must lie within 2 bytes (got 2 from byte 2 on)",
-        "__consumer_offsets-4, offset N: the type must lie within 0 bytes (got 2 from byte 0 on)"]
+        f"__consumer_offsets-{FREE}, offset N: protocolType must lie within 3 bytes (got 2 from byte 2 on)",
+        f"__consumer_offsets-{FREE}, offset N: groupId must lie within 2 bytes (got 2 from byte 2 on)",
+        f"__consumer_offsets-{FREE}, offset N: the type must lie within 0 bytes (got 2 from byte 0 on)"]
 
 
 def memory(kafka):
@@ -324,11 +339,9 @@ def memory(kafka):
 def test_records_of_others_take_no_memory(kafka):
     """100,000 commits take what 10,000 take. Kept, they would be 40 MB more."""
     taken = []
-    with writer(kafka) as write:
-        for count in 10_000, 90_000:
-            sent = [write(b"\0\1\0\4many\0\1t" + number.to_bytes(4, "big"), bytes(200)) for number in range(count)]
-            sent[-1].get(SECONDS)
-            taken.append(memory(kafka))
+    for count in 10_000, 90_000:
+        write(kafka, ((b"\0\1\0\4many\0\1t" + number.to_bytes(4, "big"), bytes(200)) for number in range(count)))
+        taken.append(memory(kafka))
     assert taken[1] < taken[0] + 20_000, taken
 
 
@@ -336,7 +349,7 @@ def test_records_of_others_take_no_memory(kafka):
 
 def test_moments_are_captured_until_ctrl_c(kafka, tmp_path):
     """Files are whole at any time; a second run goes on in the folder until its time is over."""
-    folder, words = tmp_path / "moments", ["capture", "--bootstrap-server", kafka.broker.bootstrap, "--every", "1s"]
+    folder, words = tmp_path / "moments", ["capture", "--bootstrap-server", kafka.broker.bootstrap, "--every", "2s"]
     process = subprocess.Popen([sys.executable, "-c", MAIN, *words, "-o", folder], stderr=subprocess.PIPE, text=True,
                                cwd=ROOT)
     until(lambda: len([*folder.glob("*.jsonl")]) >= 2)
@@ -345,5 +358,5 @@ def test_moments_are_captured_until_ctrl_c(kafka, tmp_path):
     files = [*folder.iterdir()]
     assert process.returncode == 0 and said.splitlines()[-1] == f"{len(files)} moments in {folder}, 0 not captured"
     assert all(f"{one}: " in said and read_groups(one) for one in files)
-    done = run([*words, "-o", str(folder), "--for", "1500ms"])
-    assert done.code == 0 and len([*folder.iterdir()]) == len(files) + 2
+    done = run([*words, "-o", str(folder), "--for", "3s"])
+    assert done.code == 0 and done.err.splitlines()[-1].startswith("2 moments in ")

@@ -84,7 +84,7 @@ def _until_interrupted() -> Iterator[Event]:
         signal.signal(signal.SIGINT, before)
 
 # %% ../../nbs/13_cli/17_capturing.ipynb #5d1700c3
-_LEAST = 1.0                     # seconds between two moments, which names of files tell apart
+_LEAST = 2.0                     # seconds between two moments: the name of a file has the second
 
 
 def _capture_moment(given):
@@ -113,7 +113,7 @@ def capture_every(given: Mapping) -> bool:
     every, last = duration(given["every"], "--every"), duration(given["for_"], "--for")
     with usage_errors("--every"):
         if every < _LEAST:
-            raise ValueError(f"it must be 1s or more (got {quoted(given['every'])})")
+            raise ValueError(f"it must be {_LEAST:g}s or more (got {quoted(given['every'])})")
     Path(given["output"]).mkdir(exist_ok=True)
     written, tried, begin, now = 0, 0, time.monotonic(), 0.0
     with _until_interrupted() as stopped:

@@ -89,9 +89,11 @@ def test_the_answers_of_a_plain_process(spark, tmp_path, inputs, monkeypatch):
     monkeypatch.undo()
     monkeypatch.setattr("kafka_assign.fleet.histories.cores", lambda spark: 1)
     with (inputs / "traces" / "trace-0.jsonl").open() as file:
-        hostile = json.loads(next(file)) | {"group_id": "half of \ud800", "leader": "\ud800"}
+        one = json.loads(next(file)) | {"group_id": "odd"}
+    hostile = one | {"group_id": "half of \ud800"}
+    odd = one | {"members": {id: known | {"topics": [1]} for id, known in one["members"].items()}}
     broken = dict.fromkeys(["group_id", "life", "generation", "causes", "missing"], "x")
-    (inputs / "traces" / "broken.jsonl").write_text(f"\n{json.dumps(broken)}\n{json.dumps(hostile)}\n")
+    (inputs / "traces" / "broken.jsonl").write_text(f"\n{json.dumps(broken)}\n{json.dumps(hostile)}\n{json.dumps(odd)}\n")
     (inputs / "cut.log.gz").write_bytes(gzip.compress(b"line\n" * 100)[:20])
     (inputs / "groups.parquet").write_bytes(b"PAR1")
     again = replayed(inputs, tmp_path / "runs", spark)
@@ -99,11 +101,12 @@ def test_the_answers_of_a_plain_process(spark, tmp_path, inputs, monkeypatch):
         assert again.tables[name] == run.tables[name], name
     why = {(Path(row["source"] or "").name, row["position"], row["scope"]): row["reason"] for row in told(again, "rejects")}
     nowhere = why.pop(("", None, "group"))
-    assert nowhere.startswith("group half of ?: UnicodeEncodeError") and again.counts["groups"]["rejected"] == 1
-    assert why.keys() == {("broken.jsonl", 2, "row"), ("cut.log.gz", 0, "file"), ("groups.parquet", 0, "file")}
-    assert "must have all keys" in why["broken.jsonl", 2, "row"]
+    assert nowhere.startswith("group odd: GroupError: ") and again.counts["groups"]["rejected"] == 1
+    assert why.keys() == {("broken.jsonl", 2, "row"), ("broken.jsonl", 3, "row"), ("cut.log.gz", 0, "file"),
+                          ("groups.parquet", 0, "file")}
+    assert "must have all keys" in why["broken.jsonl", 2, "row"] and "UTF-8" in why["broken.jsonl", 3, "row"]
     files = again.counts["files"]
-    assert (files["rejected"], files["read"] - files["used"]) == (2, 2) and again.counts["facts"]["read"] == said + 2
+    assert (files["rejected"], files["read"] - files["used"]) == (2, 2) and again.counts["facts"]["read"] == said + 3
 
 
 def test_clusters_are_kept_apart(spark, tmp_path):

@@ -340,6 +340,17 @@ def test_a_static_member_that_is_back_does_not_stand_still_all_the_while(tmp_pat
     assert checked(capture, read_history(tmp_path))[2] < FOUND[capture][4]
 
 
+@pytest.mark.parametrize("number", [2**24, 4294967299])
+def test_a_partition_that_no_topic_can_have_makes_an_assignment_unknown(number, tmp_path):
+    for log in (LOGS / "range-4.3.1/members").iterdir():
+        with gzip.open(log, "rt") as file:
+            text = file.read()
+        (tmp_path / log.stem).write_text(re.sub("(at generation 3: .*)payments-3", rf"\1payments-{number}", text))
+    group = read_history(tmp_path)["orders"]
+    assert [one.generation for one in group.generations if not one.assigned] == [3, 16]
+    assert group.generations[2].missing == ["assignment", "pauses"] and not group.generations[2].pauses
+
+
 def test_a_coordinator_moves_to_another_broker(tmp_path):
     """The generations of both brokers' logs are one life; the brokers share no generation."""
     [broker, *_] = unpacked("range-4.3.1", tmp_path)

@@ -138,6 +138,8 @@ def _replays(group, strategies, static):
         found = replay({group.name: group}, strategies, static)
         return found.rows, found.notes[bool(strategies):], []
     except ValueError as error:
+        if not strategies:
+            raise
         if len(strategies) == 1:
             reason = f"group {shown(group.name)}: {brief(error)}"
             rows, notes, _ = _replays(group, [], static)

@@ -12,11 +12,12 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timezone
 from functools import cached_property
-from itertools import groupby, pairwise
-from operator import attrgetter
+from itertools import chain, groupby, pairwise
+from operator import attrgetter, index
 from typing import IO, Any, NamedTuple
 
 from ..groups.assignment import Assignment
+from ..groups.build import MOST_PARTITIONS
 from ..groups.fields import Member, TopicPartition
 from ..groups.group import Group
 from ..groups.notes import instant
@@ -157,14 +158,20 @@ class Generation:
         `row`: as `row` makes it. Raises `ValueError` if a key is missing or has a wrong value.
         """
         try:
+            json.dumps(row, ensure_ascii=False).encode()
             members = {id: Known(**one)._replace(topics=one["topics"] and tuple(one["topics"]))
                        for id, one in row["members"].items()}
             pauses = [Pause(*one)._replace(begin=_time_of(one[2])) for one in row["pauses"]]
-            assigned = {id: tuple(map(tuple, own)) for id, own in row["assignment"].items()}
+            assigned = {id: tuple((str(topic), index(number)) for topic, number in own)
+                        for id, own in row["assignment"].items()}
+            if min((number for own in assigned.values() for _, number in own), default=0) < 0:
+                raise TypeError("a partition below 0")
             rejoined = {id: _time_of(time) for id, time in row["rejoined"].items()}
             return cls(row["group_id"], row["life"], row["generation"], *(_time_of(row[name]) for name in _TIMES),
                        [Cause(**one) for one in row["causes"]], row["leader"], row["protocol"], members, assigned,
                        pauses, row["missing"], rejoined)
+        except UnicodeEncodeError:
+            raise ValueError("a line of a trace must be text that UTF-8 can encode") from None
         except (KeyError, TypeError, AttributeError) as error:
             raise ValueError(f"a line of a trace must have all keys and valid values (got {error!r})") from None
 
@@ -244,7 +251,13 @@ class GroupHistory:
         for one in self.generations:
             if one.life != life:
                 life, before, counts = one.life, None, {}
-            counts = counts | {topic: max(number + 1, counts.get(topic, 0)) for topic, number in sorted(one.owners)}
+            pairs = sorted(chain.from_iterable(one.assigned.values()))
+            seen = counts | {topic: max(number + 1, counts.get(topic, 0)) for topic, number in pairs}
+            if sum(seen.values()) > MOST_PARTITIONS:               # no group has so many
+                one.assigned, one.pauses = {}, []
+                one.missing = [*dict.fromkeys([*one.missing, "assignment", "pauses"])]
+            else:
+                counts = seen
             one.before, one.counts = before, counts
             before = before if "assignment" in one.missing and not one.assigned else one
 

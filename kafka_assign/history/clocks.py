@@ -15,7 +15,7 @@ from collections import defaultdict
 from collections.abc import Iterable
 
 from .lines import Log
-from .offsets_topic import OffsetsReader
+from .offsets_topic import RECORD, OffsetsReader
 from ..snapshot.sources import NoText, Origin, origins
 
 # %% ../../nbs/14_history/03_clocks.ipynb #197e2a91
@@ -63,8 +63,8 @@ def _log(parts):
             try:
                 for line in _lines_of(origin):
                     log.lines += 1
-                    if " key: " in line[:2000] and (said := records.line(line)):
-                        log.said += said
+                    if " key: " in line[:2000] and RECORD.search(line):      # which may hold names like messages
+                        log.said += records.line(line)
                         log.zoned = True
                     elif line.startswith('{"group_id": ') and (row := _trace(line)):
                         log.traces.append(row)

@@ -611,6 +611,8 @@ def test_times_limit_what_is_counted():
     out = command(*paths("range-4.3.1", "both"), "--since", "2026-11-26T11:09:00Z", "--format", "json")[1]
     assert json.loads(out)[0]["rebalances"] == sum(
         (one.start or one.joined) >= 1795691340 for one in generations(history("range-4.3.1", "both")))
+    days = ["--since", "2026-11-26", "--until", "2026-11-26"]           # from the beginning of a day to the end of one
+    assert command(*paths("range-4.3.1", "both"), *days) == command(*paths("range-4.3.1", "both"))
 
 
 def test_names_from_logs_are_shown_safely():

@@ -345,13 +345,13 @@ class Topic:
         about = [{"name": "__consumer_offsets", "error_code": self.error, "partitions": self.parts}]
         return about if names else [*about, {"name": "a", "topic_id": str(uuid.UUID(bytes=ID)), "error_code": 0}]
 
-    def end_offsets(self, places):
+    def end_offsets(self, places, most):
         return {place: max([0, *(one.offset + 1 for one in self.parts[place.partition])]) for place in places}
 
-    def beginning_offsets(self, places):
+    def beginning_offsets(self, places, most):
         return dict.fromkeys(places, self.begin)
 
-    def offsets_for_times(self, asked):
+    def offsets_for_times(self, asked, most):
         found = {place: next((one for one in self.parts[place.partition] if one.timestamp >= time), None)
                  for place, time in asked.items()}
         return {place: one and SimpleNamespace(offset=one.offset) for place, one in found.items()}
@@ -393,6 +393,7 @@ def test_all_partitions_are_read_to_the_end_that_they_had(monkeypatch):
     assert done.code == 0 and not done.err and topic.closed and topic.sought == [(0, 0), (1, 0), (2, 0)]
     found = read_history(done.out)
     assert [*found] == ["b", "g"] and found["g"].generations[0].assigned == {"M": (("a", 0), ("a", 1))}
+    assert run(f"{CAPTURE} --since 1970-01-01").out == done.out                     # a day begins with its first moment
 
 
 def test_only_the_partitions_of_named_groups_are_read(monkeypatch):

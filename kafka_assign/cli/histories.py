@@ -13,6 +13,7 @@ from collections.abc import Sequence
 from .conditions import write_held
 from .errors import usage_errors, write_remark
 from .writing import known_table, write_blocks, write_csv, write_json
+from ..groups.notes import instant
 from ..history.costs import RECORDED, Replay, ReplayRow, recorded_row
 from ..history.trace import GroupHistory, History
 from ..snapshot.sources import end_of
@@ -41,7 +42,7 @@ def picked_history(history: History, names: Sequence[str] | None, since: str, un
         for name in names or ():
             if name not in history:
                 raise ValueError(f"no group {quoted(name)} in the input{did_you_mean(name, history)}")
-    first, last = (time and end_of(time).timestamp() for time in (since, until))
+    first, last = since and instant(since).timestamp(), until and end_of(until).timestamp()
     found = History([], history.logs)
     for name, group in history.items():
         if not names or name in names:

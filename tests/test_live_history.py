@@ -1,5 +1,5 @@
-"""The history that a real broker stored, as `capture --history` reads it, beside the callbacks of its members, which are
-those of kafka-python, aiokafka, librdkafka and Java, of both protocols."""
+"""The history that a real broker stored, as `capture --history` reads it, beside the callbacks of its members, who run
+kafka-python, aiokafka, librdkafka and Java, in both protocols."""
 import asyncio
 import os
 import re

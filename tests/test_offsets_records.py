@@ -7,13 +7,16 @@ import uuid
 import zipfile
 from base64 import b64decode, urlsafe_b64decode, urlsafe_b64encode
 from functools import cache
+from types import SimpleNamespace
 from typing import NamedTuple
 
 import pytest
 from hypothesis import given, strategies as st
+from test_cli import one_line, run
 from test_history import FOUND, LOGS
 
 from kafka_assign import read_history
+from kafka_assign.clients import records
 from kafka_assign.history.offsets_records import dump_lines
 from kafka_assign.history.offsets_topic import OffsetsReader
 from kafka_assign.protocol.wire import Assigned, Subscription, encode_assignment, encode_subscription
@@ -312,7 +315,139 @@ def test_topics_without_a_name_and_regular_expressions_are_unknown():
     assert one.members["M"].topics is None and "topics" in one.missing and one.whole
 
 
+def test_a_group_named_like_a_message_says_nothing_else():
+    """Records that say nothing of use, such as deletions and current assignments, are no messages either."""
+    name = "Stabilized group x generation 5 with 2 members"
+    current = new(8, [name, "M"], (2).to_bytes(4, "big") + bytes(4) + b"\0\1\1\0")
+    deleted = [new(kind, [name, "M"], None) for kind in (5, 7, 8)]
+    lines = [*dump_lines([current, *deleted, generation("g", 1, SENT)], pytest.fail)]
+    assert len(lines) == 5 and [*read_history("\n".join(lines))] == ["g"]
+
+
 def test_names_reach_a_terminal_as_escapes():
     lines = [*dump_lines([generation("g\x1b[2J\x7f\u202e", 1, SENT)], pytest.fail)]
     assert all(one.isprintable() and one.isascii() for one in lines)
     assert [*read_history("\n".join([*lines, ""]))] == ["g\x1b[2J\x7f\u202e"]
+
+
+# --- a topic, as a consumer that answers as asked has it --------------------------------------------------------------
+
+class Topic:
+    """A cluster with the offsets topic, and the only consumer of it; `parts`: the records of each partition."""
+    error, begin, stuck = 0, 0, False
+
+    def __init__(self, monkeypatch, *parts):
+        self.parts, self.closed, self.sought = parts, False, []
+        monkeypatch.setattr(records, "ask_cluster", lambda config, timeout, ask: ask(self))
+        monkeypatch.setattr("kafka.KafkaConsumer", lambda **config: self)
+
+    def describe_topics(self, names=None):
+        about = [{"name": "__consumer_offsets", "error_code": self.error, "partitions": self.parts}]
+        return about if names else [*about, {"name": "a", "topic_id": str(uuid.UUID(bytes=ID)), "error_code": 0}]
+
+    def end_offsets(self, places, most):
+        return {place: max([0, *(one.offset + 1 for one in self.parts[place.partition])]) for place in places}
+
+    def beginning_offsets(self, places, most):
+        return dict.fromkeys(places, self.begin)
+
+    def offsets_for_times(self, asked, most):
+        found = {place: next((one for one in self.parts[place.partition] if one.timestamp >= time), None)
+                 for place, time in asked.items()}
+        return {place: one and SimpleNamespace(offset=one.offset) for place, one in found.items()}
+
+    def assign(self, places):
+        [self.place] = places
+
+    def seek(self, place, offset):
+        self.at = offset
+        self.sought.append((place.partition, offset))
+
+    def poll(self, milliseconds, most):
+        """The next two records, and one that was written meanwhile."""
+        if self.stuck:
+            return {}
+        found = [one for one in self.parts[self.place.partition] if one.offset >= self.at][:2]
+        self.at = found[-1].offset + 1
+        late = generation("late", 9, SENT)._replace(offset=self.at)
+        return {self.place: [*found, late] if found[-1] is self.parts[self.place.partition][-1] else found}
+
+    def position(self, place):
+        return self.at
+
+    def close(self):
+        self.closed = True
+
+
+def placed(made, partition=0, begin=0):
+    return [one._replace(partition=partition, offset=begin + at, timestamp=1000 * at) for at, one in enumerate(made)]
+
+
+CAPTURE = "capture --history --bootstrap-server k:1"
+
+
+def test_all_partitions_are_read_to_the_end_that_they_had(monkeypatch):
+    commit = Record(b"\0\1" + text("g"), b"")
+    topic = Topic(monkeypatch, placed([commit, generation("b", 1, SENT), commit]), [], placed(new_group(), 2))
+    done = run(CAPTURE)
+    assert done.code == 0 and not done.err and topic.closed and topic.sought == [(0, 0), (1, 0), (2, 0)]
+    found = read_history(done.out)
+    assert [*found] == ["b", "g"] and found["g"].generations[0].assigned == {"M": (("a", 0), ("a", 1))}
+    assert run(f"{CAPTURE} --since 1970-01-01").out == done.out                     # a day begins with its first moment
+
+
+def test_only_the_partitions_of_named_groups_are_read(monkeypatch):
+    """Hash codes: -2070039661; 2112; and the least integer, whose absolute value is 0 in Kafka."""
+    names = "orders-billing", "Aa", "polygenelubricants"
+    topic = Topic(monkeypatch, placed([generation(names[2], 1, SENT)]), placed([generation(names[0], 1, SENT)], 1),
+                  placed([generation(names[1], 1, SENT), generation("other", 1, SENT)], 2), [], [])
+    assert [*read_history(run(f"{CAPTURE} -g {' -g '.join(names)}").out)] == sorted(names)
+    assert topic.sought == [(0, 0), (1, 0), (2, 0)]
+
+
+@pytest.mark.parametrize("begin, whole", [(0, False), (2, True)])
+def test_assignments_of_the_new_protocol_need_all_that_was_stored_before(monkeypatch, begin, whole):
+    """Without the records before T, another member may be missing, and be one that has partitions."""
+    made = placed([generation("b", 1, SENT), GOOD, *new_group()])[begin:]
+    topic = Topic(monkeypatch, made)
+    topic.begin = begin
+    done = run(f"{CAPTURE} --since 1970-01-01T00:00:02Z")
+    [one] = read_history(done.out)["g"].generations
+    assert topic.sought == [(0, 2)] and one.whole == whole and ("assignment" in one.missing) != whole
+    assert [*read_history(done.out)] == ["g"]
+
+
+def test_no_topic_no_right_and_no_answer_are_a_line_each(monkeypatch, tmp_path):
+    topic = Topic(monkeypatch)
+    topic.error = 3
+    wrong = [(run(CAPTURE), "there is no topic __consumer_offsets: no group has used this cluster yet")]
+    topic.error = 29
+    wrong.append((run(CAPTURE), "it must have the rights Read and Describe on that topic"))
+    topic.error, topic.parts, topic.stuck = 0, [placed([GOOD])], True
+    wrong.append((run(f"{CAPTURE} --timeout 0.1 -o {tmp_path}/file"), "no record of __consumer_offsets-0 within 0.1 s"))
+    topic.parts, topic.stuck = [placed([Record(b"\0\1", b"")])], False
+    wrong.append((run(f"{CAPTURE} -g g"), "__consumer_offsets holds no generation of 'g' yet"))
+    for done, words in wrong:
+        assert done.code == 3 and not done.out and one_line(done.err) and f"k:1: {words}" in done.err.replace(
+            "this client may not read __consumer_offsets: ", ""), done.err
+    assert not [*tmp_path.iterdir()]
+
+
+def test_what_cannot_be_decoded_is_counted(monkeypatch):
+    Topic(monkeypatch, placed([Record(b"\0\2", b"")] * 50 + [GOOD]))
+    done = run(CAPTURE)
+    assert done.code == 3 and [*read_history(done.out)] == ["good"]
+    *first, last = done.err.splitlines()
+    assert len(first) == 20 and last == "and 30 more records that cannot be decoded"
+
+
+@pytest.mark.parametrize("options, words", [
+    ("--since 2026-11-20", "--since: it must come with --history"), ("--for 2h", "--for: it must come with --every"),
+    ("--every 30s", "--every: it must come with --output"), ("--every 30 -o x", "as in 45s (got '30')"),
+    ("--every 1s -o x", "it must be 2s or more (got '1s')"),
+    ("--history --reset none", "--reset: it must come without --history"),
+    ("--history --every 30s -o x", "--every: it must come without --history"),
+    ("--history -o x.csv", "a file must end in .log or .txt (got 'x.csv')"), ("--history --since x", "ISO 8601")])
+def test_options_that_do_not_go_together(options, words):
+    done = run(f"capture --bootstrap-server k:1 {options}")
+    assert done.code == 2 and words in done.err and one_line(done.err) and not done.out

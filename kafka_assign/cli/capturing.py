@@ -22,7 +22,7 @@ from .errors import (
 from .inputs import (
     cluster_to_ask, groups_of, remark_on_input, shown_progress)
 from .writing import form_to_write, write_lines, written_to
-from ..snapshot.sources import end_of
+from ..groups.notes import instant
 from ..text.words import count_of, first_of, quoted
 
 # %% ../../nbs/13_cli/17_capturing.ipynb #5d1700a2
@@ -47,7 +47,7 @@ def capture_history(given: Mapping) -> bool:
     server, settings = cluster_to_ask(given)
     if not server:
         raise typer.BadParameter("give it, or bootstrap.servers in --command-config", param_hint="--bootstrap-server")
-    since = end_of(given["since"]).timestamp() if given["since"] else None
+    since = instant(given["since"]).timestamp() if given["since"] else None
     groups, first, count = given["group"] or [], [], 0
 
     def reject(reason):

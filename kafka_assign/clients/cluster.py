@@ -418,10 +418,11 @@ def capture(bootstrap_server: str, groups: Collection[str] | None = None, settin
     """
     config = client_config(checked_servers(bootstrap_server), client_settings(settings or {}))
     server, names = shown(bootstrap_server), [groups] if isinstance(groups, str) else groups
+    requests = Requests(server, time.monotonic() + timeout)
 
     def work(admin):
         now = datetime.now(timezone.utc).strftime("%Y-%m-%dT%H:%M:%SZ")
-        return read_cluster(_ClusterAdmin(admin), Requests(server, time.monotonic() + timeout), names, time=now,
-                            cluster=cluster, reset=reset, progress=progress)
+        return read_cluster(_ClusterAdmin(admin), requests, names, time=now, cluster=cluster, reset=reset,
+                            progress=progress)
     with capture_errors(server):
         return ask_cluster(config, timeout, work)

@@ -35,10 +35,11 @@ _RIGHTS = f"this client may not read {_TOPIC}: it must have the rights Read and 
 
 def _read(consumer, places, since, timeout, progress):
     "The records of partitions but commits, one partition after another."
-    ends, begins = consumer.end_offsets(places), consumer.beginning_offsets(places)
+    most = int(1000 * timeout)
+    ends, begins = consumer.end_offsets(places, most), consumer.beginning_offsets(places, most)
     starts, done = begins, 0
     if since is not None:
-        found = consumer.offsets_for_times(dict.fromkeys(places, max(0, int(1000 * since))))
+        found = consumer.offsets_for_times(dict.fromkeys(places, max(0, int(1000 * since))), most)
         starts = {place: found[place].offset if found[place] else ends[place] for place in places}
     total = sum(ends[place] - starts[place] for place in places)
     for place in places:
@@ -85,7 +86,7 @@ def stored_records(bootstrap_server: str, groups: Collection[str] | None = None,
     def records():
         with capture_errors(server), closing(KafkaConsumer(
                 **config, enable_auto_commit=False, allow_auto_create_topics=False,
-                request_timeout_ms=int(1000 * timeout))) as consumer:
+                bootstrap_timeout_ms=int(1000 * timeout))) as consumer:
             try:
                 yield from _read(consumer, [TopicPartition(_TOPIC, one) for one in numbers], since, timeout, progress)
             except errors.TopicAuthorizationFailedError:

@@ -20,7 +20,7 @@ from itertools import combinations, islice
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from .lines import Log, Said
-from .offsets_topic import OffsetsReader
+from .offsets_topic import RECORD, OffsetsReader
 from ..snapshot.sources import NoText, Origin, origins
 from ..text.words import quoted
 
@@ -78,8 +78,8 @@ def read_log(parts: Sequence[Origin], most: int | None = None) -> Iterator[Log]:
             try:
                 for line in _lines_of(origin):
                     log.lines += 1
-                    if " key: " in line[:2000] and (said := records.line(line)):
-                        log.said += said
+                    if " key: " in line[:2000] and RECORD.search(line):      # which may hold names like messages
+                        log.said += records.line(line)
                         log.zoned = True
                     elif line.startswith('{"group_id": ') and (row := _trace(line)):
                         log.traces.append((log.lines, row))
@@ -192,7 +192,7 @@ def place_logs(logs: Sequence[Log], pairs: Mapping[tuple[int, int], tuple[int, f
         at for at, log in enumerate(logs) if log.kinds & _OF_BROKER]
     for at in known:
         put(at, 0.0)
-    alone = sorted((at for at in near if logs[at].dated), key=lambda at: (near[at][at][0], -at))
+    alone = sorted((at for at in near.keys() - placed if logs[at].dated), key=lambda at: (near[at][at][0], -at))
     while waiting or alone:
         if waiting:
             *_, at, shift = heappop(waiting)

@@ -144,7 +144,7 @@ def dump_lines(records: Iterable, reject: Callable[[str], object], topics: Mappi
     `records`: as kafka-python returns them, those of a partition in their order. `reject`: is called with what
     is wrong about a record that cannot be decoded. `topics`: names by id. `groups`: names; empty = all.
     """
-    names, used = {_id_text(id): name for id, name in topics.items()}, set()
+    names = {_id_text(id): name for id, name in topics.items()}
     for record in records:
         place = f"__consumer_offsets-{record.partition}, offset {record.offset}"
         try:
@@ -163,9 +163,9 @@ def dump_lines(records: Iterable, reject: Callable[[str], object], topics: Mappi
         if kind == 4:
             names |= {one["topicId"]: one["topicName"] for one in value["topics"]} if value else {}
             continue
-        used |= {part["topicId"] for part in value["topicPartitions"]} if kind == 7 and value else set()
+        for part in value["topicPartitions"] if kind == 7 and value else ():
+            if name := names.pop(part["topicId"], None):
+                yield f"TopicRecord for topic {name} with topic ID {part['topicId']}"
         payload = _json({"version": str(version), "data": value}) if value else "<DELETE>"
         yield (f"| offset: {record.offset} CreateTime: {record.timestamp} keySize: {len(record.key)} "
-               f"key: {_json({'type': str(kind), 'data': key})} payload: {payload}")
-    for id in sorted(used & names.keys()):
-        yield f"TopicRecord for topic {names[id]} with topic ID {id}"
+               f"sequence: -1 headerKeys: [] key: {_json({'type': str(kind), 'data': key})} payload: {payload}")

@@ -789,8 +789,8 @@ def test_times_limit_what_is_counted():
     out = command(*paths("range-4.3.1", "both"), "--since", "2026-11-26T11:09:00Z", "--format", "json")[1]
     assert json.loads(out)[0]["rebalances"] == sum(
         (one.start or one.joined) >= 1795691340 for one in generations(history("range-4.3.1", "both")))
-    for words, count in (["--since", "2026-11-26"], 16), (["--since", "2026-11-27"], 0), (["--until", "2026-11-26"], 16):
-        out = command(*paths("range-4.3.1", "both"), *words, "--format", "json")[1]
+    for option, day, count in ("--since", 26, 16), ("--since", 27, 0), ("--until", 26, 16), ("--until", 25, 0):
+        out = command(*paths("range-4.3.1", "both"), option, f"2026-11-{day}", "--format", "json")[1]
         assert json.loads(out)[0]["rebalances"] == count                    # a date is a whole day
 
 

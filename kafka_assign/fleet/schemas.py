@@ -4,9 +4,8 @@
 
 # %% auto #0
 __all__ = ['ORIGIN_FIELDS', 'GROUP_SCHEMA', 'FIGURE_FIELDS', 'OWNER_FIELDS', 'RESULT_FIELDS', 'REJECTED_THINGS', 'RUN_FIELDS',
-           'TABLE_KEY', 'NEED_KEY', 'COMPARE_TABLES', 'COMPARED_SCHEMA', 'HISTORY_FIELDS', 'REPLAY_FIELDS',
-           'GENERATION_FIELDS', 'REPLAY_TABLES', 'TABLES', 'REPLAYED_SCHEMA', 'FleetError', 'arrow_type',
-           'former_names', 'spark_schema']
+           'TABLE_KEY', 'NEED_KEY', 'COMPARE_TABLES', 'COMPARED_SCHEMA', 'HISTORY_FIELDS', 'REPLAY_TABLES', 'TABLES',
+           'REPLAYED_SCHEMA', 'FleetError', 'arrow_type', 'former_names', 'spark_schema']
 
 # %% ../../nbs/12_fleet/01_schemas.ipynb #7317a73b
 import json
@@ -163,7 +162,7 @@ HISTORY_FIELDS = (
     _field("clients", pa.string(), "client ids behind most causes, each with its number"),
     _field("notes", pa.list_(pa.string()), "what is not known"))
 # A row of `replay`.
-REPLAY_FIELDS = (
+_REPLAY_FIELDS = (
     _field("strategy", pa.string(), "the strategy; recorded = what happened"),
     _field("static", pa.float64(), "seconds within which a member with the same client id is back; null = as recorded"),
     _field("rebalances", pa.int64(), "generations; null = unknown"),
@@ -172,7 +171,7 @@ REPLAY_FIELDS = (
     _field("forecast", pa.int64(), "recorded assignments that the strategy makes from the recorded state"),
     _field("known", pa.int64(), "recorded assignments of which the state before is known"))
 _MOMENT = pa.timestamp("us", "UTC")
-GENERATION_FIELDS = (
+_GENERATION_FIELDS = (
     _field("life", pa.int64(), "counts from 1; a group that was deleted begins another life"),
     _field("generation", pa.int64(), "or group epoch"),
     _field("start", _MOMENT, "when the rebalance began; null = unknown"),
@@ -192,8 +191,8 @@ GENERATION_FIELDS = (
     _field("missing", pa.list_(pa.string()), "what no source tells"))
 REPLAY_TABLES = {name: pa.schema([*RUN_FIELDS, *fields]) for name, fields in {
     "history": [*_OF_GROUP, *HISTORY_FIELDS],
-    "replay": [*_OF_GROUP, *REPLAY_FIELDS],
-    "generations": [*_OF_GROUP, *GENERATION_FIELDS],
+    "replay": [*_OF_GROUP, *_REPLAY_FIELDS],
+    "generations": [*_OF_GROUP, *_GENERATION_FIELDS],
     "logs": [
         _field("source", pa.string(), "the log; of several parts, the last"), _OF_GROUP[0],
         _field("lines", pa.int64(), "number of its lines"),
@@ -205,8 +204,8 @@ TABLES = COMPARE_TABLES | REPLAY_TABLES
 # %% ../../nbs/12_fleet/01_schemas.ipynb #5f6d21a3
 # What the kernel of histories returns: a row for each group, and rows with more of its generations.
 REPLAYED_SCHEMA = pa.schema([
-    *_OF_GROUP, *HISTORY_FIELDS, _field("replay", _rows_of(*REPLAY_FIELDS), "what happened, and each strategy"),
-    _field("generations", _rows_of(*GENERATION_FIELDS), "some of its rebalances"),
+    *_OF_GROUP, *HISTORY_FIELDS, _field("replay", _rows_of(*_REPLAY_FIELDS), "what happened, and each strategy"),
+    _field("generations", _rows_of(*_GENERATION_FIELDS), "some of its rebalances"),
     _field("rejects", _rows_of(*(REPLAY_TABLES["rejects"].field(name) for name in (
         "source", "position", "scope", "strategy", "reason"))), "lines and strategies that could not be used, or it"),
     _field("facts", pa.int64(), "number of facts about it")])

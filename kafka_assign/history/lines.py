@@ -76,6 +76,7 @@ _TABLE = [
     ("joined", "Successfully joined group with generation ", "<J>(?:, memberId='<M>', "
      "protocol='(?P<text>[^']{0,200})')?"),
     ("synced", "Successfully synced group in generation ", "<J>"),
+    ("synced", "Successfully synced group ", "<G> with generation <N>"),
     ("answers", "Finished assignment for group at generation ", r"<N>: \{(?P<answers>.*)\}"),
     ("sets", "Notifying assignor about the new Assignment(partitions=[", r"(?P<sets>[^\]]*)\]"),
     *[("takes", f"{word} newly assigned partitions", ":? ?(?P<takes>.*)") for word in ("Adding", "Setting")],
@@ -271,7 +272,7 @@ class Log:
     _consumers: dict[str, _Consumer] = field(default_factory=dict)  # of librdkafka, by client
 
     def read(self, lines: Iterable[str]) -> "Log":
-        """Read lines; returns the log itself.
+        """Read lines, and sort what they say by time if all have one; returns the log itself.
 
         `lines`: messages, in their order.
         """
@@ -280,6 +281,8 @@ class Log:
                 self._line(text)
         for consumer in self._consumers.values():
             self.said += consumer.line("", 0.0, "")
+        if all(one.time is not None for one in self.said):
+            self.said.sort(key=lambda one: one.time)
         return self
 
     def _at(self, before):

@@ -311,19 +311,49 @@ def test_a_member_whose_log_is_missing_is_not_guessed(capture, source, tmp_path)
     assert found[1] < FOUND[capture][1] and found[2] < FOUND[capture][4]
 
 
-@captures
-@pytest.mark.parametrize("seed", [*range(4), 103])
-def test_lines_that_are_lost_or_cut_off_make_nothing_wrong(capture, seed, tmp_path):
-    """A twentieth of the lines is missing, and some end anywhere: less is known, and all that is known is right."""
+def damaged(lines, rng):
+    """The lines of a log of which some are missing, one by one or many at once, cut off, or there twice."""
+    lost, cut, twice = (rng.random() < 0.5 for _ in range(3))
+    lines = [line for line in lines if not lost or rng.random() > 0.05]
+    if rng.random() < 0.3:                                 # a hole, or an end that is missing
+        begin = rng.randrange(-len(lines) // 4, len(lines))
+        lines = lines[:max(0, begin)] + lines[begin + len(lines) // 4:]
+    return [line[:rng.randrange(len(line) + 1)] if cut and rng.random() < 0.02 else line
+            for line in lines for _ in range(1 + (twice and rng.random() < 0.1))]
+
+
+def check_damaged(capture, seed, folder):
     rng = random.Random(seed)
-    for path in unpacked(capture, tmp_path):
-        lines = [line for line in path.read_text().split("\n") if rng.random() > 0.05]
-        path.write_text("\n".join(line[:rng.randrange(len(line) + 1)] if rng.random() < 0.02 else line
-                                  for line in lines))
-    for folder in (tmp_path, tmp_path / "members"):
-        found = read_history(folder)
+    files = unpacked(capture, folder)
+    (folder / "topic").mkdir()
+    with gzip.open(LOGS / capture / "truth/offsets-topic.dump.gz", "rt") as file:
+        (folder / "topic" / "dump").write_text(file.read())
+    for path in [*files, folder / "topic" / "dump"]:
+        path.write_text("\n".join(damaged(path.read_text().split("\n"), rng)))
+        if path.parent.name == "members" and rng.random() < 0.1:
+            path.unlink()
+    for names in (["broker", "members"], ["members"], ["members", "topic"], ["broker", "topic"]):
+        found = read_history([folder / name for name in names])
         checked(capture, found)
         replay(found, ["cooperative-sticky"], static=45)
+        for one in generations(found):
+            told = {(one.life, one.generation): one for one in history(capture, "both")[one.group_id].generations}
+            for id, time in one.rejoined.items():
+                assert abs(time - told[one.life, one.generation].rejoined.get(id, time)) < 2
+
+
+@captures
+@pytest.mark.parametrize("seed", range(5))
+def test_lines_that_are_lost_or_cut_off_make_nothing_wrong(capture, seed, tmp_path):
+    """Less is known, and all that is known is right."""
+    check_damaged(capture, seed, tmp_path)
+
+
+@captures
+@pytest.mark.long
+def test_lines_that_are_lost_make_nothing_wrong_however_often_it_is_tried(capture, tmp_path):
+    for seed in range(100, 160):
+        check_damaged(capture, seed, tmp_path / str(seed))
 
 
 def test_a_static_member_that_is_back_does_not_stand_still_all_the_while(tmp_path):

@@ -76,6 +76,7 @@ _TABLE = [
     ("joined", "Successfully joined group with generation ", "<J>(?:, memberId='<M>', "
      "protocol='(?P<text>[^']{0,200})')?"),
     ("synced", "Successfully synced group in generation ", "<J>"),
+    ("synced", "Successfully synced group ", "<G> with generation <N>"),
     ("answers", "Finished assignment for group at generation ", r"<N>: \{(?P<answers>.*)\}"),
     ("sets", "Notifying assignor about the new Assignment(partitions=[", r"(?P<sets>[^\]]*)\]"),
     *[("takes", f"{word} newly assigned partitions", ":? ?(?P<takes>.*)") for word in ("Adding", "Setting")],

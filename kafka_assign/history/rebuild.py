@@ -73,6 +73,7 @@ _FIRST = "member-id of a first join"      # in place of the reason of a client t
 _OF_CONSUMER = ("assigned", "takes", "gives", "synced", "closes", "rejoined")
 
 _ONCE = {"assigned", "takes", "answers"}        # after a join
+_LATE = 10.0                     # seconds after which a message is not about a generation any more
 
 
 def _by_join(said):
@@ -89,8 +90,6 @@ def _by_join(said):
             rejoins[key] = one.time
         elif one.kind == "process":
             topics[key] = tuple(sorted(one.text.split(", ")))
-            if before and one.instance:
-                found.append(one._replace(kind="back", generation=before.generation, member=before.member))
         elif one.kind == "joined":
             if before and (before.generation, one.client) == (one.generation, "") and before.member != one.member:
                 shared.add(one.group)
@@ -105,11 +104,12 @@ def _by_join(said):
                 found.append(one._replace(kind="reason", time=time, text=text))
         elif one.kind in (*_OF_CONSUMER, "answers"):
             if before and one.generation not in (-1, before.generation):     # the line of the join is lost
-                last[key] = before = before._replace(generation=one.generation)
+                last[key] = before = before._replace(generation=one.generation, time=one.time)
                 once[key] = {}
-            rejoining = key in rejoins and (one.time is None or one.time > rejoins[key])
-            if rejoining or once.get(key, {}).get(one.kind, one) != one:     # it is of a later join, whose line is lost
-                once.pop(key, None)
+            asks_again = key in rejoins and (one.time is None or one.time > rejoins[key])
+            late = before and one.kind in _ONCE and (one.time or 0.0) > (before.time or inf) + _LATE
+            if asks_again or late or once.get(key, {}).get(one.kind, one) != one:
+                once.pop(key, None)                          # it is of a later join, of which the line is lost
             if before and (key in once or before.kind == "epoch"):
                 found.append(one._replace(generation=before.generation, member=before.member))
                 if before.kind == "joined" and one.kind in _ONCE:
@@ -120,7 +120,6 @@ def _by_join(said):
     return [one for one in found if one.client or one.group not in shared or one.kind not in _OF_CONSUMER]
 
 # %% ../../nbs/14_history/05_rebuild.ipynb #25033583
-_LATE = 10.0                     # seconds that a member may log a generation after another one
 _TIMES = {                       # which messages tell a time, those that count more first
     "start": (("preparing", "bumped"), ("reason", "closes")),
     "joined": (("stabilized", "emptied"), ("stable",), ("joined",)),
@@ -172,7 +171,7 @@ def _filed(said, new):
         if one.generation >= (one.kind != "preparing") and not (new and one.kind in {*_CLASSIC, "takes", "gives"}):
             life = _life_of(lives, one)
             end = ended.get((life, one.generation), inf) + _SLACK * (one.kind in ("gives", "closes"))
-            if one.kind not in (*_OF_CONSUMER, "back") or one.time is None or one.time <= end:
+            if one.kind not in _OF_CONSUMER or one.time is None or one.time <= end:
                 filed[life, one.generation + (one.kind in ("preparing", "closes"))].append(one)
     ends = sorted((time + _LEAVING * any(one.kind == "emptied" for one in told), key) for key, told in filed.items()
                   if (time := _time(told, "start" if new else "joined")) is not None)
@@ -291,10 +290,11 @@ def _assignment(one, told, last, before, facts):
                         for id, own in last["stored"].detail[0].items()}
     if "stored" in last or "emptied" in last:
         return True
-    parts = {said.member: said.detail for said in reversed(told) if said.kind == "assigned"}
+    parts = {said.member: said.detail for said in told if said.kind == "assigned"}
     if "stabilized" in last and "answered" not in last or not parts and one.answered is None:
         return False                                     # the rebalance was interrupted, or its end is not told
-    one.assigned = {id: own for id, own in parts.items() if id in one.members}
+    one.assigned = {id: own for id, own in parts.items() if id in one.members and all(
+        own == said.detail for said in told if said.kind == "assigned" and said.member == id)}
     answer = last["answers"].detail[0] if "answers" in last else {}
     if answer and last["answers"].text and "cooperative" in one.protocol:        # what is withheld is in it, too
         owners, stay = before.owners, {facts.name(id) for id in one.members}
@@ -321,44 +321,35 @@ _HEARTBEAT = 3.0                 # seconds, heartbeat.interval.ms by default: a 
 
 def _measure(made, filed, facts):
     "Set the pauses that members' logs tell: from giving a partition up until the next member takes it."
-    by_key = {(one.life, one.generation): one for one in made}
-    bumps = sorted(one.start for one in made if one.start is not None) if facts.new else []
-    begun, holder, starts = {}, {}, Counter()
+    by_key, begun = {(one.life, one.generation): one for one in made}, {}
+    bumps = sorted(one.start for one in made if facts.new and one.start is not None)
     events = sorted((key, one.time, one.kind, pair, one.member, one.generation) for key, told in filed.items()
-                    for one in told if one.kind in ("back", "joined", "takes", "gives") and one.time is not None
-                    for pair in (one.detail if one.kind in ("takes", "gives") else [("", 0)]))
+                    for one in told if one.kind in ("takes", "gives") and one.time is not None for pair in one.detail)
 
-    def direct(pair, key, time, name, generation, former, begin, giver, last):
-        "Whether no other member can have had a partition in between."
-        one, before = by_key[key], by_key.get(former)
-        if former[0] != key[0] or begin > time or one.owners.get(pair, name) != name:
+    def direct(key, begin, giver, last, at, time, taker, generation):
+        "Whether no member can have had a partition in between."
+        one, before = by_key[at], by_key[key]
+        who = facts.name(giver)
+        if key[0] != at[0] or begin > time or one.owners.get(pair, facts.name(taker)) != facts.name(taker):
             return False
-        if facts.new:                                    # it would have been in another epoch
-            return generation == key[1] and (
+        if facts.new:                                    # another one would have had it in another epoch
+            return generation == at[1] and (
                 generation == last + 1 or bisect_left(bumps, time) == bisect_left(bumps, begin + _SLACK))
-        if key[1] - former[1] != 1 or starts[key, name] > 1:
+        if at[1] != key[1] + 1 or before.owners.get(pair, who) != who:
             return False
-        dynamic, who = facts.known.get(giver, Known()).instance == "", facts.name(giver)
-        owner = before.owners.get(pair)
-        if owner not in (None, who):
-            return False
-        gone = all(known.instance is not None and known.name(id) != who for id, known in one.members.items())
-        return dynamic or gone or not owner and "assignment" not in before.missing or (
-            begin > (one.start or inf) - _SLACK or begin > one.rejoined.get(giver, inf) - _BACK)
+        back = facts.known.get(taker, Known()).instance != "" and time > (one.answered or inf) + _BACK
+        stays = not all(known.instance is not None and known.name(id) != who for id, known in one.members.items())
+        returns = stays and facts.known.get(giver, Known()).instance != "" and (
+            pair in before.owners or "assignment" in before.missing)     # a static member may have been back before
+        return not back and (not returns or begin > (one.start or inf) - _SLACK
+                             or begin > one.rejoined.get(giver, inf) - _BACK)
 
     for key, time, kind, pair, id, generation in events:
-        name = facts.name(id)
-        if kind == "takes":
-            holder[pair] = name
-            if (former := begun.pop(pair, None)) and direct(pair, key, time, name, generation, *former):
-                by_key[key].pauses.append(Pause(*pair, former[1], time - former[1], "measured"))
-        elif kind != "gives":                            # a static member may be back within its generation
-            starts[key, name] += 1 + (kind == "back" or time > (by_key[key].answered or inf) + _BACK)
-            begun = {pair: one for pair, one in begun.items() if (one[0], facts.name(one[2])) != (key, name)}
-        elif facts.new and holder.get(pair, name) != name:   # another took what a slow member loses, or was not heard
-            begun.pop(pair, None)
-        elif begun.get(pair, ((),))[0] != key:
-            begun[pair] = key, time, id, generation
+        if kind == "gives":
+            if begun.get(pair, ((),))[0] != key:
+                begun[pair] = key, time, id, generation
+        elif (former := begun.pop(pair, None)) and direct(*former, key, time, id, generation):
+            by_key[key].pauses.append(Pause(*pair, former[1], time - former[1], "measured"))
 
 
 def _add_least(one, told, before, facts, session):

@@ -11,6 +11,7 @@ from datetime import datetime, timedelta
 from functools import cache
 from itertools import chain
 from pathlib import Path
+from xml.etree import ElementTree
 
 import pytest
 from typer.testing import CliRunner
@@ -623,6 +624,16 @@ def test_the_command_says_what_python_says(tmp_path):
     assert command(tmp_path / "t.jsonl", "--format", "csv")[1].splitlines()[1].startswith("orders,recorded,,16,64,")
 
 
+def test_the_reference_lists_the_keys_of_the_json():
+    [row] = json.loads(command(*paths("range-4.3.1", "both"), "--format", "json")[1])
+    page = json.loads((LOGS.parents[1] / "nbs/reference/history.ipynb").read_text(encoding="utf-8"))
+    [table] = ["".join(cell["source"]) for cell in page["cells"] if "".join(cell["source"]).startswith("## JSON")]
+    listed = {key: set(re.findall(r"`(\w+)`", meaning)) for key, meaning in re.findall(r"\| `(\w+)` \| (.*) \|", table)}
+    assert [*row] == [*listed]
+    for key in ("logs", "by_cause", "by_member", "slowest"):
+        assert {*row[key][0]} == listed[key]
+
+
 def test_what_no_log_tells_is_not_said():
     """A cause whose pauses are unknown has none, not 0; without a strategy that explains what was, none is said to
     have been better."""
@@ -730,6 +741,19 @@ def test_the_command_draws_a_history(tmp_path):
         assert code in (2, 3) and problem in err and out == "" and err.count("\n") == 1
     assert "no source tells which member" in command(logs[0], "-g", "orders", "--timeline", file)[2]
     assert not [*tmp_path.iterdir()]
+
+
+def test_names_from_logs_are_drawn_safely(tmp_path):
+    """A picture stays one that a browser can read, whatever a group, a member or a cause is called."""
+    name = "\x1b[31m<b>$x^2$&'\"" + "long" * 100
+    one = Generation(name, 1, 1, 0.0, protocol=name, members={name: Known(name, "")}, assigned={name: (("t", 0),)},
+                     causes=[Cause(name, name), Cause("join", name), Cause("leave", "")])
+    with open(tmp_path / "trace.jsonl", "w") as file:
+        History([one]).write(file)
+    code, _, err = command(tmp_path / "trace.jsonl", "-g", name, "--timeline", tmp_path / "a.svg")
+    text = (tmp_path / "a.svg").read_text()
+    assert (code, err) == (0, "") and "\x1b" not in text and "<b>" not in text
+    assert ElementTree.fromstring(text).tag.endswith("svg")
 
 
 def flat(text):

@@ -149,7 +149,7 @@ def rebalance_words(rebalance: Rebalance | Recorded) -> str:
     if isinstance(rebalance, Recorded):
         now = rebalance.phases[1]
         stopped = [f"{_named([one])} {now.stopped[one]}" for one in sorted(now.stopped)]
-        head = ", ".join(filter(None, [rebalance.strategy, now.title]))
+        head = ", ".join(filter(None, [shown(rebalance.strategy), now.title]))
         lines = [f"{head}: {rebalance.event}.", moved, f"Stopped: {first_of(stopped, MOST_NAMED) or 'nothing'}."]
         unknown = len({one for phase in rebalance.phases for one in phase.consuming.get(NOT_KNOWN, ())})
         return "\n".join(lines + [f"Not known in all phases: {count_of(unknown, 'partition')}."] * (unknown > 0))

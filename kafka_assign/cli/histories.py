@@ -193,7 +193,7 @@ def _blocks(group, row, rows):
     waited = ", with the wait until sessions of dead members expired" * ("death" in by_cause(group))
     static = any(other.rebalances < one.rebalances for one in rows for other in rows
                  if None not in (one.rebalances, other.static) and one[1:3] == (other.strategy, None))
-    needed = [f"not needed: {needless:,} of {row['moves']:,} moves; sticky, the optimum, would have moved fewer partitions"
+    needed = [f"not needed: {needless:,} of {row['moves']:,} moves; sticky, the optimum, would have moved fewer"
               if needless else "all moves were needed to balance the group"]
     late = [[one.client, one.rebalances, span_in_words(one.seconds)] for one in waits[:_MOST_MEMBERS]]
     costs = [[f"{one.strategy} (ran)" if one is ran else one.strategy, one.static and f"{one.static:g} s", *one[3:5],

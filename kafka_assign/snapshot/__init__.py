@@ -17,7 +17,7 @@ from typing import IO
 from ..groups.documents import is_group_document
 from ..groups.group import Group
 from .assemble import groups_in
-from .documents import GroupDocument, document_groups
+from .documents import document_groups
 from .moments import Found, by_moment, chosen
 from .parse import NAMED_BY_FILE, ParsedTables, TextParser
 from .rows import MemberRow, OffsetsRow, StateRow
@@ -91,7 +91,7 @@ class SnapshotReader:
         self.account, self.folder_times = Account(), {}
         self.errors: list[tuple[int, str]] = []      # of sources that hold nothing else
         self.tables: dict[str, ParsedTables] = defaultdict(ParsedTables)   # by cluster
-        self.documents: list[GroupDocument] = []
+        self.documents: list[tuple[int, dict]] = []      # each with the position of its line
 
     def read(self, origin: Origin, cluster: str) -> None:
         """Read one file, stream or text; `cluster`: the cluster of its folder. Raises
@@ -152,9 +152,10 @@ class SnapshotReader:
                 continue
             if is_group_document(value):
                 self.account.rows += 1
-                self.documents.append(GroupDocument(
-                    value, value.get("cluster") or cluster if self.cluster is None else cluster,
-                    self.time or value.get("time") or place.time, start + line))
+                own = value.get("cluster") if self.cluster is None else None
+                about = {"cluster": own or cluster,
+                         "time": self.time or value.get("time") or place.time}
+                self.documents.append((start + line, value | about))
             elif rows is None:
                 self.account.ignore("json", "JSON without topics and members of a group")
             else:

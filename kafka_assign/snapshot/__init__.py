@@ -153,8 +153,9 @@ class SnapshotReader:
             if is_group_document(value):
                 self.account.rows += 1
                 own = value.get("cluster") if self.cluster is None else None
-                self.documents.append((start + line, value | {
-                    "cluster": own or cluster, "time": self.time or value.get("time") or place.time}))
+                about = {"cluster": own or cluster,
+                         "time": self.time or value.get("time") or place.time}
+                self.documents.append((start + line, value | about))
             elif rows is None:
                 self.account.ignore("json", "JSON without topics and members of a group")
             else:

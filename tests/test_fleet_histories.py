@@ -93,7 +93,8 @@ def test_the_answers_of_a_plain_process(spark, tmp_path, inputs, monkeypatch):
     hostile = one | {"group_id": "half of \ud800"}
     odd = one | {"members": {id: known | {"topics": [1]} for id, known in one["members"].items()}}
     broken = dict.fromkeys(["group_id", "life", "generation", "causes", "missing"], "x")
-    (inputs / "traces" / "broken.jsonl").write_text(f"\n{json.dumps(broken)}\n{json.dumps(hostile)}\n{json.dumps(odd)}\n")
+    lines = "\n".join(map(json.dumps, [broken, hostile, odd]))
+    (inputs / "traces" / "broken.jsonl").write_text(f"\n{lines}\n")
     (inputs / "cut.log.gz").write_bytes(gzip.compress(b"line\n" * 100)[:20])
     (inputs / "groups.parquet").write_bytes(b"PAR1")
     again = replayed(inputs, tmp_path / "runs", spark)

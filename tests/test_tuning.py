@@ -72,7 +72,7 @@ FIXED = {
     "groups.notes": {"_MOST_NAMED"},
     "groups.progress": {"_LEAST", "_MOST_NAMED"},
     "history.clocks": {"_AGREED", "_HEARTBEATS", "_LEAST_SHIFT"},
-    "history.costs": {"_MOST_CLIENTS"},
+    "history.costs": {"_LEAST_GAPS", "_MOST_CLIENTS", "_MOST_VARIATION", "_SLACK"},
     "history.lines": {"_DAY", "_LIST_SECONDS", "_MOST_BEFORE", "_MOST_CHARACTERS", "_MOST_STARTS",
                       "_ZONE_STEP"},
     "history.trace": {"_MOST_NAMED"},

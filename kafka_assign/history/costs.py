@@ -199,7 +199,7 @@ class Slowest(NamedTuple):
     rebalances: int  # in which it was the last to ask to join again
     seconds: float  # that the others waited for it alone
 
-
+# %% ../../nbs/14_history/06_costs.ipynb #a4c1d0e6
 def slowest(history: GroupHistory) -> list[Slowest]:
     "The clients that the rest of a group waited for, the longest wait first; where some log is missing, none is known."
     waits = defaultdict(list)

@@ -41,7 +41,7 @@ def began_between(since: str, until: str) -> tuple[float | None, float | None]:
     "The first and the last moment that two texts name, in seconds since 1970; empty = no limit."
     return instant(since).timestamp() if since else None, end_of(until).timestamp() if until else None
 
-
+# %% ../../nbs/13_cli/16_histories.ipynb #3292f888
 def picked_history(history: History, names: Sequence[str] | None, since: str, until: str) -> History:
     "The groups of these names, all if there are none, with the generations between two times; empty = no limit."
     with usage_errors("--group"):

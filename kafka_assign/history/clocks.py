@@ -16,7 +16,7 @@ from collections.abc import Iterable
 
 from .lines import Log
 from .offsets_topic import OffsetsReader
-from ..snapshot.sources import NoText, Origin, origins
+from ..snapshot.sources import NoText, origins
 
 # %% ../../nbs/14_history/03_clocks.ipynb #197e2a91
 _ROTATED = re.compile(r"[.-]\d{4}-?\d\d-?\d\d(?:[-_T.]\d{2,6})?(?=\.|$)|\.(\d{1,4})(?=\.|$)|\.gz$")
@@ -28,17 +28,6 @@ def _age(origin):
     numbers = [-int(one[1]) for one in found if one[1]]
     dates = [one[0] for one in found if not one[1] and one[0] != ".gz"]
     return not numbers and not dates, dates, numbers
-
-
-def _lines_of(origin: Origin):
-    "The lines of one part of a log. Raises `NoText`."
-    if isinstance(origin.content, str) and origin.content.endswith(".gz"):
-        origin = origin._replace(content=gzip.open(origin.content))
-    try:
-        for block in origin.blocks():
-            yield from block.decode(errors="replace").split("\n")
-    except EOFError:
-        raise NoText("unreadable", "a gzip file that is cut off") from None
 
 # %% ../../nbs/14_history/03_clocks.ipynb #d2c246c0
 def read_logs(source: object) -> list[Log]:
@@ -58,20 +47,28 @@ def _log(parts):
     "The log of which these are the parts."
     records, log = OffsetsReader(), Log(parts[-1].name)
 
-    def messages():
+    def lines():
         for origin in parts:
+            if isinstance(origin.content, str) and origin.content.endswith(".gz"):
+                origin = origin._replace(content=gzip.open(origin.content))
             try:
-                for line in _lines_of(origin):
-                    log.lines += 1
-                    if " key: " in line[:2000] and (said := records.line(line)):
-                        log.said += said
-                        log.zoned = True
-                    elif line.startswith('{"group_id": ') and (row := _trace(line)):
-                        log.traces.append(row)
-                    else:
-                        yield line
+                for block in origin.blocks():
+                    yield from block.decode(errors="replace").split("\n")
             except NoText as found:
                 log.problem = found.args[1]
+            except EOFError:
+                log.problem = "a gzip file that is cut off"
+
+    def messages():
+        for line in lines():
+            log.lines += 1
+            if " key: " in line[:2000] and (said := records.line(line)):
+                log.said += said
+                log.zoned = True
+            elif line.startswith('{"group_id": ') and (row := _trace(line)):
+                log.traces.append(row)
+            else:
+                yield line
 
     return log.read(messages())
 
@@ -110,11 +107,6 @@ def _commonest(shifts):
     return most, best if abs(best) > (_LEAST_SHIFT if most > 1 else _AGREED) else 0.0
 
 
-def _agreed(own, placed):
-    "How many shared generations agree on a shift, and the shift."
-    return _commonest(there - here for key in own.keys() & placed.keys() for here in own[key] for there in placed[key])
-
-
 def align(logs: Iterable[Log]) -> None:
     "Set the `shift` of each log, and move the times of what it says; the times of one that cannot be placed go."
     logs = list(logs)
@@ -122,6 +114,10 @@ def align(logs: Iterable[Log]) -> None:
     placed: dict[tuple[str, int], set[float]] = defaultdict(set)
     slow = {said.group for log in logs for said in log.said if said.kind in ("bumped", "epoch")}
     apart: list[list[Log]] = [[]]                    # logs that members of other groups wrote, without a coordinator's
+
+    def agreed(marks):
+        shared = marks.keys() & placed.keys()
+        return _commonest(there - here for key in shared for here in marks[key] for there in placed[key])
 
     def place(one, shift):
         log, marks, _ = one
@@ -134,7 +130,7 @@ def align(logs: Iterable[Log]) -> None:
     for one in [one for one in waiting if "stored" in one[2]] or [one for one in waiting if one[2] & _OF_BROKER]:
         place(one, 0.0)
     while waiting:
-        (count, shift), one = max(((_agreed(one[1], placed), one) for one in waiting), key=lambda pair: pair[0][0])
+        (count, shift), one = max(((agreed(one[1]), one) for one in waiting), key=lambda pair: pair[0][0])
         if not count:
             groups, shift = {group for group, _ in placed}, 0.0
             begin = [one for one in waiting if one[0].dated and one[1] and not groups & {group for group, _ in one[1]}]

@@ -190,14 +190,14 @@ def replay(history: History, strategies: Sequence[StrategyLike], static: float |
     return Replay(tuple(rows), tuple(notes))
 
 # %% ../../nbs/14_history/06_costs.ipynb #a4c1d0e8
-_SLACK = 0.25                    # seconds by which aligned clocks may differ
-
-
 class Slowest(NamedTuple):
     "A client that others waited for."
     client: str  # its client id, or what the member is known by
     rebalances: int  # in which it was the last to ask to join again
     seconds: float  # that the others waited for it alone
+
+# %% ../../nbs/14_history/06_costs.ipynb #a4c1d0ee
+_SLACK = 0.25                    # seconds by which aligned clocks may differ
 
 
 def slowest(history: GroupHistory) -> list[Slowest]:

@@ -239,6 +239,8 @@ def _generation(key, told, before, facts):
     sure_before = "members" not in before.missing
     one.causes = _causes(told, {facts.name(id) for id in before.members if sure_before}, facts)
     sure, whole = _members(one, told, last, before, facts), _assignment(one, told, last, before, facts)
+    if len(one.owners) < sum(map(len, one.assigned.values())):                               # two logs contradict
+        one.assigned, whole = {}, False
     if sure and sure_before:
         one.causes = _most_telling(one.causes + _compare(one, before, "preparing" in last, facts))
     one.causes = [cause._replace(client=facts.known.get(cause.member, Known()).client or "") for cause in one.causes]

@@ -2271,8 +2271,6 @@ d = { 'settings': {'branch': 'main', 'doc_baseurl': '', 'doc_host': '', 'git_url
                                                                                            'kafka_assign/history/lines.py'),
                                             'kafka_assign.history.lines._answer_in': ( '14_history/lines.html#_answer_in',
                                                                                        'kafka_assign/history/lines.py'),
-                                            'kafka_assign.history.lines._clock': ( '14_history/lines.html#_clock',
-                                                                                   'kafka_assign/history/lines.py'),
                                             'kafka_assign.history.lines._partitions_in': ( '14_history/lines.html#_partitions_in',
                                                                                            'kafka_assign/history/lines.py'),
                                             'kafka_assign.history.lines._pattern': ( '14_history/lines.html#_pattern',

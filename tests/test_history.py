@@ -357,6 +357,22 @@ def test_lines_that_are_lost_make_nothing_wrong_however_often_it_is_tried(captur
         check_damaged(capture, seed, tmp_path / str(seed))
 
 
+LOST_JOINS = {  # what a member logs after its join in generation 1: when, what; the lines of the next join are lost
+    "it asks again": [(2, "(Re-)joining group"), (3, "Notifying assignor about the new Assignment(partitions=[a-1])")],
+    "said twice": [(1, "Notifying assignor about the new Assignment(partitions=[a-0])"),
+                   (3, "Notifying assignor about the new Assignment(partitions=[a-1])")],
+    "late": [(30, "Notifying assignor about the new Assignment(partitions=[a-1])")]}
+
+
+@pytest.mark.parametrize("name", LOST_JOINS)
+def test_what_follows_a_lost_join_is_of_an_unknown_generation(name):
+    join = "Successfully joined group with generation Generation{generationId=1, memberId='m', protocol='range'}"
+    text = "".join(f"[2026-01-01 00:00:{at:02},000] INFO [Consumer clientId=c, groupId=g] {line} (a.b.C)\n"
+                   for at, line in [(0, join), *LOST_JOINS[name]])
+    [one] = read_history(text)["g"].generations
+    assert one.assigned == ({"m": (("a", 0),)} if name == "said twice" else {})
+
+
 def test_a_static_member_that_is_back_does_not_stand_still_all_the_while(tmp_path):
     """Of its restart within generation 3, only the end of the old process and the start of the new one are left."""
     capture = "sticky-static-4.3.1"
@@ -986,5 +1002,9 @@ def test_moves_that_the_optimum_does_not_need():
         7, 4, 0, 1, 4, 0, 0, None]
 
 
-def test_moves_of_members_of_the_new_protocol_are_unknown_without_a_source():
-    assert recorded_row(history("consumer-4.3.1", "members")["ledger"]).moves is None
+def test_members_of_the_new_protocol_alone_tell_no_moves_and_no_pauses():
+    """With the broker's log they do, but a member that was killed gave nothing up, and a slow one too late."""
+    recorded = recorded_row(history("consumer-4.3.1", "members")["ledger"])
+    assert (recorded.moves, recorded.paused) == (None, None)
+    found = history("consumer-4.3.1", "both")["ledger"].generations
+    assert [one.generation for one in found if "pauses" in one.missing] == [7, 11]

@@ -190,14 +190,29 @@ def replay(history: History, strategies: Sequence[StrategyLike], static: float |
     return Replay(tuple(rows), tuple(notes))
 
 # %% ../../nbs/14_history/06_costs.ipynb #a4c1d0e8
-_SLACK = 0.25                    # seconds by which aligned clocks may differ
-
-
 class Slowest(NamedTuple):
     "A client that others waited for."
     client: str  # its client id, or what the member is known by
     rebalances: int  # in which it was the last to ask to join again
     seconds: float  # that the others waited for it alone
+
+# %% ../../nbs/14_history/06_costs.ipynb #a4c1d0ee
+_SLACK = 0.25                    # seconds by which aligned clocks may differ
+
+
+def slowest(history: GroupHistory) -> list[Slowest]:
+    "The clients that the rest of a group waited for, the longest wait first; where some log is missing, none is known."
+    waits = defaultdict(list)
+    for before, one in pairwise(history.generations):
+        then = {known.name(id) for id, known in before.members.items()}
+        stay = {id: known for id, known in one.members.items() if known.name(id) in then}
+        if len(stay) > 1 and stay.keys() <= one.rejoined.keys() and "members" not in before.missing + one.missing:
+            *_, second, last = sorted(stay, key=lambda id: one.rejoined[id])
+            wait = one.rejoined[last] - one.rejoined[second]
+            if wait > _SLACK:
+                waits[stay[last].client or stay[last].name(last)].append(wait)
+    found = [Slowest(client, len(own), sum(own)) for client, own in waits.items()]
+    return sorted(found, key=lambda one: -one.seconds)
 
 # %% ../../nbs/14_history/06_costs.ipynb #a4c1d0e6
 def slowest(history: GroupHistory) -> list[Slowest]:

@@ -141,27 +141,23 @@ _ZONE_STEP = 900.0               # seconds; all zones are multiples of a quarter
 _MOST_BEFORE = 2000              # characters before a message in which its time is looked for
 
 
-def _clock(found):
-    "Seconds since 1970, and whether the zone is known; None if there is no such moment."
-    if found["epoch"]:
-        return float(found["epoch"]), True
-    date, at, zone = found["date"] or "1970-01-01", found["at"] or found["only"], found["zone"]
-    try:
-        return datetime.fromisoformat(f"{date}T{at}{zone or 'Z'}").timestamp(), bool(zone)
-    except ValueError:
-        return None
-
-
 def _time_before(text: str) -> tuple[float, bool] | None:
     """The last time in a text: seconds since 1970, and whether its zone is known. None = there is none.
 
     `text`: what stands before a message.
     """
-    *others, (time, zoned) = [(None, False), *filter(None, map(_clock, _TIME.finditer(text)))]
-    outer = next((seconds for seconds, zoned in others if zoned), None)
-    if zoned or time is None or time < _DAY or outer is None:
-        return None if time is None else (time, zoned)
-    return time - round((time - outer) / _ZONE_STEP) * _ZONE_STEP, True
+    time, known, outer = None, False, None
+    for found in _TIME.finditer(text):
+        date, at, zone = found["date"] or "1970-01-01", found["at"] or found["only"], found["zone"]
+        outer = time if known and outer is None else outer
+        try:
+            time = float(found["epoch"] or datetime.fromisoformat(f"{date}T{at}{zone or 'Z'}").timestamp())
+        except ValueError:                                   # there is no such moment
+            continue
+        known = bool(found["epoch"] or zone)
+    if not known and outer is not None and time >= _DAY:     # an outer time tells the zone of an inner one
+        return time - round((time - outer) / _ZONE_STEP) * _ZONE_STEP, True
+    return None if time is None else (time, known)
 
 # %% ../../nbs/14_history/01_lines.ipynb #070269fd
 _MILLISECONDS = range(1 << 40, 1 << 42)      # since 1970, from 2004 to 2109

@@ -8,9 +8,9 @@ __all__ = ['generations', 'traced', 'read_history']
 # %% ../../nbs/14_history/05_rebuild.ipynb #8a968e1b
 import re
 from bisect import bisect_left
-from collections import Counter, defaultdict
+from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from itertools import chain, pairwise
+from itertools import chain
 from math import inf
 from os import PathLike
 from typing import IO, Any, NamedTuple
@@ -166,13 +166,9 @@ def _time(told, name):
 def _filed(said, new):
     "What is said about a group, by life and generation. `new`: whether the broker assigns."
     lives, filed = _lives_of(said), defaultdict(list)
-    ended = {(at, before): life[after] for at, life in enumerate(lives, 1) for before, after in pairwise(sorted(life))}
     for one in said:
         if one.generation >= (one.kind != "preparing") and not (new and one.kind in {*_CLASSIC, "takes", "gives"}):
-            life = _life_of(lives, one)
-            end = ended.get((life, one.generation), inf) + _SLACK * (one.kind in ("gives", "closes"))
-            if one.kind not in _OF_CONSUMER or one.time is None or one.time <= end:
-                filed[life, one.generation + (one.kind in ("preparing", "closes"))].append(one)
+            filed[_life_of(lives, one), one.generation + (one.kind in ("preparing", "closes"))].append(one)
     ends = sorted((time + _LEAVING * any(one.kind == "emptied" for one in told), key) for key, told in filed.items()
                   if (time := _time(told, "start" if new else "joined")) is not None)
     for one in said:
@@ -245,6 +241,8 @@ def _generation(key, told, before, facts):
     sure_before = "members" not in before.missing
     one.causes = _causes(told, {facts.name(id) for id in before.members if sure_before}, facts)
     sure, whole = _members(one, told, last, before, facts), _assignment(one, told, last, before, facts)
+    if len(one.owners) < sum(map(len, one.assigned.values())):                               # two logs contradict
+        one.assigned, whole = {}, False
     if sure and sure_before:
         one.causes = _most_telling(one.causes + _compare(one, before, "preparing" in last, facts))
     one.causes = [cause._replace(client=facts.known.get(cause.member, Known()).client or "") for cause in one.causes]
@@ -321,7 +319,7 @@ _HEARTBEAT = 3.0                 # seconds, heartbeat.interval.ms by default: a 
 
 def _measure(made, filed, facts):
     "Set the pauses that members' logs tell: from giving a partition up until the next member takes it."
-    by_key, begun = {(one.life, one.generation): one for one in made}, {}
+    by_key, begun, taken = {(one.life, one.generation): one for one in made}, {}, set()
     bumps = sorted(one.start for one in made if facts.new and one.start is not None)
     events = sorted((key, one.time, one.kind, pair, one.member, one.generation) for key, told in filed.items()
                     for one in told if one.kind in ("takes", "gives") and one.time is not None for pair in one.detail)
@@ -350,6 +348,10 @@ def _measure(made, filed, facts):
                 begun[pair] = key, time, id, generation
         elif (former := begun.pop(pair, None)) and direct(*former, key, time, id, generation):
             by_key[key].pauses.append(Pause(*pair, former[1], time - former[1], "measured"))
+        elif facts.new and (key[0], pair) in taken and "pauses" not in by_key[key].missing:
+            by_key[key].missing.append("pauses")
+        if kind == "takes":
+            taken.add((key[0], pair))
 
 
 def _add_least(one, told, before, facts, session):
@@ -392,7 +394,7 @@ def generations(logs: Iterable[Sequence[Said]], topics: Mapping[str, str], sessi
         before = pairs[-1][1]
     made = [one for _, one in pairs]
     _measure(made, filed, facts)
-    heard = any(one.kind in ("takes", "gives") for one in said)
+    heard = any(one.kind in ("takes", "gives") for told in filed.values() for one in told)
     for before, one in pairs:
         if not facts.new:
             _add_least(one, filed[one.life, one.generation], before, facts, session)

@@ -60,8 +60,8 @@ def checked_needs(names: Sequence[str] | None) -> Sequence[str]:
 # %% ../../nbs/13_cli/09_ranking.ipynb #7a0c0504
 def _abandoned_words(rows, groups):
     "A line about groups without members."
-    keys = {tuple(map(row.get, GROUP_KEYS)) for row in rows}
-    groups = [group for group in groups if tuple(key_of(group).values()) in keys]
+    found = {tuple(key_of(group).values()): group for group in groups}
+    groups = [found[tuple(map(row.get, GROUP_KEYS))] for row in rows]
     lag, unknown = sum(map(total_lag, groups)), any((group.lag < 0).any() for group in groups)
     where = " in the input" * any(note.kind == "members-not-shown" for group in groups for note in group.notes)
     names = first_of([*map(group_label, groups)], 3)

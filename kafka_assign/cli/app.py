@@ -415,7 +415,7 @@ def replay_command(
         since: Options.since = "", until: Options.until = "",
         session_timeout: Options.session_timeout = None, zone: Options.zone = None,
         trace: Options.trace = None, timeline: Options.timeline = None,
-        fail_if: Options.fail_if = None, strict: Options.strict = False,
+        fail_if: Options.fail_if_recorded = None, strict: Options.strict = False,
         form: Options.form = "table"):
     """Why groups rebalanced, what it cost, and what would have cost less.
 
@@ -434,7 +434,7 @@ def replay_command(
 
     \b
       kafka-assign replay server.log* members/
-      kafka-assign replay logs/ -g G -s cooperative-sticky --static 45s
+      kafka-assign replay logs/ -g G -s CooperativeStickyAssignor --static 45s
       kafka-assign replay logs/ -g G --since 2026-11-20 --fail-if 'rebalances>20'
     """
     from kafka_assign.cli.conditions import parse_condition

@@ -129,6 +129,8 @@ class Options:
     zone = _option(_Several, "--zone", "FILE=ZONE", "The time zone of logs that have none, such as "
                    "'server.log*=Europe/Rome'; without FILE=, of all that have none. Repeatable. [default: UTC]")
     trace = _option(str | None, "--trace", "FILE", "Also write the trace, one line of JSON per generation.")
+    fail_if_recorded = _option(_Several, "--fail-if", "CONDITION", "Exit with 1 if this holds for what a group did: "
+                               "'rebalances>20', or moves, paused, longest (> >= < <= == !=). Repeatable.")
     strict = _option(bool, "--strict", None, "Exit with 3 if members or assignments of some rebalance are unknown.")
     form = _option(_Form, "--format", None, "A table for people, or all data for programs.", show_default=True)
     form_of_file = _option(_Form | None, "--format", None, "[default: from the file's name, else table]")

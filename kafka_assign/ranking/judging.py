@@ -32,7 +32,7 @@ from ..groups.joins import join_numbers, parsed_joins
 from ..groups.notes import UNSEEN_KINDS
 from ..groups.progress import progress_between
 from .outcomes import (
-    LEAST_LAG, Outcome, attainable, current_outcome, outcome, shortfalls)
+    LEAST_LAG, UNATTAINABLE, Outcome, attainable, current_outcome, outcome, shortfalls)
 from .rules import LAG_NEEDS, Need, needs
 from ..snapshot import Groups
 from ..snapshot.moments import moment_order
@@ -71,9 +71,8 @@ class Judgment(NamedTuple):
         return found
 
 # %% ../../nbs/08_ranking/04_judging.ipynb #cc984080
-def _more_places(batch, current, results, users, everything):
+def _more_places(batch, short, users):
     "The groups that more strategies are asked about, by label, given the `users` of each."
-    short = shortfalls(batch.columns, current, attainable(current, results), everything)
     affected = np.logical_or.reduce([one.affected > 0 for one in short.values()])
     curable = [at for at in np.flatnonzero(affected).tolist() if not batch.leaders[at].fixed]
     may_fail = [at for label in FORECASTS for at in users.get(label, ())]
@@ -84,7 +83,7 @@ def _more_places(batch, current, results, users, everything):
 
 
 def _as_optimum(batch, users):
-    "Mask over the groups for which Kafka's cooperative assignor has the optimum's figures."
+    "Mask over the groups for which Kafka's cooperative assignor has the optimum's loads and moves."
     columns = batch.columns
     members = row_lengths(columns.member_offsets)
     alike = batch.plain & (row_minima(columns.subscriber_counts, columns.topic_offsets) == members)
@@ -149,10 +148,14 @@ def judge(batch: GroupBatch, strategies: Sequence[Strategy],
                    if one.label in compared}
     for label, one in compared.items():
         measure(one, places[label])
-    foretell = partial(_foretell, ask, _as_optimum(batch, users) & (not joins))
-    for label, places in _more_places(batch, current, results, users, everything).items():
+    short = shortfalls(columns, current, attainable(current, results), everything)
+    lagging = np.logical_or.reduce([one.affected > 0 for need, one in short.items() if need in LAG_NEEDS])
+    alike = _as_optimum(batch, users) & ~lagging & (not joins)
+    for label, places in _more_places(batch, short, users).items():
         if label not in compared:
-            measure(known[label], places, foretell if label == COOPERATIVE else ask)
+            measure(known[label], places, partial(_foretell, ask, alike) if label == COOPERATIVE else ask)
+            for figure in ("lag_max", "missing_spread") if label == COOPERATIVE else ():
+                results[label].figures[figure][alike] = UNATTAINABLE
     answers, fails = _without_foreseen(answers, running, compared)
     seen = {at: progress_between(before, batch.group(at)) for at, before in earlier.items()}
     found = needs(batch, current, results, known, running, fails, everything, seen)

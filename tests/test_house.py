@@ -16,7 +16,7 @@ from notebooks import is_exported, sidebar_pages, source_files
 import kafka_assign
 
 ROOT = Path(__file__).resolve().parent.parent
-MOST_LAYERS = 9
+MOST_LAYERS = 8
 
 LIBRARIES = {  # what a module may load while it is itself loaded; functions may load more where they need it
     "fleet": {"numpy", "pyspark", "pyarrow", "pandas"}, "cli": {"numpy", "typer", "rich"},

@@ -149,12 +149,14 @@ def judge(batch: GroupBatch, strategies: Sequence[Strategy],
     for label, one in compared.items():
         measure(one, places[label])
     short = shortfalls(columns, current, attainable(current, results), everything)
-    lagging = np.logical_or.reduce([one.affected > 0 for need, one in short.items() if need in LAG_NEEDS])
+    lagging = np.logical_or.reduce(
+        [one.affected > 0 for need, one in short.items() if need in LAG_NEEDS])
     alike = _as_optimum(batch, users) & ~lagging & (not joins)
     for label, places in _more_places(batch, short, users).items():
         if label not in compared:
-            measure(known[label], places, partial(_foretell, ask, alike) if label == COOPERATIVE else ask)
-            for figure in ("lag_max", "missing_spread") if label == COOPERATIVE else ():
+            foretells = label == COOPERATIVE
+            measure(known[label], places, partial(_foretell, ask, alike) if foretells else ask)
+            for figure in ("lag_max", "missing_spread") if foretells else ():
                 results[label].figures[figure][alike] = UNATTAINABLE
     answers, fails = _without_foreseen(answers, running, compared)
     seen = {at: progress_between(before, batch.group(at)) for at, before in earlier.items()}

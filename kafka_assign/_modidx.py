@@ -2756,6 +2756,8 @@ d = { 'settings': {'branch': 'main', 'doc_baseurl': '', 'doc_host': '', 'git_url
                                                                                                 'kafka_assign/ranking/judging.py'),
                                               'kafka_assign.ranking.judging._foretell': ( '08_ranking/judging.html#_foretell',
                                                                                           'kafka_assign/ranking/judging.py'),
+                                              'kafka_assign.ranking.judging._merged': ( '08_ranking/judging.html#_merged',
+                                                                                        'kafka_assign/ranking/judging.py'),
                                               'kafka_assign.ranking.judging._moments_before': ( '08_ranking/judging.html#_moments_before',
                                                                                                 'kafka_assign/ranking/judging.py'),
                                               'kafka_assign.ranking.judging._more_places': ( '08_ranking/judging.html#_more_places',

@@ -32,8 +32,8 @@ from ..groups.joins import join_numbers, parsed_joins
 from ..groups.notes import UNSEEN_KINDS
 from ..groups.progress import progress_between
 from .outcomes import (
-    LEAST_LAG, UNATTAINABLE, Outcome, attainable, current_outcome, outcome, shortfalls)
-from .rules import LAG_NEEDS, Need, needs
+    LEAST_LAG, Outcome, attainable, current_outcome, outcome, shortfalls)
+from .rules import LAG_NEEDS, NEEDS, Need, needs
 from ..snapshot import Groups
 from ..snapshot.moments import moment_order
 from ..text.errors import checked_kind
@@ -71,8 +71,9 @@ class Judgment(NamedTuple):
         return found
 
 # %% ../../nbs/08_ranking/04_judging.ipynb #cc984080
-def _more_places(batch, short, users):
+def _more_places(batch, current, results, users, everything):
     "The groups that more strategies are asked about, by label, given the `users` of each."
+    short = shortfalls(batch.columns, current, attainable(current, results), everything)
     affected = np.logical_or.reduce([one.affected > 0 for one in short.values()])
     curable = [at for at in np.flatnonzero(affected).tolist() if not batch.leaders[at].fixed]
     may_fail = [at for label in FORECASTS for at in users.get(label, ())]
@@ -91,15 +92,20 @@ def _as_optimum(batch, users):
     return alike
 
 
+def _merged(given, other, chosen, columns):
+    "An answer, with that of `other` for the groups in the mask `chosen`."
+    chosen = np.repeat(chosen, row_lengths(columns.group_offsets))
+    owner, target = (np.where(chosen, new, old) for new, old in zip(other[:2], given[:2]))
+    return given._replace(owner=owner, target=target, failures=given.failures | other.failures,
+                          foreseen={**given.foreseen, **other.foreseen})
+
+
 def _foretell(ask, alike, batch, strategy, columns, places):
     "As `ask`, with the optimum in place of the forecast for the groups in `alike`."
     optimum = resolve(FORECASTS[COOPERATIVE])
     given = ask(batch, strategy, columns, [at for at in places if not alike[at]])
     best = ask(batch, optimum, columns, [at for at in places if alike[at]])
-    chosen = np.repeat(alike, row_lengths(columns.group_offsets))
-    owner, target = (np.where(chosen, one, other) for one, other in zip(best[:2], given[:2]))
-    return given._replace(owner=owner, target=target, places=places,
-                          failures=given.failures | best.failures)
+    return _merged(given, best, alike, columns)._replace(places=places)
 
 
 def _without_foreseen(answers, running, compared):
@@ -148,26 +154,31 @@ def judge(batch: GroupBatch, strategies: Sequence[Strategy],
                    if one.label in compared}
     for label, one in compared.items():
         measure(one, places[label])
-    short = shortfalls(columns, current, attainable(current, results), everything)
-    lagging = np.logical_or.reduce(
-        [one.affected > 0 for need, one in short.items() if need in LAG_NEEDS])
-    alike = _as_optimum(batch, users) & ~lagging & (not joins)
-    for label, places in _more_places(batch, short, users).items():
+    alike = _as_optimum(batch, users) & (not joins)
+    for label, places in _more_places(batch, current, results, users, everything).items():
         if label not in compared:
-            foretells = label == COOPERATIVE
-            measure(known[label], places, partial(_foretell, ask, alike) if foretells else ask)
-            for figure in ("lag_max", "missing_spread") if foretells else ():
-                results[label].figures[figure][alike] = UNATTAINABLE
-    answers, fails = _without_foreseen(answers, running, compared)
+            measure(known[label], places,
+                    partial(_foretell, ask, alike) if label == COOPERATIVE else ask)
     seen = {at: progress_between(before, batch.group(at)) for at, before in earlier.items()}
-    found = needs(batch, current, results, known, running, fails, everything, seen)
+
+    def judged():
+        own, fails = _without_foreseen(answers, running, compared)
+        return own, needs(batch, current, results, known, running, fails, everything, seen)
+
+    asked, found = judged()
+    uneven = {one.group for one in found if NEEDS[one.kind] in ("skew", "lag") and alike[one.group]}
+    if uneven and COOPERATIVE in answers and COOPERATIVE not in compared:     # whose are the lags?
+        chosen, before = np.isin(np.arange(columns.groups), [*uneven]), answers[COOPERATIVE]
+        measure(known[COOPERATIVE], sorted(uneven), lambda batch, strategy, read, places: _merged(
+            before, ask(batch, strategy, read, places), chosen, columns))
+        asked, found = judged()
     outcomes = {CURRENT: current}
     for label, places in users.items():
         if label not in compared:                   # only the groups that run it have a row
             answered = np.isin(np.arange(columns.groups), places) & results[label].answered
             outcomes[label] = results[label]._replace(answered=answered)
     outcomes |= {label: results[label] for label in compared}
-    return Judgment(answers, outcomes, found, running)
+    return Judgment(asked, outcomes, found, running)
 
 # %% ../../nbs/08_ranking/04_judging.ipynb #bf6d7ea7
 class NeedRow(TypedDict):

@@ -1,6 +1,7 @@
 """What `replay` forecasts, beside what a broker did: a script runs in groups of Java members, and the histories of
 those with dynamic members must forecast those with static members, or with another assignor."""
 from contextlib import ExitStack
+from itertools import pairwise
 
 import pytest
 from live_members import live_group, until
@@ -80,25 +81,27 @@ def histories(broker, prefix, kinds, script):
         return {kind: found[group.group] for kind, group in groups.items()}
 
 
-def figures(row):
-    return row.rebalances, row.moves
+def happened_in(history):
+    """Rebalances and moves. A cooperative second round that still withholds partitions is not counted: a member joins
+    it early, before it has heard what to give up, and then there is a third one."""
+    row, withheld = recorded_row(history), [len(one.owners) < sum(one.counts.values()) for one in history.generations]
+    return row.rebalances - sum(map(all, pairwise(withheld))), row.moves
 
 
 def forecast(history, strategies):
     """What a history forecasts: by strategy and whether members are static, rebalances and moves."""
-    return {(row.strategy.removeprefix("kafka-"), row.static is not None): figures(row)
+    return {(row.strategy.removeprefix("kafka-"), row.static is not None): (row.rebalances, row.moves)
             for row in replay(History(history.generations), strategies, static=AWAY).rows[1:]}
 
 
 def test_a_history_forecasts_another_assignor_and_static_members(broker):
     """Members join and leave, a topic grows, and two members are back within seconds. They share 12 or 24 partitions
-    evenly, so that their random ids do not matter. The leader, the first member, stays until all have heard that the
-    topic grew: another leader would answer twice."""
+    evenly, so that their random ids do not matter."""
     found = histories(broker, "again", [(strategy, static) for strategy in ("range", "cooperative-sticky")
                                         for static in (False, True)], [
         "join 1", "join 2", "join 3", "join 4", "leave 3", "grow 20", "away 2", "join 2", "away 1", "join 1",
         "leave 4"])
-    happened = {kind: figures(recorded_row(history)) for kind, history in found.items()}
+    happened = {kind: happened_in(history) for kind, history in found.items()}
     assert [rebalances for rebalances, _ in happened.values()] == [11, 7, 16, 10]
     for strategy in "range", "cooperative-sticky":
         for cooperative in "cooperative-sticky", "kafka-cooperative-sticky":
@@ -109,8 +112,8 @@ def test_a_static_member_that_is_back_with_other_topics(broker):
     """It joins again if it owns partitions of a topic that it dropped; else the group keeps its assignment."""
     found = histories(broker, "topics", [("range", False), ("range", True)], [
         "join 1", "join 2", "less 3", "away 2", "less 2", "away 3", "join 3", "join 4"])
-    happened = {kind: figures(recorded_row(history)) for kind, history in found.items()}
+    happened = {kind: happened_in(history) for kind, history in found.items()}
     assert [rebalances for rebalances, _ in happened.values()] == [8, 5]
     assert forecast(found["range", False], ["range"]) == happened
     [_, row] = replay(History(found["range", True].generations), ["range"]).rows
-    assert figures(row) == happened["range", True] and row.forecast == row.known == 5
+    assert (row.rebalances, row.moves) == happened["range", True] and row.forecast == row.known == 5

@@ -2225,6 +2225,8 @@ d = { 'settings': {'branch': 'main', 'doc_baseurl': '', 'doc_host': '', 'git_url
                                                                                      'kafka_assign/history/costs.py'),
                                             'kafka_assign.history.costs._forecastable': ( '14_history/costs.html#_forecastable',
                                                                                           'kafka_assign/history/costs.py'),
+                                            'kafka_assign.history.costs._is_quiet': ( '14_history/costs.html#_is_quiet',
+                                                                                      'kafka_assign/history/costs.py'),
                                             'kafka_assign.history.costs._moves': ( '14_history/costs.html#_moves',
                                                                                    'kafka_assign/history/costs.py'),
                                             'kafka_assign.history.costs._replayed': ( '14_history/costs.html#_replayed',

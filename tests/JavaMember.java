@@ -1,6 +1,6 @@
 // Real Java members of consumer groups, for tests: java JavaMember.java BOOTSTRAP
-// Lines of the input: "join CLIENT GROUP TOPIC,TOPIC ASSIGNOR" (the assignor "consumer" stands for the new protocol) and
-// "leave CLIENT". Lines of the output, one per callback:
+// Lines of the input: "join CLIENT GROUP TOPIC,TOPIC ASSIGNOR" (the assignor "consumer" stands for the new protocol), with
+// "INSTANCE" after it for a static member, and "leave CLIENT". Lines of the output, one per callback:
 // "CLIENT assigned t-0 t-1", "CLIENT revoked ...", "CLIENT lost ...", and "CLIENT left" or "CLIENT failed ...".
 // All members close, and the program ends, when its input ends, and so together with its starter.
 import java.io.BufferedReader;
@@ -20,13 +20,15 @@ class JavaMember implements Runnable, ConsumerRebalanceListener {
     final String client;
     final KafkaConsumer<byte[], byte[]> consumer;
 
-    JavaMember(String bootstrap, String client, String group, String topics, String assignor) {
+    JavaMember(String bootstrap, String client, String group, String topics, String assignor, String instance) {
         this.client = client;
         Map<String, Object> settings = new HashMap<>(Map.of(
             "bootstrap.servers", bootstrap, "group.id", group, "client.id", client, "metadata.max.age.ms", "500"));
         settings.putAll(assignor.equals("consumer") ? Map.of("group.protocol", "consumer") : Map.of(
             "partition.assignment.strategy", "org.apache.kafka.clients.consumer." + assignor,
             "session.timeout.ms", "6000", "heartbeat.interval.ms", "200"));
+        if (instance != null)
+            settings.putAll(Map.of("group.instance.id", instance, "session.timeout.ms", "45000"));
         consumer = new KafkaConsumer<>(settings, new ByteArrayDeserializer(), new ByteArrayDeserializer());
         consumer.subscribe(List.of(topics.split(",")), this);
         new Thread(this).start();
@@ -59,7 +61,8 @@ class JavaMember implements Runnable, ConsumerRebalanceListener {
         for (String line; (line = input.readLine()) != null; ) {
             String[] words = line.split(" ");
             if (words[0].equals("join"))
-                members.put(words[1], new JavaMember(arguments[0], words[1], words[2], words[3], words[4]));
+                members.put(words[1], new JavaMember(
+                    arguments[0], words[1], words[2], words[3], words[4], words.length > 5 ? words[5] : null));
             else
                 members.remove(words[1]).consumer.wakeup();
         }

@@ -897,6 +897,48 @@ def test_names_from_logs_are_shown_safely():
     assert "\x1b" not in out and "\\x1b[31mred" in out
 
 
+def test_static_members_come_first_in_the_order_of_their_instance_ids():
+    """So the member n, whose id is the later one, gets two of three partitions."""
+    known = {"m": Known("m", "", None, ("a",)), "n": Known("n", "n", None, ("a",))}
+    [recorded, row] = replay(History([
+        made(1, members={"m": known["m"]}, assigned={"m": (("a", 0), ("a", 1), ("a", 2))}, protocol="range"),
+        made(2, members=known, assigned={"m": (("a", 2),), "n": (("a", 0), ("a", 1))}, protocol="range")]),
+        ["range"]).rows
+    assert (recorded.moves, row.moves, row.forecast) == (2, 2, 2)
+
+
+@pytest.mark.parametrize("before, after, grown, rebalances", [
+    ("a", "a", False, 2), ("a", "ab", False, 2), ("ab", "a", False, 3), ("a", "a", True, 3), ("a", "ab", True, 3)])
+def test_a_static_member_that_is_back_joins_again_only_if_it_dropped_a_topic(before, after, grown, rebalances):
+    """As Kafka does it: see `test_live_replay.py`. With another partition there is a rebalance, too."""
+    def known(topics):
+        return Known("m", "", None, (*topics,))
+    stays = {"n": Known("n", "", None, ("a", "b"))}
+    history = History([
+        made(1, members=stays, assigned={"n": (("a", 0), ("a", 1), ("b", 0))}),
+        made(2, members={"m": known(before)} | stays, assigned={"m": (("a", 0),), "n": (("a", 1), ("b", 0))}),
+        made(3, members=stays, assigned={"n": (("a", 0), ("a", 1), ("b", 0))}),
+        made(4, members={"m2": known(after)} | stays, assigned={
+            "m2": (("a", 0),), "n": (("a", 1), ("b", 0), *[("a", 2)] * grown)})])
+    assert [row.rebalances for row in replay(history, ["range"], static=45).rows] == [4, 4, rebalances]
+
+
+def test_a_member_that_is_back_does_not_change_the_generation_in_which_it_is():
+    """The coordinator stores it again, with the new id of the member, and the topics that it reads then."""
+    def record(time, generation, id, topics, numbers):
+        value = {"protocolType": "consumer", "generation": generation, "protocol": "range", "leader": id, "members": [{
+            "memberId": id, "clientId": "c", "clientHost": "h", "groupInstanceId": "i", "sessionTimeout": 45000,
+            "subscription": {"topics": topics}, "assignment": {"assignedPartitions": [
+                {"topic": topic, "partitions": [0]} for topic in numbers]}}]}
+        return (f"| offset: {time} CreateTime: {time}000 keySize: 1 sequence: 0 headerKeys: [] key: "
+                '{"type":"2","data":{"group":"g"}} payload: ' + json.dumps({"version": "3", "data": value}) + "\n")
+    found = read_history(record(1, 1, "i-1", ["a"], ["a"]) + record(2, 1, "i-2", ["a", "b"], ["a"])
+                         + record(3, 2, "i-2", ["a", "b"], ["a", "b"]))["g"].generations
+    assert [(one.members.keys(), [known.topics for known in one.members.values()]) for one in found] == [
+        ({"i-1"}, [("a",)]), ({"i-2"}, [("a", "b")])]
+    assert [[cause.why for cause in one.causes] for one in found] == [["join"], ["subscription"]]
+
+
 def test_what_is_not_known_is_not_replayed():
     found = replay(history("python-4.3.1", "both"), ["range"], static=10)
     rows = {(row.group_id, row.strategy): row for row in found.rows}

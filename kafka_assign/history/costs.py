@@ -79,7 +79,8 @@ def _steps(history):
 
 def _with_static(steps, clients, within):
     "The steps with static members: one whose client is back within so many seconds keeps its name and partitions."
-    names, away, roots, absent = [dict(step.names) for step in steps], [[] for _ in steps], {}, {}
+    names, away, back = [dict(step.names) for step in steps], [[] for _ in steps], [set() for _ in steps]
+    roots, absent, changed = {}, {}, {at for at in range(1, len(steps)) if steps[at][:2] != steps[at - 1][:2]}
     for at, (before, step) in enumerate(pairwise(steps), 1):
         absent |= {clients[name]: (at, name) for name in before.names.keys() - step.names if name in clients}
         for name in step.names.keys() - before.names:
@@ -87,12 +88,22 @@ def _with_static(steps, clients, within):
             if since and None not in (step.time, steps[since].time) and step.time - steps[since].time <= within:
                 roots[name] = root = roots.get(former, former)
                 away[since].append((root, step.time - steps[since].time))
+                back[at].add(root)
                 for one in names[since:at]:
                     one[root] = steps[since - 1].names[former]
     names = [{roots.get(name, name): topics for name, topics in one.items()} for one in names]
-    return [step._replace(names=names[at], away=tuple(away[at]), spared=bool(at) and (
-        names[at], step.counts) == (names[at - 1], steps[at - 1].counts) and step[:2] != steps[at - 1][:2])
-        for at, step in enumerate(steps)]
+    steps = [step._replace(names=now, away=tuple(own)) for step, now, own in zip(steps, names, away)]
+    return [step._replace(spared=at in changed and _is_quiet(steps[at - 1], step, back[at]))
+            for at, step in enumerate(steps)]
+
+
+def _is_quiet(before, step, back):
+    "Whether no member joins again; of those that are `back`, one with a topic less does."
+    read = {topic for topics in before.names.values() for topic in topics}
+    return before.names.keys() == step.names.keys() and all(
+        before.counts.get(topic) == step.counts.get(topic) for topic in read) and all(
+        before.names[name] == topics or name in back and {*before.names[name]} < {*topics}
+        for name, topics in step.names.items())
 
 # %% ../../nbs/14_history/06_costs.ipynb #d14cf2ca
 RECORDED = "recorded"            # stands for what happened
@@ -132,6 +143,8 @@ def _forecastable(history):
 def _replayed(history, strategy, steps, static):
     "The row of what the steps would have cost under a strategy; None = not all of them are known."
     found = _forecastable(history)
+    instances = {known.name(id): known.instance or None for one in history.generations
+                 for id, known in one.members.items()}
     forecast = int(sum((strategy.run(one.group).owner == one.assignment.owner).all() for one in found))
     state, last, rebalances, moves, paused = LiveState(strategy), {}, 0, 0, 0.0
     for step in steps:
@@ -140,7 +153,7 @@ def _replayed(history, strategy, steps, static):
         if step.spared:
             continue
         there = {one.id: one for one in state.members}
-        members = tuple(replace(there[name], topics=topics) if name in there else Consumer(name, topics)
+        members = tuple(replace(there.get(name) or Consumer(name, topics, instances[name]), topics=topics)
                         for name, topics in step.names.items())
         held = len({pair for own in consuming.values() for pair in own})
         _, answers, state = run_rounds(replace(state, topics=tuple(step.counts.items()), members=members))
@@ -198,21 +211,6 @@ class Slowest(NamedTuple):
 
 # %% ../../nbs/14_history/06_costs.ipynb #a4c1d0ee
 _SLACK = 0.25                    # seconds by which aligned clocks may differ
-
-
-def slowest(history: GroupHistory) -> list[Slowest]:
-    "The clients that the rest of a group waited for, the longest wait first; where some log is missing, none is known."
-    waits = defaultdict(list)
-    for before, one in pairwise(history.generations):
-        then = {known.name(id) for id, known in before.members.items()}
-        stay = {id: known for id, known in one.members.items() if known.name(id) in then}
-        if len(stay) > 1 and stay.keys() <= one.rejoined.keys() and "members" not in before.missing + one.missing:
-            *_, second, last = sorted(stay, key=lambda id: one.rejoined[id])
-            wait = one.rejoined[last] - one.rejoined[second]
-            if wait > _SLACK:
-                waits[stay[last].client or stay[last].name(last)].append(wait)
-    found = [Slowest(client, len(own), sum(own)) for client, own in waits.items()]
-    return sorted(found, key=lambda one: -one.seconds)
 
 # %% ../../nbs/14_history/06_costs.ipynb #a4c1d0e6
 def slowest(history: GroupHistory) -> list[Slowest]:

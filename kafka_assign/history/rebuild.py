@@ -232,6 +232,8 @@ def _generation(key, told, before, facts):
     told = [said for said in told if said.kind != "reason" or before.joined is None or said.time is None
             or said.time > before.joined]                # else it led to a join of which the line is lost
     last = {said.kind: said for said in told}
+    if "stored" in last:                                 # and again when a static member is back, with its new topics
+        last["stored"] = next(said for said in told if said.kind == "stored")
     one = Generation(facts.group, *key, *(_time(told, name) for name in _TIMES))
     if one.answered is not None and "answered" not in last and one.joined is not None and one.answered > (
             one.joined + _BACK) and any(known.instance != "" for known in facts.known.values()):

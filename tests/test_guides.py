@@ -94,7 +94,7 @@ def test_every_fence_of_the_guides_that_is_not_run_needs_something():
     for path in GUIDES:
         for cell in cells(path):
             for fence in re.findall(r"```sh\n(.*?)```", cell.source, re.S) if cell.kind == "markdown" else []:
-                needs = r"kafka-consumer-groups|HOST:PORT|pip install|pytest|s3a:|billing.txt|rm -r"
+                needs = r"kafka-consumer-groups|kafka-dump-log|HOST:PORT|pip install|pytest|s3a:|billing.txt|rm -r"
                 assert re.search(needs, fence), fence
                 assert not re.search(r"(?m)(?:^|[{;|])\s*\$\w", fence), fence  # zsh does not split variables
 
@@ -103,4 +103,5 @@ def test_an_unknown_sample_is_one_line():
     command = [sys.executable, "-m", "kafka_assign.samples", "secret\x1b[2J"]
     done = subprocess.run(command, text=True, capture_output=True, env=environment(ROOT))
     assert (done.returncode, done.stdout) == (1, "")
-    assert done.stderr == "a sample must be fleet or orders-billing (got secret\\x1b[2J)\n"
+    names = "fleet, orders-billing, broker-log, consumer-logs"
+    assert done.stderr == f"a sample must be one of {names} (got secret\\x1b[2J)\n"

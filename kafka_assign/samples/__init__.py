@@ -19,7 +19,7 @@ FILES = {"fleet": "fleet.jsonl", "orders-billing": "orders-billing.txt", "broker
 def path(name: str) -> Path:
     "Where a sample is on this machine; a `ValueError` lists the samples."
     if name not in FILES:
-        raise ValueError(f"a sample must be {' or '.join(FILES)} (got {shown(name)})")
+        raise ValueError(f"a sample must be one of {', '.join(FILES)} (got {shown(name)})")
     return Path(str(files("kafka_assign.samples") / FILES[name]))
 
 # %% ../../nbs/13_cli/13_samples.ipynb #993b7d9a

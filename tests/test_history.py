@@ -633,6 +633,9 @@ def test_the_command_says_what_python_says(tmp_path):
     [row] = json.loads(out)
     assert (code, err, row["group_id"], row["rebalances"], row["moves"]) == (0, "", "orders", 16, 64)
     assert row["causes"].startswith("join 6, leave 5") and len(row["logs"]) == 5 and row["missing"] == {"pauses": 3}
+    [row] = json.loads(command(*logs, "--format", "json", "-s", "range", "--static", "45s")[1])
+    assert [(one["strategy"], one["static"], one["rebalances"]) for one in row["rows"]] == [
+        ("recorded", None, 16), ("range", None, 16), ("range", 45, 10)]                  # without a group, too
     code, out, _ = command(*logs, "-g", "orders", "-s", "range", "--static", "45s", "--trace", tmp_path / "t.jsonl")
     assert code == 0 and "static members would have spared 6" in out and "15 of 15" in out
     assert trace(read_history(tmp_path)) == trace(history("range-4.3.1", "both"))

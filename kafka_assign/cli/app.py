@@ -15,7 +15,7 @@ from typing import Annotated
 import typer
 
 from .arguments import (
-    InOrder, Options, resolved, typed_changes, typed_joins, typed_settings)
+    InOrder, Options, duration, resolved, typed_changes, typed_joins, typed_settings)
 from .changes import with_given_subscriptions
 from .comparing import changed, compared_groups, restarts_of
 from kafka_assign.cli.errors import (
@@ -411,7 +411,7 @@ def capture_command(
 @program.command("replay", cls=InOrder)
 def replay_command(
         ctx: typer.Context, files: Options.logs, group: Options.groups = None,
-        strategy: Options.strategies = None, static: Options.static_within = None,
+        strategy: Options.replayed = None, static: Options.static_within = None,
         since: Options.since = "", until: Options.until = "",
         session_timeout: Options.session_timeout = None, zone: Options.zone = None,
         trace: Options.trace = None, timeline: Options.timeline = None,
@@ -439,8 +439,7 @@ def replay_command(
     """
     from kafka_assign.cli.conditions import parse_condition
     from kafka_assign.cli.histories import (
-        HISTORY_FIGURES, USUAL, draw_history, duration, judge_history, picked_history, show_history,
-        typed_zones)
+        HISTORY_FIGURES, USUAL, draw_history, judge_history, picked_history, show_history, typed_zones)
     from kafka_assign.history.costs import replay
     from kafka_assign.history.rebuild import read_history
     from kafka_assign.life.rebalance import client_strategy
@@ -457,8 +456,7 @@ def replay_command(
     history = picked_history(history, group, since, until)
     if timeline is not None:
         draw_history(history, timeline)
-    show_history(history, replay(history, chosen if group or form != "table" else (), within if group else None),
-                 form, bool(group))
+    show_history(history, replay(history, chosen if group or form != "table" else (), within), form, bool(group))
     if trace is not None:
         with written_to(trace):
             history.write(sys.stdout)
@@ -548,7 +546,7 @@ def fleet_compare_command(
 # %% ../../nbs/13_cli/11_app.ipynb #5e0d9c41
 @_fleet.command("replay", cls=InOrder)
 def fleet_replay_command(
-        files: Options.logs, output: Options.folder, strategy: Options.strategies = None,
+        files: Options.logs, output: Options.folder, strategy: Options.replayed = None,
         static: Options.static_within = None, since: Options.since = "", until: Options.until = "",
         session_timeout: Options.session_timeout = None,
         master: Options.master = None, conf: Options.conf = None,
@@ -569,7 +567,7 @@ def fleet_replay_command(
       kafka-assign fleet replay traces/ -o runs -s cooperative-sticky --static 45s
     """
     from kafka_assign.cli.histories import (
-        USUAL, began_between, duration, show_histories)
+        USUAL, began_between, show_histories)
     with needing("spark"):
         from kafka_assign.fleet.histories import replay_fleet
     from kafka_assign.fleet.session import importable

@@ -17,6 +17,7 @@ from threading import Event
 
 import typer
 
+from .arguments import duration
 from .errors import (
     MOST_REMARKS, line_of_error, usage_errors, write_remark, write_remarks)
 from .inputs import (
@@ -109,7 +110,6 @@ def capture_every(given: Mapping) -> bool:
 
     `given`: the options of `capture`.
     """
-    from kafka_assign.cli.histories import duration
     every, last = duration(given["every"], "--every"), duration(given["for_"], "--for")
     with usage_errors("--every"):
         if every < _LEAST:

@@ -15,7 +15,7 @@ from statistics import median
 from typing import Any, NamedTuple
 
 from ..assignors.registry import StrategyLike, assign
-from .trace import Generation, GroupHistory, History, Known
+from .trace import Generation, GroupHistory, History
 from ..life.rebalance import Consumer, LiveState, client_strategy, run_rounds
 from ..text.tables import Table
 from ..text.words import count_of, first_of, shown

@@ -134,7 +134,7 @@ class Generation:
         return Group(topics, members, name=self.group_id, strategy=self.protocol, generation=before.generation,
                      type="classic", time=_time_text(self.joined) or "")
 
-    @property
+    @cached_property
     def assignment(self) -> Assignment | None:
         "The assignment of `group` in this generation; None if either is unknown."
         if not self.whole or self.group is None or not {topic for topic, _ in self.owners} <= {*self.group.topics}:

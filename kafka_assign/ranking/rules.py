@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ..arrays.metrics import figures_of, lag_per_member, loads
+from ..arrays.metrics import lag_per_member, loads
 from ..arrays.ragged import row_lengths, row_maxima, row_sums
 from ..assignors.base import Strategy
 from ..assignors.batch import GroupBatch, cut_short
@@ -486,9 +486,10 @@ def in_words(rule: Rule, found: Finding, adviser: Adviser, current: Outcome) -> 
         reason = f"{reason}; {remedy.doubt}"
     first, but = found.words.get("first", []), [rule.but.format(**found.words)] * bool(rule.but)
     words, steps = "; ".join([*first, remedy.words, *but]), (*first, *remedy.steps)
-    figures = figures_of(current.figures, found.group)
+    figures = (int(current.figures[name][found.group]) for name in ("in_rack", "topic_spread"))
     return Need(found.group, NEEDS.index(rule.name), found.affected, reason,
-                remedy._replace(words=words, steps=steps), figures["in_rack"], figures["topic_spread"])
+                remedy._replace(words=words, steps=steps),
+                *(None if figure < 0 else figure for figure in figures))
 
 # %% ../../nbs/08_ranking/03_rules.ipynb #2d112334
 def needs(batch: GroupBatch, current: Outcome, results: Mapping[str, Outcome],

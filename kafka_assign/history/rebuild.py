@@ -422,8 +422,9 @@ def read_history(inputs: str | PathLike | IO | Iterable, *, session_timeout: flo
     `kafka-assign capture --history`, and traces; files that end with `.gz` are unpacked.
     `session_timeout`: of members in seconds, where no source tells it; None = unknown. `zones`: IANA
     name of a zone by the name of a log that has none, which may contain `*`; without a name, that of all
-    other logs; None = they are in UTC, unless another log says when it was. Raises `SnapshotError` if a source is not valid, and `ValueError` if a line of a trace or a zone
-    is not.
+    other logs; None = they are in UTC, unless another log says when it was.
+
+    Raises `SnapshotError` if a source is not valid, and `ValueError` if a line of a trace or a zone is not.
     """
     logs = read_logs(inputs)
     set_zones(logs, zones or {})

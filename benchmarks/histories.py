@@ -10,7 +10,7 @@ from contextlib import ExitStack
 from datetime import datetime, timezone
 from pathlib import Path
 
-from kafka_assign.history.trace import Cause, Generation, Known, Pause
+from kafka_assign.life.trace import Cause, Generation, Known, Pause
 
 BROKERS, APPLICATIONS = 3, 12
 BEGIN, DAY = 1_760_000_000.0, 86_400.0

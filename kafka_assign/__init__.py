@@ -32,8 +32,8 @@ _HOMES = {
     "proof_of": "reports.proof",
     "check_strategy": "assignors.conformance",
     "read_groups": "snapshot",
-    "read_history": "history.rebuild",
-    "replay": "history.costs",
+    "read_history": "life.rebuild",
+    "replay": "life.costs",
     "Event": "life.live",
     "LiveGroup": "life.live",
     "step": "life.live",
@@ -50,8 +50,8 @@ if TYPE_CHECKING:  # the same table for editors, which do not run `__getattr__`
     from .groups.fields import Member, TopicPartition
     from .groups.group import Group
     from .groups.joins import co_partitioned
-    from .history.costs import replay
-    from .history.rebuild import read_history
+    from .life.costs import replay
+    from .life.rebuild import read_history
     from .life.live import Event, LiveGroup, step
     from .life.rebalance import Rebalance, lead
     from .ranking.judging import rank

@@ -11,7 +11,7 @@ import pytest
 
 from kafka_assign import read_history, replay
 from kafka_assign.fleet.schemas import REPLAY_TABLES, FleetError
-from kafka_assign.history.costs import history_row
+from kafka_assign.life.costs import history_row
 
 pytestmark = pytest.mark.needs("spark", "java")
 

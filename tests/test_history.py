@@ -18,11 +18,11 @@ from typer.testing import CliRunner
 
 from kafka_assign import read_history, replay
 from kafka_assign.cli.app import program
-from kafka_assign.history.clocks import read_log, read_logs
-from kafka_assign.history.lines import Log
-from kafka_assign.history.offsets_topic import OffsetsReader
-from kafka_assign.history.costs import RECORDED, needless_moves, period, recorded_row, slowest
-from kafka_assign.history.trace import Cause, Generation, GroupHistory, History, Known
+from kafka_assign.life.clocks import read_log, read_logs
+from kafka_assign.life.lines import Log
+from kafka_assign.life.offsets_topic import OffsetsReader
+from kafka_assign.life.costs import RECORDED, needless_moves, period, recorded_row, slowest
+from kafka_assign.life.trace import Cause, Generation, GroupHistory, History, Known
 from kafka_assign.snapshot.sources import Origin
 
 LOGS = Path(__file__).parent / "logs"

@@ -56,14 +56,14 @@ def test_imports_run_down():
     assert not up and not cycles()
 
 
-def test_contributing_has_the_table_of_floors():
+def test_contributing_has_the_table_of_layers():
     """`python tools/layers.py write` writes it."""
     assert table() in (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
 
 
 CHAPTERS = {  # pages that export into other folders than the one their chapter is named after
     "proposals": "assignors", "optimum": "assignors groups reports", "kafkas_assignors": "assignors",
-    "ground": "arrays text protocol", "cli": "cli samples"}
+    "ground": "arrays text protocol", "cli": "__main__ cli samples"}
 
 
 @every_module

@@ -10,8 +10,8 @@ from test_live_history import Java
 from test_live_mixed import JAVA, JavaMembers
 
 from kafka_assign import read_history, replay
-from kafka_assign.history.costs import recorded_row
-from kafka_assign.history.trace import History
+from kafka_assign.life.costs import recorded_row
+from kafka_assign.life.trace import History
 
 pytestmark = [pytest.mark.needs("broker"), pytest.mark.needs("jdk")]
 AWAY = 45               # seconds until the session of a static member of `JavaMember` ends

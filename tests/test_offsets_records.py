@@ -17,8 +17,8 @@ from test_history import FOUND, LOGS
 
 from kafka_assign import read_history
 from kafka_assign.clients import records
-from kafka_assign.history.offsets_records import dump_lines
-from kafka_assign.history.offsets_topic import OffsetsReader
+from kafka_assign.life.offsets_records import dump_lines
+from kafka_assign.life.offsets_topic import OffsetsReader
 from kafka_assign.protocol.wire import Assigned, Subscription, encode_assignment, encode_subscription
 
 NAMES = {2: "GroupMetadata", 3: "ConsumerGroupMetadata", 4: "ConsumerGroupPartitionMetadata",

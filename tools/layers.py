@@ -19,12 +19,11 @@ LAYERS = [  # the lowest first; a module imports from its own folder and from lo
     {"protocol": "what clients send: bytes, claims, the orders of Java"},
     {"groups": "a group, its members, its assignment, and the check of a certificate"},
     {"assignors": "the strategies", "snapshot": "groups from the output of Kafka's tools"},
-    {"ranking": "which groups need attention", "life": "rebalances and restarts"},
+    {"ranking": "which groups need attention", "life": "rebalances: simulated, live, and recorded in logs"},
     {"reports": "comparisons, moves, proofs, pictures", "clients": "consumers and clusters",
-     "history": "recorded rebalances, from logs",
-     "samples": "groups to try things on"},
-    {"fleet": "many groups, on Spark"},
-    {"cli": "the command line, with `__main__`", TOP: "the public names"},
+     "fleet": "many groups, on Spark", "samples": "groups to try things on"},
+    {"cli": "the command line"},
+    {"__main__": "where the command line begins", TOP: "the public names"},
 ]
 
 
@@ -65,8 +64,8 @@ def imports(name: str) -> frozenset[str]:
 
 
 def folder_of(name: str) -> str:
-    """The folder of a module, or the module itself if it is in none; `__main__` is where the command line begins."""
-    return "cli" if name == "__main__" else name.split(".")[0]
+    """The folder of a module, or the module itself if it is in none."""
+    return name.split(".")[0]
 
 
 def imports_between() -> Counter[tuple[str, str]]:

@@ -43,7 +43,7 @@ def capture_history(given: Mapping) -> bool:
     `given`: the options of `capture`.
     """
     from kafka_assign.clients.records import stored_records
-    from kafka_assign.history.offsets_records import dump_lines
+    from kafka_assign.life.offsets_records import dump_lines
     form_to_write(None, given["output"], forms={"": "text", ".log": "text", ".txt": "text"})
     server, settings = cluster_to_ask(given)
     if not server:

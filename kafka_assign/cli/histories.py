@@ -18,10 +18,10 @@ from .errors import usage_errors, write_remark
 from .writing import (
     known_table, write_blocks, write_csv, write_json, write_lines, write_picture)
 from ..groups.notes import instant
-from ..history.clocks import zone_of
-from ..history.costs import (
+from ..life.clocks import zone_of
+from ..life.costs import (
     RECORDED, Replay, ReplayRow, by_cause, by_member, history_row, needless_moves, slowest)
-from ..history.trace import History, span_in_words
+from ..life.trace import History, span_in_words
 from ..snapshot.sources import end_of
 from ..text.tables import Table
 from ..text.words import count_of, did_you_mean, quoted, shown

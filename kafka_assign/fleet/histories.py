@@ -28,11 +28,11 @@ from .schemas import (
     HISTORY_FIELDS, REPLAY_TABLES, REPLAYED_SCHEMA, RUN_FIELDS, TABLE_KEY, FleetError, spark_schema)
 from .session import cores, importable, masked, set_for_job, settings_in_force
 from .tables import one_file, reconcile, write_tables
-from ..history.clocks import (
+from ..life.clocks import (
     commonest, differences, logs_of, moved, place_logs, read_log)
-from ..history.costs import history_row, replay
-from ..history.rebuild import generations, traced
-from ..history.trace import GroupHistory
+from ..life.costs import history_row, replay
+from ..life.rebuild import generations, traced
+from ..life.trace import GroupHistory
 from ..life.rebalance import client_strategy
 from ..snapshot.sources import Origin, folder_values
 from ..text.words import brief, count_of, shown

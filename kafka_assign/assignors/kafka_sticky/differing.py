@@ -104,11 +104,13 @@ class _BalancingState:
 
 # %% ../../../nbs/03_kafkas_assignors/04_differing.ipynb #6deb670a
 def least_loaded(state: _BalancingState, topic: str,
-                 allowed: Callable[[str], bool] = lambda member: True) -> str | None:
+                 allowed: Callable[[str], bool] | None = None) -> str | None:
     "The least loaded potential consumer that is allowed and not set aside, or None."
-    candidates = (name for name in state.potential[topic]
-                  if name not in state.fixed and allowed(name))
-    return min(candidates, key=state.load, default=None)
+    candidates = [name for name in state.potential[topic] if name not in state.fixed]
+    if allowed:
+        candidates = [name for name in candidates if allowed(name)]
+    loads = [len(state.assigned[name]) for name in candidates]
+    return candidates[loads.index(min(loads))] if candidates else None
 
 # %% ../../../nbs/03_kafkas_assignors/04_differing.ipynb #52811318
 def keep_subscribed(group: JoinedGroup,

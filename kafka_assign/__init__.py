@@ -33,7 +33,7 @@ _HOMES = {
     "check_strategy": "assignors.conformance",
     "read_groups": "snapshot",
     "read_history": "life.rebuild",
-    "replay": "life.costs",
+    "replay": "life.what_if",
     "Event": "life.live",
     "LiveGroup": "life.live",
     "step": "life.live",
@@ -50,7 +50,7 @@ if TYPE_CHECKING:  # the same table for editors, which do not run `__getattr__`
     from .groups.fields import Member, TopicPartition
     from .groups.group import Group
     from .groups.joins import co_partitioned
-    from .life.costs import replay
+    from .life.what_if import replay
     from .life.rebuild import read_history
     from .life.live import Event, LiveGroup, step
     from .life.rebalance import Rebalance, lead

@@ -7,6 +7,8 @@ from datetime import datetime, timedelta
 from operator import itemgetter
 from pathlib import Path
 
+import pyarrow as pa
+import pyarrow.compute as pc
 import pytest
 
 from kafka_assign import read_history, replay
@@ -102,14 +104,13 @@ def test_the_answers_of_a_plain_process(spark, tmp_path, inputs, monkeypatch):
         assert again.tables[name] == run.tables[name], name
     why = {(Path(row["source"] or "").name, row["position"], row["scope"]): row["reason"]
            for row in told(again, "rejects")}
-    nowhere = why.pop(("", None, "group"))
-    assert nowhere.startswith("group odd: GroupError: ") and again.counts["groups"]["rejected"] == 1
-    assert why.keys() == {("broken.jsonl", 2, "row"), ("broken.jsonl", 3, "row"), ("cut.log.gz", 0, "file"),
-                          ("groups.parquet", 0, "file")}
+    assert why.keys() == {("broken.jsonl", 2, "row"), ("broken.jsonl", 3, "row"), ("broken.jsonl", 4, "row"),
+                          ("cut.log.gz", 0, "file"), ("groups.parquet", 0, "file")}
     assert "must have all keys" in why["broken.jsonl", 2, "row"] and "UTF-8" in why["broken.jsonl", 3, "row"]
+    assert "1 in place of text" in why["broken.jsonl", 4, "row"]
     files = again.counts["files"]
     assert (files["rejected"], files["read"] - files["used"]) == (2, 2)
-    assert again.counts["facts"] == {"read": said + 3, "used": said + 1, "rejected": 2}
+    assert again.counts["facts"] == {"read": said + 3, "used": said, "rejected": 3}
 
 
 def test_clusters_are_kept_apart(spark, tmp_path):
@@ -123,3 +124,36 @@ def test_clusters_are_kept_apart(spark, tmp_path):
         (tmp_path / "empty.log").write_text("nothing\n")
         replayed(tmp_path / "empty.log", tmp_path / "runs", spark)
     assert len(list((tmp_path / "runs").iterdir())) == 1
+
+
+def test_what_goes_wrong_in_one_group_leaves_the_others_as_they_are(tmp_path, monkeypatch):
+    """A strategy has no answer for one of many groups that it answers at once, and no row can be made of another."""
+    from kafka_assign.fleet import histories as module
+    histories.write_traces(tmp_path / "in", 4, 12, files=1)
+    parts = [{"name": "trace-0.jsonl", "path": str(tmp_path / "in" / "trace-0.jsonl")}]
+    batch = pa.RecordBatch.from_pylist([{"log": 0, "cluster": "c", "parts": parts}], module._PARTS)
+    facts = pa.Table.from_batches(module.read_facts([batch], most=100)).filter(pc.is_valid(pc.field("group_id")))
+    facts = facts.sort_by([("group_id", "ascending"), ("place", "ascending")]).to_batches()
+
+    def rows():
+        found = module.replay_facts(facts, [("trace-0.jsonl", 0.0)], {}, ["range", "sticky"])
+        return {row["group_id"]: row for row in pa.Table.from_batches(found).to_pylist() if row["facts"] is not None}
+    whole = rows()
+
+    def no_answer(planned, strategy):
+        if strategy.label == "range" and any(plan.group.name == "group-1" for own in planned for plan in own):
+            raise ValueError("no answer")
+        return replayed(planned, strategy)
+
+    def no_row(group):
+        return history_row(group) if group.name != "group-2" else {}["rebalances"]
+    replayed = module.replayed
+    monkeypatch.setattr(module, "replayed", no_answer)
+    monkeypatch.setattr(module, "history_row", no_row)
+    found = rows()
+    assert [(row["scope"], row["strategy"], row["reason"]) for row in found["group-1"].pop("rejects")] == [
+        ("strategy", "range", "group group-1: ValueError: no answer")]
+    assert [one["strategy"] for one in found["group-1"]["replay"]] == ["recorded", "sticky"]
+    assert [(row["scope"], row["reason"]) for row in found["group-2"]["rejects"]] == [
+        ("group", "group group-2: KeyError: 'rebalances'")] and found["group-2"]["replay"] is None
+    assert [found[name] for name in ("group-0", "group-3")] == [whole[name] for name in ("group-0", "group-3")]

@@ -440,7 +440,7 @@ def replay_command(
     from kafka_assign.cli.conditions import parse_condition
     from kafka_assign.cli.histories import (
         HISTORY_FIGURES, USUAL, draw_history, judge_history, picked_history, show_history, typed_zones)
-    from kafka_assign.life.costs import replay
+    from kafka_assign.life.what_if import replay
     from kafka_assign.life.rebuild import read_history
     from kafka_assign.life.rebalance import client_strategy
     if timeline is not None and not group:

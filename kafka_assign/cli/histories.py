@@ -20,7 +20,8 @@ from .writing import (
 from ..groups.notes import instant
 from ..life.clocks import zone_of
 from ..life.costs import (
-    RECORDED, Replay, ReplayRow, by_cause, by_member, history_row, needless_moves, slowest)
+    RECORDED, ReplayRow, by_cause, by_member, history_row, needless_moves, slowest)
+from ..life.what_if import Replay
 from ..life.trace import History, span_in_words
 from ..snapshot.sources import end_of
 from ..text.tables import Table

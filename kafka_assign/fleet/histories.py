@@ -30,10 +30,11 @@ from .session import cores, importable, masked, set_for_job, settings_in_force
 from .tables import one_file, reconcile, write_tables
 from ..life.clocks import (
     commonest, differences, logs_of, moved, place_logs, read_log)
-from ..life.costs import history_row, replay
+from ..life.costs import history_row, recorded_row
 from ..life.rebuild import generations, traced
 from ..life.trace import GroupHistory
 from ..life.rebalance import client_strategy
+from ..life.what_if import plans, replayed, unknown_parts
 from ..snapshot.sources import Origin, folder_values
 from ..text.words import brief, count_of, shown
 
@@ -116,6 +117,7 @@ def count_pairs(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
 
 # %% ../../nbs/12_fleet/12_histories.ipynb #a3c50b20
 _GENERATIONS_AT_ONCE = 500       # in a row
+_GENERATIONS_TOGETHER = 5_000    # of groups that a strategy answers at once
 
 
 def _moment(time):
@@ -131,20 +133,12 @@ def _generation_row(one):
             "paused": sum(pause.seconds for pause in one.pauses), "missing": one.missing}
 
 
-def _replays(group, strategies, static):
-    "The rows and notes of `replay`, and rejects for strategies that have no answer."
-    recorded, rows, rejects = replay({group.name: group}, []), [], []
-    for one in strategies:
-        try:
-            rows += replay({group.name: group}, [one], static).rows[1:]
-        except ValueError as error:
-            reason = f"group {shown(group.name)}: {brief(error)}"
-            rejects.append({"scope": "strategy", "strategy": one.label, "reason": reason})
-    return [*recorded.rows, *sorted(rows, key=lambda row: row.static is not None)], recorded.notes, rejects
+def _reject(key, error, scope="group", strategy=None):
+    return {"scope": scope, "strategy": strategy, "reason": f"group {shown(key[1])}: {brief(error)}"}
 
 
-def _history(key, facts, logs, topics, strategies, static, session_timeout, began):
-    "The rows of one group, in batches."
+def _history(key, facts, logs, topics, session_timeout, began):
+    "The row that counts the facts of a group, and its history; None = no rebalance, or no history can be made."
     said, traces, rejects, count = defaultdict(list), [], [], 0
     for log, told, lines in facts:
         name, shift = logs[log]
@@ -155,27 +149,64 @@ def _history(key, facts, logs, topics, strategies, static, session_timeout, bega
                 traces.append(traced(name, line, row))
             except ValueError as error:
                 rejects.append({"source": name, "position": line, "scope": "row", "reason": str(error)})
-    of_group = dict(zip(("cluster", "group_id"), key))
-    row = of_group | {"facts": count, "rejects": rejects}
-
-    def rows():
-        group = GroupHistory(key[1], [*generations(said.values(), topics, session_timeout), *traces])
-        if not group.generations:
-            yield row
-            return
-        group.generations = group.between(*began)
-        replayed, notes, others = _replays(group, strategies, static)
-        yield row | history_row(group) | {
-            "notes": notes, "replay": [one._asdict() for one in replayed], "rejects": rejects + others}
-        found = iter(group.generations)
-        while part := [*map(_generation_row, islice(found, _GENERATIONS_AT_ONCE))]:
-            yield of_group | {"generations": part}
-
+    row, group = {"facts": count, "rejects": rejects}, None
     try:
-        return [pa.RecordBatch.from_pylist([one], REPLAYED_SCHEMA) for one in rows()]
+        found = GroupHistory(key[1], [*generations(said.values(), topics, session_timeout), *traces])
+        if found.generations:
+            found.generations = found.between(*began)
+            row, group = row | history_row(found), found
     except Exception as error:           # one group must not end the job, whatever its lines say
-        reject = {"scope": "group", "reason": f"group {shown(key[1])}: {brief(error)}"}
-        return [pa.RecordBatch.from_pylist([row | {"rejects": [*rejects, reject]}], REPLAYED_SCHEMA)]
+        rejects.append(_reject(key, error))
+    return key, row, group
+
+
+def _together(histories):
+    "The histories of groups in portions, which a strategy answers at once."
+    part, count = [], 0
+    for one in histories:
+        part.append(one)
+        count += len(one[-1].generations) if one[-1] else 1
+        if count >= _GENERATIONS_TOGETHER:
+            yield part
+            part, count = [], 0
+    yield part
+
+
+def _answers(planned, strategy):
+    "By group: the rows of a strategy, or why there are none."
+    try:
+        return replayed(planned, strategy)
+    except Exception as error:
+        return [error] if len(planned) == 1 else [*chain.from_iterable(_answers([own], strategy) for own in planned)]
+
+
+def _rows(key, row, group, answers):
+    "The rows of a group, given the answers by strategy."
+    if group is None:
+        return [row]
+    rejects = [_reject(key, found, "strategy", label) for label, found in answers.items()
+               if isinstance(found, Exception)]
+    replay = [recorded_row(group), *chain.from_iterable(found for found in answers.values() if isinstance(found, list))]
+    first = row | {"notes": unknown_parts(group), "rejects": row["rejects"] + rejects,
+                   "replay": [one._asdict() for one in sorted(replay, key=lambda one: one.static is not None)]}
+    of_generations, rows = iter(group.generations), [first]
+    while part := [*map(_generation_row, islice(of_generations, _GENERATIONS_AT_ONCE))]:
+        rows.append({"generations": part})
+    return rows
+
+
+def _replay_batches(histories, strategies, static):
+    "The rows of groups, in batches."
+    planned = {key: plans(group, static) for key, _, group in histories if group}
+    answers = {strategy.label: dict(zip(planned, _answers([*planned.values()], strategy))) for strategy in strategies}
+    for key, row, group in histories:
+        of_group = dict(zip(("cluster", "group_id"), key))
+        rows = _rows(key, row, group, {label: found[key] for label, found in answers.items() if key in found})
+        try:
+            yield from [pa.RecordBatch.from_pylist([of_group | one], REPLAYED_SCHEMA) for one in rows]
+        except Exception as error:       # one group must not end the job, whatever its lines say
+            refused = {"facts": row["facts"], "rejects": [*row["rejects"], _reject(key, error)]}
+            yield pa.RecordBatch.from_pylist([of_group | refused], REPLAYED_SCHEMA)
 
 # %% ../../nbs/12_fleet/12_histories.ipynb #a3c50b43
 def replay_facts(batches: Iterable[pa.RecordBatch], logs: Sequence[tuple[str, float | None]], topics: Mapping[str, str],
@@ -186,8 +217,9 @@ def replay_facts(batches: Iterable[pa.RecordBatch], logs: Sequence[tuple[str, fl
     `logs`: name and shift of each log. `topics`: names of topics by their ids. `began`: as for `GroupHistory.between`.
     """
     chosen = [client_strategy(resolve_here(name)) for name in strategies]
-    for key, facts in _of_groups(batches):
-        yield from _history(key, facts, logs, topics, chosen, static, session_timeout, began)
+    histories = (_history(key, facts, logs, topics, session_timeout, began) for key, facts in _of_groups(batches))
+    for part in _together(histories):
+        yield from _replay_batches(part, chosen, static)
 
 # %% ../../nbs/12_fleet/12_histories.ipynb #a3c50b22
 _BYTES_OF_BATCH = 16 << 20       # of facts that a worker receives

@@ -4,7 +4,7 @@
 
 # %% auto #0
 __all__ = ['NOT_KNOWN', 'Consumer', 'client_strategy', 'joined_member', 'without_future', 'encoded_answers', 'lead', 'LiveState',
-           'Phase', 'run_rounds', 'Rebalance', 'Recorded']
+           'Phase', 'check_rounds', 'run_rounds', 'Rebalance', 'Recorded']
 
 # %% ../../nbs/09_life/01_rebalance.ipynb #f04a56da
 from collections import Counter
@@ -241,10 +241,17 @@ def _elected(state):
     votes = Counter(next(label for label in one if label in common) for one in lists)
     return lists[0][votes.most_common(1)[0][0]]
 
-
+# %% ../../nbs/09_life/01_rebalance.ipynb #74d440f3
 _MOST_ROUNDS = 10              # a strategy that has not settled by then never will
 
 
+def check_rounds(strategy: Strategy, rounds: int) -> None:
+    "Raise `StrategyError` if a strategy has not settled within so many rounds, and never will."
+    if rounds == _MOST_ROUNDS:
+        raise StrategyError(f"strategy {quoted(strategy.label)} must settle within "
+                            f"{_MOST_ROUNDS} rounds (got one more)")
+
+# %% ../../nbs/09_life/01_rebalance.ipynb #74d440f0
 def run_rounds(state: LiveState) -> tuple[list[Phase], list[Assignment], LiveState]:
     "The phases and assignments of all rounds of a rebalance, and the state after the last one."
     state = state.evict([one.id for one in state.members if one.frozen])
@@ -256,9 +263,7 @@ def run_rounds(state: LiveState) -> tuple[list[Phase], list[Assignment], LiveSta
     phases, answers, settled = [], [], not names
     generation = state.generation + settled          # an empty group counts on, too
     while not settled:
-        if len(answers) == _MOST_ROUNDS:
-            raise StrategyError(f"strategy {quoted(strategy.label)} must settle within "
-                                f"{_MOST_ROUNDS} rounds (got one more)")
+        check_rounds(strategy, len(answers))
         joining = [one.revoke(strategy) for one in state.members]
         phases.append(Phase(f"round {len(phases) + 1}", {one.id: one.consuming for one in joining}))
         leader_first = sorted(joining, key=lambda one: one.id != state.leader)

@@ -119,14 +119,26 @@ class Generation:
         return {pair: self.members.get(id, Known()).name(id) for id, own in self.assigned.items() for pair in own}
 
     @cached_property
+    def topics(self) -> dict[str, int] | None:
+        "Partitions of each topic that is subscribed to, if any are known; None if members or their topics are unknown."
+        if "members" in self.missing or any(known.topics is None for known in self.members.values()):
+            return None
+        subscribed = {topic for known in self.members.values() for topic in known.topics}
+        return {topic: count for topic, count in self.counts.items() if topic in subscribed}
+
+    @property
+    def comparable(self) -> bool:
+        "Whether members, topics and assignments are known, so that a strategy's answer can be compared."
+        return self.whole and self.topics is not None and {topic for topic, _ in self.owners} <= self.topics.keys()
+
+    @cached_property
     def group(self) -> Group | None:
         "The group before this generation; None if members or their topics are unknown."
-        if "members" in self.missing or any(known.topics is None for known in self.members.values()):
+        topics = self.topics
+        if topics is None:
             return None
         before = self.before or Generation("", 0, -1)
         owned = {before.members.get(id, Known()).name(id): own for id, own in before.assigned.items()}
-        subscribed = {topic for known in self.members.values() for topic in known.topics}
-        topics = {topic: count for topic, count in self.counts.items() if topic in subscribed}
         members = [Member(id, known.topics, client_id=known.client or "", host=known.host or "",
                           instance_id=known.instance or None,
                           owned=[pair for pair in owned.get(known.name(id), ()) if pair[0] in topics])
@@ -137,7 +149,7 @@ class Generation:
     @cached_property
     def assignment(self) -> Assignment | None:
         "The assignment of `group` in this generation; None if either is unknown."
-        if not self.whole or self.group is None or not {topic for topic, _ in self.owners} <= {*self.group.topics}:
+        if not self.comparable:
             return None
         return Assignment(self.group, {id: self.assigned.get(id, ()) for id in self.members}, self.protocol)
 
@@ -159,20 +171,27 @@ class Generation:
         """
         try:
             json.dumps(row, ensure_ascii=False).encode()
-            members = {id: Known(**one)._replace(topics=one["topics"] and tuple(one["topics"]))
+            members = {id: Known(**one | {"topics": one["topics"] and tuple(one["topics"])})
                        for id, one in row["members"].items()}
-            pauses = [Pause(*one)._replace(begin=_time_of(one[2])) for one in row["pauses"]]
+            causes = [Cause(**one) for one in row["causes"]]
+            pauses = [Pause(*one[:2], _time_of(one[2]), *one[3:]) for one in row["pauses"]]
             assigned = {id: tuple((str(topic), index(number)) for topic, number in own)
                         for id, own in row["assignment"].items()}
             if min((number for own in assigned.values() for _, number in own), default=0) < 0:
                 raise TypeError("a partition below 0")
+            texts = [row["group_id"], row["leader"], row["protocol"], *row["missing"], *chain.from_iterable(causes)]
+            texts += [text for one in members.values() for text in (*one[:3], *(one.topics or ())) if text is not None]
+            if odd := [text for text in texts + [one.topic for one in pauses] if not isinstance(text, str)]:
+                raise TypeError(f"{odd[0]!r} in place of text")
+            if not all(index(one.partition) >= 0 <= one.seconds for one in pauses):
+                raise TypeError("a pause below 0")
             rejoined = {id: _time_of(time) for id, time in row["rejoined"].items()}
-            return cls(row["group_id"], row["life"], row["generation"], *(_time_of(row[name]) for name in _TIMES),
-                       [Cause(**one) for one in row["causes"]], row["leader"], row["protocol"], members, assigned,
-                       pauses, row["missing"], rejoined)
+            return cls(row["group_id"], index(row["life"]), index(row["generation"]),
+                       *(_time_of(row[name]) for name in _TIMES), causes, row["leader"], row["protocol"], members,
+                       assigned, pauses, row["missing"], rejoined)
         except UnicodeEncodeError:
             raise ValueError("a line of a trace must be text that UTF-8 can encode") from None
-        except (KeyError, TypeError, AttributeError) as error:
+        except (LookupError, TypeError, AttributeError) as error:
             raise ValueError(f"a line of a trace must have all keys and valid values (got {error!r})") from None
 
 

@@ -13,7 +13,7 @@ import pytest
 
 from kafka_assign import read_history, replay
 from kafka_assign.fleet.schemas import REPLAY_TABLES, FleetError
-from kafka_assign.life.costs import history_row
+from kafka_assign.life.costs import history_row, recorded_row
 
 pytestmark = pytest.mark.needs("spark", "java")
 
@@ -73,7 +73,7 @@ def test_the_answers_of_a_plain_process(spark, tmp_path, inputs, monkeypatch):
     assert sorted(told(run, "replay"), key=order) == sorted((row._asdict() for row in plain.rows), key=order)
     notes = [note for row in told(run, "history") for note in row.pop("notes")]
     assert sorted(notes) == sorted(plain.notes[1:]) and len(notes) > 5
-    rows = [history_row(group) for group in history.values()]
+    rows = [history_row(group, recorded_row(group)) for group in history.values()]
     assert [{key: row[key] for key in rows[0]} for row in told(run, "history")] == sorted(
         rows, key=lambda row: (-row["rebalances"], row["group_id"]))
     logs = {row["source"]: (row["lines"], row["shift"]) for row in told(run, "logs")}
@@ -145,8 +145,8 @@ def test_what_goes_wrong_in_one_group_leaves_the_others_as_they_are(tmp_path, mo
             raise ValueError("no answer")
         return replayed(planned, strategy)
 
-    def no_row(group):
-        return history_row(group) if group.name != "group-2" else {}["rebalances"]
+    def no_row(group, recorded):
+        return history_row(group, recorded) if group.name != "group-2" else {}["rebalances"]
     replayed = module.replayed
     monkeypatch.setattr(module, "replayed", no_answer)
     monkeypatch.setattr(module, "history_row", no_row)

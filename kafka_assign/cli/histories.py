@@ -20,7 +20,7 @@ from .writing import (
 from ..groups.notes import instant
 from ..life.clocks import zone_of
 from ..life.costs import (
-    RECORDED, ReplayRow, by_cause, by_member, history_row, needless_moves, slowest)
+    RECORDED, ReplayRow, by_cause, by_member, history_row, needless_moves, recorded_row, slowest)
 from ..life.what_if import Replay
 from ..life.trace import History, span_in_words
 from ..snapshot.sources import end_of
@@ -139,8 +139,8 @@ def show_history(history: History, found: Replay, form: str, named: bool) -> Non
 
     `named`: whether the user named the groups, so that a table shows all of each.
     """
-    rows = {name: history_row(group) for name, group in history.items()}
     under = {name: [one for one in found.rows if one.group_id == name] for name in history}
+    rows = {name: history_row(group, under[name][0]) for name, group in history.items()}
     if form == "csv":
         return write_csv(ReplayRow._fields, [row._asdict() for row in found.rows])
     if form == "json":
@@ -259,7 +259,7 @@ def judge_history(history: History, conditions: Sequence, strict: bool = False) 
             judged = False
             write_remark(f"{group.name}: members or assignments are unknown in {unknown:,} of "
                          f"{count_of(len(group.generations), 'rebalance')} (--strict)")
-    for row in map(history_row, history.values()):
+    for row in (history_row(group, recorded_row(group)) for group in history.values()):
         for rule in conditions:
             holds = rule.holds(row)
             if holds is None:

@@ -149,14 +149,15 @@ def _history(key, facts, logs, topics, session_timeout, began):
                 traces.append(traced(name, line, row))
             except ValueError as error:
                 rejects.append({"source": name, "position": line, "scope": "row", "reason": str(error)})
-    row, group = {"facts": count, "rejects": rejects}, None
+    row = {"facts": count, "rejects": rejects}
     try:
-        found = GroupHistory(key[1], [*generations(said.values(), topics, session_timeout), *traces])
-        if found.generations:
-            found.generations = found.between(*began)
-            row, group = row | history_row(found), found
+        group = GroupHistory(key[1], [*generations(said.values(), topics, session_timeout), *traces])
     except Exception as error:           # one group must not end the job, whatever its lines say
         rejects.append(_reject(key, error))
+        return key, row, None
+    if not group.generations:
+        return key, row, None
+    group.generations = group.between(*began)
     return key, row, group
 
 
@@ -186,9 +187,11 @@ def _rows(key, row, group, answers):
         return [row]
     rejects = [_reject(key, found, "strategy", label) for label, found in answers.items()
                if isinstance(found, Exception)]
-    replay = [recorded_row(group), *chain.from_iterable(found for found in answers.values() if isinstance(found, list))]
-    first = row | {"notes": unknown_parts(group), "rejects": row["rejects"] + rejects,
-                   "replay": [one._asdict() for one in sorted(replay, key=lambda one: one.static is not None)]}
+    recorded = recorded_row(group)
+    replay = [recorded, *chain.from_iterable(found for found in answers.values() if isinstance(found, list))]
+    first = row | history_row(group, recorded) | {
+        "notes": unknown_parts(group, recorded), "rejects": row["rejects"] + rejects,
+        "replay": [one._asdict() for one in sorted(replay, key=lambda one: one.static is not None)]}
     of_generations, rows = iter(group.generations), [first]
     while part := [*map(_generation_row, islice(of_generations, _GENERATIONS_AT_ONCE))]:
         rows.append({"generations": part})
@@ -201,8 +204,8 @@ def _replay_batches(histories, strategies, static):
     answers = {strategy.label: dict(zip(planned, _answers([*planned.values()], strategy))) for strategy in strategies}
     for key, row, group in histories:
         of_group = dict(zip(("cluster", "group_id"), key))
-        rows = _rows(key, row, group, {label: found[key] for label, found in answers.items() if key in found})
         try:
+            rows = _rows(key, row, group, {label: found[key] for label, found in answers.items() if key in found})
             yield from [pa.RecordBatch.from_pylist([of_group | one], REPLAYED_SCHEMA) for one in rows]
         except Exception as error:       # one group must not end the job, whatever its lines say
             refused = {"facts": row["facts"], "rejects": [*row["rejects"], _reject(key, error)]}

@@ -163,9 +163,12 @@ def _counted(pairs):
 _MOST_CLIENTS = 3                # that a row names
 
 
-def history_row(history: GroupHistory) -> dict[str, Any]:
-    "The figures of what happened to a group, with its causes and the clients behind most of them in words."
-    recorded, clients, loop = recorded_row(history), by_member(history), period(history)
+def history_row(history: GroupHistory, recorded: ReplayRow) -> dict[str, Any]:
+    """The figures of what happened to a group, with its causes and the clients behind most of them in words.
+
+    `recorded`: as from `recorded_row`.
+    """
+    clients, loop = by_member(history), period(history)
     seconds = [one.seconds for one in history.generations if one.seconds is not None]
     return {"group_id": history.name, "rebalances": recorded.rebalances, "moves": recorded.moves,
             "paused": None if recorded.paused is None else round(recorded.paused, 1),

@@ -170,7 +170,6 @@ class Generation:
         `row`: as `row` makes it. Raises `ValueError` if a key is missing or has a wrong value.
         """
         try:
-            json.dumps(row, ensure_ascii=False).encode()
             members = {id: Known(**one | {"topics": one["topics"] and tuple(one["topics"])})
                        for id, one in row["members"].items()}
             causes = [Cause(**one) for one in row["causes"]]
@@ -181,8 +180,11 @@ class Generation:
                 raise TypeError("a partition below 0")
             texts = [row["group_id"], row["leader"], row["protocol"], *row["missing"], *chain.from_iterable(causes)]
             texts += [text for one in members.values() for text in (*one[:3], *(one.topics or ())) if text is not None]
-            if odd := [text for text in texts + [one.topic for one in pauses] if not isinstance(text, str)]:
+            texts += [*members, *assigned, *row["rejoined"], *{topic for own in assigned.values() for topic, _ in own}]
+            texts += [text for one in pauses for text in (one.topic, one.kind)]
+            if odd := [text for text in texts if not isinstance(text, str)]:
                 raise TypeError(f"{odd[0]!r} in place of text")
+            "".join(texts).encode()
             if not all(index(one.partition) >= 0 <= one.seconds for one in pauses):
                 raise TypeError("a pause below 0")
             rejoined = {id: _time_of(time) for id, time in row["rejoined"].items()}

@@ -279,14 +279,17 @@ _ASSUMED = ("assumed: each rebalance takes as long as it did; an eager strategy 
             "cooperative one those that move, and a static member those that it keeps while it is away")
 
 
-def unknown_parts(group: GroupHistory) -> list[str]:
-    "What is not known about a group, and what follows, in words."
+def unknown_parts(group: GroupHistory, recorded: ReplayRow) -> list[str]:
+    """What is not known about a group, and what follows, in words.
+
+    `recorded`: as from `recorded_row`.
+    """
     found = []
     if unknown := sum(one.topics is None for one in group.generations):
         found.append(f"{shown(group.name)}: it is not replayed, because members or their topics are unknown in "
                      f"{count_of(unknown, 'generation')} of {len(group.generations):,}")
     partial = sum("pauses" in one.missing for one in group.generations)
-    if partial and recorded_row(group).paused is not None:
+    if partial and recorded.paused is not None:
         found.append(f"{shown(group.name)}: not all pauses are known in {count_of(partial, 'generation')}, so more "
                      "than the recorded ones may have stood still")
     return found
@@ -308,6 +311,7 @@ def replay(history: History, strategies: Sequence[StrategyLike], static: float |
     rows, notes = [], [_ASSUMED] * bool(chosen)
     for at, group in enumerate(history.values()):
         found = chain.from_iterable(of_groups[at] for of_groups in by_strategy)
-        rows += [recorded_row(group), *sorted(found, key=lambda row: row.static is not None)]
-        notes += unknown_parts(group)
+        recorded = recorded_row(group)
+        rows += [recorded, *sorted(found, key=lambda row: row.static is not None)]
+        notes += unknown_parts(group, recorded)
     return Replay(tuple(rows), tuple(notes))

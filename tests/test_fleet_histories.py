@@ -63,7 +63,7 @@ def replayed(inputs, out, spark, **options):
 
 
 def test_the_answers_of_a_plain_process(spark, tmp_path, inputs, monkeypatch):
-    """From text and traces, in four tasks and in one, a few lines at once and many: what one process says."""
+    """From text and traces, in four tasks, one and two, a few lines at once and many: what one process says."""
     history = read_history(inputs)
     plain = replay(history, STRATEGIES, 45.0)
     monkeypatch.setattr("kafka_assign.fleet.histories.cores", lambda spark: 4)
@@ -89,7 +89,6 @@ def test_the_answers_of_a_plain_process(spark, tmp_path, inputs, monkeypatch):
     assert run.counts["lines"] == sum(log.lines for log in history.logs)
 
     monkeypatch.undo()
-    monkeypatch.setattr("kafka_assign.fleet.histories.cores", lambda spark: 1)
     with (inputs / "traces" / "trace-0.jsonl").open() as file:
         one = json.loads(next(file)) | {"group_id": "odd"}
     hostile = one | {"group_id": "half of \ud800"}
@@ -99,9 +98,11 @@ def test_the_answers_of_a_plain_process(spark, tmp_path, inputs, monkeypatch):
     (inputs / "traces" / "broken.jsonl").write_text(f"\n{lines}\n")
     (inputs / "cut.log.gz").write_bytes(gzip.compress(b"line\n" * 100)[:20])
     (inputs / "groups.parquet").write_bytes(b"PAR1")
-    again = replayed(inputs, tmp_path / "runs", spark)
-    for name in ("history", "replay", "generations"):
-        assert again.tables[name] == run.tables[name], name
+    for tasks in (1, 2):
+        monkeypatch.setattr("kafka_assign.fleet.histories.cores", lambda spark: tasks)
+        again = replayed(inputs, tmp_path / "runs", spark)
+        for name in ("history", "replay", "generations"):
+            assert again.tables[name] == run.tables[name], name
     why = {(Path(row["source"] or "").name, row["position"], row["scope"]): row["reason"]
            for row in told(again, "rejects")}
     assert why.keys() == {("broken.jsonl", 2, "row"), ("broken.jsonl", 3, "row"), ("broken.jsonl", 4, "row"),

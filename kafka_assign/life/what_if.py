@@ -7,7 +7,7 @@ __all__ = ['Replay', 'replay']
 
 # %% ../../nbs/09_life/12_what_if.ipynb #e11de827
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import chain, pairwise
 from math import inf

@@ -130,6 +130,7 @@ def test_clusters_are_kept_apart(spark, tmp_path):
 def test_what_goes_wrong_in_one_group_leaves_the_others_as_they_are(tmp_path, monkeypatch):
     """A strategy has no answer for one of many groups that it answers at once, and no row can be made of another."""
     from kafka_assign.fleet import histories as module
+    from kafka_assign.life import what_if
     histories.write_traces(tmp_path / "in", 4, 12, files=1)
     parts = [{"name": "trace-0.jsonl", "path": str(tmp_path / "in" / "trace-0.jsonl")}]
     batch = pa.RecordBatch.from_pylist([{"log": 0, "cluster": "c", "parts": parts}], module._PARTS)
@@ -144,12 +145,12 @@ def test_what_goes_wrong_in_one_group_leaves_the_others_as_they_are(tmp_path, mo
     def no_answer(planned, strategy):
         if strategy.label == "range" and any(plan.group.name == "group-1" for own in planned for plan in own):
             raise ValueError("no answer")
-        return replayed(planned, strategy)
+        return rows_of(planned, strategy)
 
     def no_row(group, recorded):
         return history_row(group, recorded) if group.name != "group-2" else {}["rebalances"]
-    replayed = module.replayed
-    monkeypatch.setattr(module, "replayed", no_answer)
+    rows_of = what_if._rows_of
+    monkeypatch.setattr(what_if, "_rows_of", no_answer)
     monkeypatch.setattr(module, "history_row", no_row)
     found = rows()
     assert [(row["scope"], row["strategy"], row["reason"]) for row in found["group-1"].pop("rejects")] == [

@@ -173,14 +173,6 @@ def _together(histories):
     yield part
 
 
-def _answers(planned, strategy):
-    "By group: the rows of a strategy, or why there are none."
-    try:
-        return replayed(planned, strategy)
-    except Exception as error:
-        return [error] if len(planned) == 1 else [*chain.from_iterable(_answers([own], strategy) for own in planned)]
-
-
 def _rows(key, row, group, answers):
     "The rows of a group, given the answers by strategy."
     if group is None:
@@ -201,7 +193,7 @@ def _rows(key, row, group, answers):
 def _replay_batches(histories, strategies, static):
     "The rows of groups, in batches."
     planned = {key: plans(group, static) for key, _, group in histories if group}
-    answers = {strategy.label: dict(zip(planned, _answers([*planned.values()], strategy))) for strategy in strategies}
+    answers = {strategy.label: dict(zip(planned, replayed([*planned.values()], strategy))) for strategy in strategies}
     for key, row, group in histories:
         of_group = dict(zip(("cluster", "group_id"), key))
         try:

@@ -8,7 +8,7 @@ __all__ = ['Replay', 'replay']
 # %% ../../nbs/09_life/12_what_if.ipynb #e11de827
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from itertools import chain, pairwise
 from math import inf
 from typing import NamedTuple
@@ -16,13 +16,16 @@ from typing import NamedTuple
 import numpy as np
 
 from ..arrays.columns import Columns
-from ..assignors.base import Strategy
+from ..assignors.base import ForecastError, Strategy
 from ..assignors.registry import StrategyLike
 from ..groups.build import build_columns, subscriber_rows
+from ..groups.fields import Member
+from ..groups.group import Group
 from .costs import ReplayRow, forecastable, moves_from, recorded_row
-from .rebalance import Consumer, LiveState, check_rounds, client_strategy, run_rounds
+from .rebalance import check_rounds, client_strategy
 from .trace import GroupHistory, History
 from ..protocol.java import java_sorted
+from ..protocol.wire import encode_stream_join
 from ..text.tables import Table
 from ..text.words import count_of, shown
 
@@ -139,50 +142,55 @@ def _as_columns(groups: Sequence[_Asked]) -> tuple[Columns, list[str], list[tupl
         instance=np.array([rank.get(instance, -1) for instance in instances], np.int64)), ids, pairs
 
 
-def _answers(strategy, groups):
+# %% ../../nbs/09_life/12_what_if.ipynb #5d6c0a23
+def _as_group(strategy: Strategy, asked: _Asked) -> Group:
+    "The group alone, with what its members send; all claims are of one generation."
+    claimed = {id: [] for id in asked.members}
+    for pair, id in sorted(asked.claims.items()):
+        if id in claimed:
+            claimed[id].append(pair)
+    members = []
+    for id, topics in asked.members.items():
+        own = {"owned": claimed[id]}
+        if strategy.claims == "stream-join":
+            own = {"user_data": encode_stream_join({number for _, number in claimed[id]}, -1)}
+        members.append(Member(id, topics, **own, instance_id=asked.instances[id]))
+    return Group(asked.counts, members)
+
+
+def _answers(strategy: Strategy, groups: Sequence[_Asked]) -> list[_Owners]:
     "What a strategy assigns in each group."
+    if not groups or not strategy.many or strategy.claims == "stream-join":
+        found = [strategy.run(_as_group(strategy, one)) for one in groups]
+        return [{tuple(pair): id for id, own in one.items() for pair in own} for one in found]
     columns, ids, pairs = _as_columns(groups)
     owner, bounds = strategy.run_many(columns)[0].tolist(), columns.group_offsets.tolist()
     return [{pair: ids[at] for pair, at in zip(pairs[begin:end], owner[begin:end]) if at >= 0}
             for begin, end in pairwise(bounds)]
 
 # %% ../../nbs/09_life/12_what_if.ipynb #5d6c0a13
-def _claims(strategy, members, owners):
-    "What the members of a group that have joined claim."
+def _claims(strategy, asked):
+    "Those of the owners that members claim when they join."
     if strategy.protocol == "cooperative":
-        return {pair: id for pair, id in owners.items() if pair[0] in members.get(id, ())}
-    return owners if strategy.claims else {}
+        return {pair: id for pair, id in asked.claims.items() if pair[0] in asked.members.get(id, ())}
+    return asked.claims if strategy.claims else {}
 
 
-def _at_once(strategy, courses):
-    "Owners after the next step of each course, and how many rounds it takes."
-    groups = [_Asked(course.step.members, course.plan.instances, course.step.counts, course.owners)
-              for course in courses]
-    owners, rounds = [{} for _ in groups], [0] * len(groups)
-    waiting = [at for at, one in enumerate(groups) if one.members]
-    while waiting:
+def _settled(strategy: Strategy, groups: Sequence[_Asked]) -> tuple[list[_Owners], list[int]]:
+    "What the members own after all rounds of a rebalance, given what they owned, and the number of rounds."
+    groups, rounds = list(groups), [0] * len(groups)
+    waiting = range(len(groups))
+    while waiting := [at for at in waiting if groups[at].members]:
         check_rounds(strategy, rounds[waiting[0]])
-        asked = [groups[at]._replace(claims=_claims(strategy, groups[at].members, groups[at].claims))
-                 for at in waiting]
-        again = []
+        asked = [groups[at]._replace(claims=_claims(strategy, groups[at])) for at in waiting]
+        taken = []
         for at, one, now in zip(waiting, asked, _answers(strategy, asked)):
-            owners[at], groups[at] = now, one._replace(claims=now)
+            groups[at] = one._replace(claims=now)
             rounds[at] += 1
             if strategy.protocol == "cooperative" and any(now.get(pair) != id for pair, id in one.claims.items()):
-                again.append(at)
-        waiting = again
-    return zip(owners, rounds)
-
-# %% ../../nbs/09_life/12_what_if.ipynb #5d6c0a15
-def _one_by_one(strategy, courses):
-    "As `_at_once`, with a state of each group."
-    for course in courses:
-        state, step = course.state or LiveState(strategy), course.step
-        there = {one.id: one for one in state.members}
-        members = tuple(replace(there.get(id) or Consumer(id, topics, course.plan.instances[id]), topics=topics)
-                        for id, topics in step.members.items())
-        _, answers, course.state = run_rounds(replace(state, topics=tuple(step.counts.items()), members=members))
-        yield {tuple(pair): id for id, own in course.state.consuming.items() for pair in own}, len(answers)
+                taken.append(at)
+        waiting = taken
+    return [one.claims if one.members else {} for one in groups], rounds
 
 # %% ../../nbs/09_life/12_what_if.ipynb #5d6c0a16
 class Plan(NamedTuple):
@@ -211,7 +219,6 @@ class _Course:
     step: _Step | None = None  # the one that comes now
     owners: _Owners = field(default_factory=dict)
     last: _Owners = field(default_factory=dict)  # who had each partition last
-    state: LiveState | None = None
     rebalances: int = 0
     moves: int = 0
     paused: float = 0.0  # seconds
@@ -221,6 +228,10 @@ class _Course:
         held = Counter(self.owners.values()) if step.away else {}
         self.paused += sum(held[id] * seconds for id, seconds in step.away)
         self.step = step
+
+    def asked(self) -> _Asked:
+        "The group when the members of the step join."
+        return _Asked(self.step.members, self.plan.instances, self.step.counts, self.owners)
 
     def take(self, owners: _Owners, rounds: int, eager: bool) -> None:
         "End a step that led to a rebalance."
@@ -233,22 +244,19 @@ class _Course:
 
 
 def _run(strategy, courses):
-    "Replay the steps of all courses."
-    many = strategy.many and strategy.claims != "stream-join"       # whose members claim numbers, not partitions
-    answers, number = _at_once if many else _one_by_one, 0
+    "Replay the steps of all courses, side by side."
+    number = 0
     while courses := [course for course in courses if number < len(course.plan.steps)]:
         for course in courses:
             course.go_to(course.plan.steps[number])
-        asked = [course for course in courses if not course.step.spared]
-        for course, (owners, rounds) in zip(asked, answers(strategy, asked)):
+        joining = [course for course in courses if not course.step.spared]
+        for course, owners, rounds in zip(joining, *_settled(strategy, [course.asked() for course in joining])):
             course.take(owners, rounds, strategy.protocol == "eager")
         number += 1
 
 # %% ../../nbs/09_life/12_what_if.ipynb #5d6c0a19
 def _as_recorded(strategy, generations):
     "Whether a strategy makes the recorded assignment, for each of these generations."
-    if not strategy.many or strategy.claims == "stream-join":
-        return [bool((strategy.run(one.group).owner == one.assignment.owner).all()) for one in generations]
     asked = []
     for one in generations:
         ids = {known.name(id): id for id, known in one.members.items()}
@@ -256,11 +264,11 @@ def _as_recorded(strategy, generations):
         asked.append(_Asked({id: known.topics for id, known in one.members.items()},
                             {id: known.instance or None for id, known in one.members.items()}, one.topics, claims))
     recorded = [{pair: id for id, own in one.assigned.items() for pair in own} for one in generations]
-    return [now == then for now, then in zip(_answers(strategy, asked), recorded)] if asked else []
+    return [now == then for now, then in zip(_answers(strategy, asked), recorded)]
 
 # %% ../../nbs/09_life/12_what_if.ipynb #5d6c0a98
-def replayed(planned: Sequence[Sequence[Plan]], strategy: Strategy) -> list[list[ReplayRow]]:
-    "The rows of a strategy for each group, given what is replayed of it."
+def _rows_of(planned, strategy):
+    "The rows of a strategy for each group."
     known = [forecastable(own[0].group) for own in planned]
     right = iter(_as_recorded(strategy, [*chain.from_iterable(known)]))
     courses = [[_Course(plan) for plan in own] for own in planned]
@@ -273,6 +281,14 @@ def replayed(planned: Sequence[Sequence[Plan]], strategy: Strategy) -> list[list
             (one.rebalances, one.moves, one.paused if one.paused < inf else None)), forecast, len(generations))
             for one in own])
     return rows
+
+
+def replayed(planned: Sequence[Sequence[Plan]], strategy: Strategy) -> list[list[ReplayRow] | Exception]:
+    "By group: the rows of a strategy, or why there are none, given what is replayed of the group."
+    try:
+        return _rows_of(planned, strategy)
+    except Exception as error:
+        return [error] if len(planned) == 1 else [*chain.from_iterable(replayed([own], strategy) for own in planned)]
 
 # %% ../../nbs/09_life/12_what_if.ipynb #5d6c0a1a
 _ASSUMED = ("assumed: each rebalance takes as long as it did; an eager strategy stops all partitions for that long, a "
@@ -303,15 +319,23 @@ def replay(history: History, strategies: Sequence[StrategyLike], static: float |
 
     `history`: as `read_history` returns it. `strategies`: as in `assign`; clients must be able to run
     them. `static`: seconds within which a member with the same client id counts as one that is back;
-    None = no such rows. Raises `StrategyError` if a strategy is unknown, fails, or is the broker's.
+    None = no such rows. Raises `StrategyError` if a strategy is unknown, fails, or is the broker's. Where the
+    forecast of a strategy is that it fails, its row has no figures, and a note says why.
     """
     chosen = [client_strategy(strategy) for strategy in strategies]
     planned = [plans(group, static) for group in history.values()]
     by_strategy = [replayed(planned, strategy) for strategy in chosen]
     rows, notes = [], [_ASSUMED] * bool(chosen)
     for at, group in enumerate(history.values()):
-        found = chain.from_iterable(of_groups[at] for of_groups in by_strategy)
-        recorded = recorded_row(group)
-        rows += [recorded, *sorted(found, key=lambda row: row.static is not None)]
+        recorded, found = recorded_row(group), []
         notes += unknown_parts(group, recorded)
+        for strategy, of_groups in zip(chosen, by_strategy):
+            if isinstance(of_groups[at], ForecastError):       # what its clients would do ends in that
+                found.append(ReplayRow(group.name, strategy.label, None, None, None, None, None, recorded.known))
+                notes.append(f"{shown(group.name)}: {strategy.label} is not replayed: {shown(of_groups[at])}")
+            elif isinstance(of_groups[at], Exception):
+                raise of_groups[at]
+            else:
+                found += of_groups[at]
+        rows += [recorded, *sorted(found, key=lambda row: row.static is not None)]
     return Replay(tuple(rows), tuple(notes))

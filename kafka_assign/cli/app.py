@@ -452,7 +452,7 @@ def replay_command(
     history = read_history(sources_of(files), session_timeout=timeout, zones=typed_zones(zone))
     if not history:
         raise ValueError(f"{first_of(files, 3)}: no rebalance of a group here: logs of brokers or members, dumps of "
-                         "__consumer_offsets or traces must be given")
+                         "__consumer_offsets, traces, or snapshots with their times must be given")
     history = picked_history(history, group, since, until)
     if timeline is not None:
         draw_history(history, timeline)

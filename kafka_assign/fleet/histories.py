@@ -124,8 +124,8 @@ def _moment(time):
 
 def _generation_row(one):
     "A row of the table `generations`."
-    return {"life": one.life, "generation": one.generation,
-            **{name: _moment(getattr(one, name)) for name in ("start", "joined", "answered")},
+    return {"life": one.life, "generation": one.generation if one.generation >= 0 else None,
+            **{name: _moment(getattr(one, name)) for name in ("start", "joined", "answered", "seen")},
             "causes": [cause._asdict() for cause in one.causes], "protocol": one.protocol, "leader": one.leader,
             "members": len(one.members), "partitions": sum(map(len, one.assigned.values())),
             "paused": sum(pause.seconds for pause in one.pauses), "missing": one.missing}
@@ -226,7 +226,7 @@ def _tables(spark, inputs, logs, histories):
     def frame(rows, *names):
         schema = pa.schema([REPLAY_TABLES[table].field(name) for table, name in names])
         return spark.createDataFrame(pa.Table.from_pylist(rows, schema), spark_schema(schema))
-    known = histories.where("rebalances IS NOT NULL")
+    known = histories.where("causes IS NOT NULL")
     rejects = [{"source": one.source, "position": 0, "reason": one.reason} for one in inputs.rejects] + [
         {"source": one.path, "position": 0, "reason": "must hold logs or traces (got Parquet)"}
         for one in inputs.parquet] + [
@@ -260,7 +260,7 @@ def _write_run(spark, inputs, place, about, now, conf, options, report):
         kernel = partial(replay_facts, logs=[(row["source"], row["shift"]) for row in found], topics=topics, **options)
         histories = facts.mapInArrow(kernel, spark_schema(REPLAYED_SCHEMA)).persist(StorageLevel.DISK_ONLY)
         report(f"replaying what {count_of(sum(row['said'] for row in found), 'line')} say")
-        seen = histories.selectExpr("sum(facts)", "count(rebalances)", "sum(size(filter(rejects, one -> "
+        seen = histories.selectExpr("sum(facts)", "count(causes)", "sum(size(filter(rejects, one -> "
                                     "one.scope = 'group')))").first()
         used, groups, rejected = [value or 0 for value in seen]
         if not groups + rejected:

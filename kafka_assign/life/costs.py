@@ -119,7 +119,7 @@ def _moves(last, now):
 def _assigned(history):
     "The generations that had an assignment; None = some assignment is unknown. The last rebalance may not have ended."
     found = [one for one in history.generations if not one.interrupted]
-    if found and found[-1].joined is found[-1].answered is None:
+    if found and found[-1].joined is found[-1].answered is found[-1].seen is None:
         found.pop()
     return None if any("assignment" in one.missing for one in found) else found
 
@@ -130,7 +130,7 @@ def recorded_row(history):
     moves = None if assigned is None else sum(_moves(last, one.owners) for one in assigned)
     pauses = [pause.seconds for one in generations for pause in one.pauses]
     known = bool(pauses) or not any("pauses" in one.missing for one in generations)
-    return ReplayRow(history.name, RECORDED, None, len(generations), moves, sum(pauses) if known else None, None,
+    return ReplayRow(history.name, RECORDED, None, len(generations) if history.counted else None, moves, sum(pauses) if known else None, None,
                      len(_forecastable(history)))
 
 
@@ -181,13 +181,16 @@ def replay(history: History, strategies: Sequence[StrategyLike], static: float |
     None = no such rows. Raises `StrategyError` if a strategy is unknown, fails, or is the broker's.
     """
     chosen = [client_strategy(strategy) for strategy in strategies]
-    rows, notes = [], [_ASSUMED] * bool(chosen)
+    rows, notes = [], [_ASSUMED] * (bool(chosen) and any(group.counted for group in history.values()))
     for name, group in history.items():
         rows.append(recorded_row(group))
         unknown = sum(one.group is None for one in group.generations)
         if unknown:
             notes.append(f"{shown(name)}: it is not replayed, because members or their topics are unknown in "
                          f"{count_of(unknown, 'generation')} of {len(group.generations):,}")
+        if not group.counted:
+            notes.append(f"{shown(name)}: only snapshots tell of it, so how often it rebalanced, and how long members were "
+                         "away, is unknown; moves are those from one snapshot to the next")
         partial = sum("pauses" in one.missing for one in group.generations)
         if partial and rows[-1].paused is not None:
             notes.append(f"{shown(name)}: not all pauses are known in {count_of(partial, 'generation')}, so more than "
@@ -196,6 +199,8 @@ def replay(history: History, strategies: Sequence[StrategyLike], static: float |
         found = [_replayed(group, strategy, steps, None) for strategy in chosen]
         if unknown:
             found = [row._replace(rebalances=None, moves=None, paused=None) for row in found]
+        elif not group.counted:
+            found = [row._replace(rebalances=None) for row in found]
         elif static is not None:
             fixed = _with_static(steps, clients, static)
             found += [_replayed(group, strategy, fixed, static) for strategy in chosen]
@@ -257,7 +262,7 @@ def period(history: GroupHistory) -> float | None:
 def needless_moves(history: GroupHistory) -> int | None:
     "Partitions that moved although none had to; None = some assignment, or the state before it, is unknown."
     assigned, found, last, life = _assigned(history), 0, {}, 0
-    if assigned is None or any(one.assignment is None for one in assigned):
+    if assigned is None or not history.counted or any(one.assignment is None for one in assigned):
         return None
     for one in assigned:
         if one.life != life:
@@ -273,9 +278,9 @@ def needless_moves(history: GroupHistory) -> int | None:
 
 # %% ../../nbs/09_life/10_costs.ipynb #d14cf2c8
 def by_cause(history: GroupHistory) -> dict[str, list[Generation]]:
-    "The generations that each cause led to, the commonest cause first."
+    "The generations that each cause led to, the commonest cause first; none if only snapshots tell of them."
     found = defaultdict(list)
-    for one in history.generations:
+    for one in history.generations if history.counted else ():
         for why in {cause.why for cause in one.causes} or {"unknown"}:
             found[why].append(one)
     return dict(sorted(found.items(), key=lambda pair: (-len(pair[1]), pair[0])))

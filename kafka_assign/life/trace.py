@@ -78,7 +78,7 @@ class Generation:
     "One generation of a group: what led to it, and what came of it. Times are seconds since 1970; None = unknown."
     group_id: str  # name of the group
     life: int  # counts from 1; a group that was deleted begins another life
-    generation: int  # or group epoch
+    generation: int  # or group epoch; -1 = unknown: only a snapshot shows what came of it
     start: float | None = None  # when the rebalance began
     joined: float | None = None  # when all members had joined
     answered: float | None = None  # when the coordinator had the assignment
@@ -90,6 +90,7 @@ class Generation:
     pauses: list[Pause] = field(default_factory=list)  # that led to it
     missing: list[str] = field(default_factory=list)  # what no source tells
     rejoined: dict[str, float] = field(default_factory=dict)  # by member id: when it asked to join, if its log tells
+    seen: float | None = None  # when a snapshot first showed what came of it, if no log tells
     before: "Generation | None" = field(default=None, repr=False, compare=False)  # the last known of this life
     counts: Mapping[str, int] = field(default_factory=dict, repr=False, compare=False)  # partitions of each topic
 
@@ -106,12 +107,18 @@ class Generation:
     @property
     def begin(self) -> float | None:
         "The first time that is known."
-        return next((time for time in (self.start, self.joined, self.answered) if time is not None), None)
+        times = self.start, self.joined, self.answered, self.seen
+        return next((time for time in times if time is not None), None)
 
     @property
     def seconds(self) -> float | None:
         "How long the rebalance took, from its start to the assignment."
         return None if self.start is None or self.answered is None else max(0.0, self.answered - self.start)
+
+    @property
+    def state(self) -> tuple[set[str], dict[tuple[str, int], str]]:
+        "What its members are known by, and who owns what."
+        return {known.name(id) for id, known in self.members.items()}, self.owners
 
     @cached_property
     def owners(self) -> dict[tuple[str, int], str]:
@@ -144,12 +151,12 @@ class Generation:
     def row(self) -> dict[str, Any]:
         "The line of the trace, as a dict."
         times = {name: _time_text(getattr(self, name)) for name in _TIMES}
-        return {"group_id": self.group_id, "life": self.life, "generation": self.generation, **times,
+        return {"group_id": self.group_id, "life": self.life, "generation": self.generation if self.generation >= 0 else None, **times,
                 "causes": [cause._asdict() for cause in self.causes], "leader": self.leader, "protocol": self.protocol,
                 "members": {id: known._asdict() for id, known in self.members.items()}, "assignment": self.assigned,
                 "rejoined": {id: _time_text(time) for id, time in self.rejoined.items()},
                 "pauses": [(*one[:2], _time_text(one.begin), round(one.seconds, 3), one.kind) for one in self.pauses],
-                "missing": self.missing}
+                "missing": self.missing, "seen": _time_text(self.seen)}
 
     @classmethod
     def from_row(cls, row: Mapping[str, Any]) -> "Generation":
@@ -167,9 +174,10 @@ class Generation:
             if min((number for own in assigned.values() for _, number in own), default=0) < 0:
                 raise TypeError("a partition below 0")
             rejoined = {id: _time_of(time) for id, time in row["rejoined"].items()}
-            return cls(row["group_id"], row["life"], row["generation"], *(_time_of(row[name]) for name in _TIMES),
+            number = -1 if row["generation"] is None else index(row["generation"])
+            return cls(row["group_id"], row["life"], number, *(_time_of(row[name]) for name in _TIMES),
                        [Cause(**one) for one in row["causes"]], row["leader"], row["protocol"], members, assigned,
-                       pauses, row["missing"], rejoined)
+                       pauses, row["missing"], rejoined, _time_of(row["seen"]))
         except UnicodeEncodeError:
             raise ValueError("a line of a trace must be text that UTF-8 can encode") from None
         except (KeyError, TypeError, AttributeError) as error:
@@ -232,7 +240,7 @@ def _while(one, before, consumers):
     during, former, now = {}, before.owners if before else {}, one.owners
     for pair, name in consumers.items():
         owner = former.get(pair)
-        goes_on = "cooperative" in one.protocol and owner in stay and (
+        goes_on = one.seen is None and "cooperative" in one.protocol and owner in stay and (
             now.get(pair) == owner or pair not in now and pair[0] in stay[owner])
         during[pair] = name if "pauses" not in one.missing or name is None or goes_on else NOT_KNOWN
     return during | {pause[:2]: None for pause in one.pauses}
@@ -240,13 +248,21 @@ def _while(one, before, consumers):
 # %% ../../nbs/09_life/08_trace.ipynb #191d8b41
 @dataclass
 class GroupHistory:
-    "The generations of one group, in order of life and generation; of equal ones, the one of which most is known."
+    """The generations of one group, in order of life and generation; of equal ones, the one of which most is known.
+
+    Snapshots count only if nothing else tells of the group, and only those that show other members or owners than the
+    one before.
+    """
     name: str
     generations: list[Generation] = field(repr=False)
+    counted: bool = field(init=False, repr=False)  # whether all rebalances are known: not those between snapshots
 
     def __post_init__(self):
-        in_order = sorted(self.generations, key=lambda one: (one.life, one.generation, len(one.missing)))
-        self.generations = [next(same) for _, same in groupby(in_order, attrgetter("life", "generation"))]
+        in_order = sorted(self.generations, key=lambda one: (one.life, one.generation, one.seen or 0.0, len(one.missing)))
+        unique = [next(same) for _, same in groupby(in_order, attrgetter("life", "generation", "seen"))]
+        self.generations = [one for one in unique if one.generation >= 0] or [
+            one for before, one in pairwise([None, *unique]) if before is None or one.state != before.state]
+        self.counted = all(one.generation >= 0 for one in self.generations)
         life, before, counts = 0, None, {}
         for one in self.generations:
             if one.life != life:
@@ -285,7 +301,8 @@ class GroupHistory:
                 seen, last = set(), dict.fromkeys(pairs, NOT_KNOWN)
             seen |= owners.keys()
             after = {pair: owners.get(pair, None if one.whole and pair in seen else NOT_KNOWN) for pair in pairs}
-            when = [f"{datetime.fromtimestamp(one.begin, timezone.utc):{clock}}"] if one.begin is not None else []
+            by = "by " * (one.begin is not None and one.begin == one.seen)
+            when = [f"{by}{datetime.fromtimestamp(one.begin, timezone.utc):{clock}}"] if one.begin is not None else []
             when += [span_in_words(one.seconds)] if one.seconds is not None else []
             stopped = {one[:2]: "≥" * (one.kind != "measured") + span_in_words(one.seconds) for one in one.pauses}
             found.append(Recorded(_event(one.causes, names), title, (

@@ -32,6 +32,7 @@ from ..life.clocks import (
     commonest, differences, logs_of, moved, place_logs, read_log)
 from ..life.costs import history_row, replay
 from ..life.rebuild import generations, traced
+from ..life.snapshots import read_snapshots
 from ..life.trace import GroupHistory
 from ..life.rebalance import client_strategy
 from ..snapshot.sources import Origin, folder_values
@@ -61,7 +62,14 @@ def _facts(row, most):
     "What a log says about each group, and last, with no group, the log itself, how many facts, and names of topics."
     count, topics, at = 0, {}, {"cluster": row["cluster"], "log": row["log"], "place": 0}
     parts = [Origin(part["name"], "", part["path"] or part["text"], named=False) for part in row["parts"]]
-    for log in read_log(parts, most):
+
+    def portions():
+        for log in read_log(parts, most):
+            yield log
+        if not count and not topics and not log.problem:                 # it may be a snapshot
+            log.traces = [(0, one.row()) for one in read_snapshots([(log, parts)])]
+            yield log
+    for log in portions():
         by_group = defaultdict(lambda: ([], []))
         for one in log.said:
             by_group[_name(one.group)][0].append(one)

@@ -38,6 +38,11 @@ def moments(capture, every):
     return range(ceil(min(ends)) + 1, ceil(max(ends)) + every + 1, every)
 
 
+def state(one):
+    """Who is a member, and who owns what."""
+    return {known.name(id) for id, known in one.members.items()}, one.owners
+
+
 def at(states, second):
     """The generation of a group that a capture shows, and whether the next one had begun."""
     past = [one for end, _, one in states if end <= second]
@@ -80,8 +85,8 @@ def states(capture, every):
         found[name] = []
         for second in moments(capture, every):
             one, rebalancing = at(known, second)
-            if one and not rebalancing and (not found[name] or found[name][-1][1:] != one.state):
-                found[name].append((second, *one.state))
+            if one and not rebalancing and (not found[name] or found[name][-1][1:] != state(one)):
+                found[name].append((second, *state(one)))
     return found
 
 
@@ -91,7 +96,7 @@ def test_every_state_is_that_of_its_moment(capture, every, tmp_path):
     """No member and no owner is wrong, and a rebalance that is alone between two snapshots is found, if it changed
     anything."""
     found = read_history(as_documents(tmp_path, captured(capture, every)))
-    assert {name: [(one.seen, *one.state) for one in group.generations] for name, group in found.items()} == states(
+    assert {name: [(one.seen, *state(one)) for one in group.generations] for name, group in found.items()} == states(
         capture, every)
     alone = 0
     for name, known in truth(capture).items():
@@ -99,7 +104,7 @@ def test_every_state_is_that_of_its_moment(capture, every, tmp_path):
         usable = [second for second in moments(capture, every) if at(known, second)[0] and not at(known, second)[1]]
         for former, second in zip(usable, usable[1:]):
             between = [one for end, _, one in known if former < end <= second]
-            if len(between) == 1 and between[0].state != at(known, former)[0].state:
+            if len(between) == 1 and state(between[0]) != state(at(known, former)[0]):
                 assert second in seen
                 alone += 1
     assert (len(generations(found)), alone) == SEEN[capture][every]
@@ -107,7 +112,8 @@ def test_every_state_is_that_of_its_moment(capture, every, tmp_path):
         told, _ = at(truth(capture)[one.group_id], one.seen)
         exact = "topics" not in one.missing
         assert exact == all(known.topics is not None for known in told.members.values())
-        assert one.members == {id: known if exact else known._replace(topics=None) for id, known in told.members.items()}
+        assert one.members == {
+            id: known if exact else known._replace(topics=None) for id, known in told.members.items()}
         assert (one.protocol, one.whole) == (told.protocol, True)
 
 
@@ -120,9 +126,9 @@ def test_what_lies_between_snapshots_is_missing(capture, tmp_path):
         for one in group.generations:
             assert (one.generation, one.start, one.joined, one.answered, one.causes, one.pauses, one.leader) == (
                 -1, None, None, None, [], [], "")
-            assert one.missing == ["generation", "start", "joined", "answered", "causes", *["leader"] * bool(one.members),
-                                   *["protocol"] * (bool(one.members) and not one.protocol),
-                                   *["topics"] * any(known.topics is None for known in one.members.values()), "pauses"]
+            there, unknown = bool(one.members), any(known.topics is None for known in one.members.values())
+            assert one.missing == ["generation", "start", "joined", "answered", "causes", *["leader"] * there,
+                                   *["protocol"] * (there and not one.protocol), *["topics"] * unknown, "pauses"]
         row, real = history_row(group), history_row(told)
         assert row["moves"] <= real["moves"] and 2 * row["moves"] > real["moves"]
         assert row | {"moves": 0} == {"group_id": name, "rebalances": None, "moves": 0, "paused": None, "longest": None,
@@ -169,9 +175,11 @@ def as_text(group, *kinds):
                                            if pair in owner else "---")]
             for topic, count in group.topic_counts.items() for pair in [(topic, number) for number in range(count)]]
     static = any(one.instance_id for one in group.details)                     # else there is no column for it
-    members = [[group.name, one.id, *[one.instance_id or ""] * static, one.host, one.client_id, len(one.owned), ", ".join(
-        f"{topic}({','.join(str(number) for name, number in sorted(one.owned) if name == topic)})"
-        for topic in sorted({topic for topic, _ in one.owned})) or "-"] for one in group.details]
+    numbers = {one.id: {topic: [str(number) for name, number in sorted(one.owned) if name == topic]
+                        for topic, _ in sorted(one.owned)} for one in group.details}
+    members = [[group.name, one.id, *[one.instance_id or ""] * static, one.host, one.client_id, len(one.owned),
+                ", ".join(f"{topic}({','.join(own)})" for topic, own in numbers[one.id].items()) or "-"]
+               for one in group.details]
     notice = f"\nWarning: Consumer group '{group.name}' is rebalancing.\n" if "Prep" in group.state else (
         f"\nConsumer group '{group.name}' has no active members.\n" if not members else "")
     printed = {"describe": notice + table(columns, *rows) * bool(rows), "members": notice + table(
@@ -193,9 +201,9 @@ def test_text_of_the_tool(capture, kinds, tmp_path):
     group, = read_history(tmp_path).values()
     whole = [state for states in states(capture, 5).values() for state in states if state[1] or kinds != ("members",)]
     assert [one.seen for one in group.generations] == [second for second, *_ in whole]
-    for one, (second, names, owners) in zip(group.generations, whole):
+    for one, (second, _, owners) in zip(group.generations, whole):
         [told] = groups_at[second]
-        assert one.owners == {pair: names and one.members[id].name(id) for id, own in one.assigned.items() for pair in own}
+        assert one.owners == owners or kinds == ("describe",)             # which shows no instance ids
         assert {pair: id for id, own in one.assigned.items() for pair in own} == {
             pair: each.id for each in told.details for pair in each.owned}
         assert one.members.keys() <= {*told.members} and ("members" in one.missing) == (
@@ -219,7 +227,7 @@ def test_a_history_of_snapshots_under_another_strategy(tmp_path):
 
 def test_subscriptions_that_are_inferred_are_unknown(tmp_path):
     """Of two members of which one owns nothing, the other may be the only subscriber."""
-    members = [Member("a", ["t"], owned=[("t", 0)], client_id="c", host="/h"), Member("b", ["t"], client_id="c", host="/h")]
+    members = [Member(id, ["t"], owned=own, client_id="c", host="/h") for id, own in (("a", [("t", 0)]), ("b", []))]
     shown = as_text(Group({"t": 1}, members, name="g", state="Stable", strategy="range"))
     for second in (8, 9):
         (tmp_path / f"2026-11-26T11-08-0{second}Z.txt").write_text("".join(shown.values()))
@@ -231,26 +239,54 @@ def test_subscriptions_that_are_inferred_are_unknown(tmp_path):
     assert any("not replayed, because members or their topics are unknown" in note for note in result.notes)
 
 
-def two(second, *owned, cluster="", state="Stable", id="m-1", **about):
-    """A capture of a group whose members a and b own these partitions."""
-    members = [Member(name, ["t"], client_id=name, host="/h", owned=[("t", number) for number in own], **about)
-               for name, own in zip((id, "n-2"), owned)]
+def two(second, *owned, cluster="", state="Stable", ids=("m-1", "n-1"), instances=(None, None), **about):
+    """A capture of a group with two members that own these partitions."""
+    members = [Member(id, ["t"], client_id=id[0], host="/h", instance_id=instance, owned=[("t", one) for one in own])
+               for id, instance, own in zip(ids, instances, owned)]
     return Group({"t": 4}, members, name="g", type="classic", state=state, cluster=cluster, strategy="range",
-                 time=f"2026-11-26T11:08:{second:02}Z" if second is not None else "").to_json() + "\n"
+                 time=f"2026-11-26T11:08:{second:02}Z" if second is not None else "", **about).to_json() + "\n"
+
+
+def test_what_one_snapshot_does_not_show_is_no_change():
+    """A member that owns nothing is not in the output of --describe, and without --verbose no owner is in that of
+    --members. Of what does not differ, the snapshot that shows most stays."""
+    idle = [Note("idle-members-not-shown")]
+    text = two(1, [0, 1, 2, 3], notes=idle) + two(2, [0, 1, 2, 3], []) + two(3, [0, 1, 2, 3], notes=idle)
+    [one] = read_history(text)["g"].generations
+    assert (one.seen % 60, [*one.members], one.whole) == (2, ["m-1", "n-1"], True)
+    found = read_history(text + two(4, [0, 1], [2, 3]))["g"].generations
+    assert [one.seen % 60 for one in found] == [2, 4]
+
+
+PARTS = {  # notes of a snapshot, and what is missing besides
+    (): [], ("idle-members-not-shown",): ["members"], ("members-not-counted",): ["members", "assignment"],
+    ("members-missing",): ["members", "assignment"], ("owners-missing",): ["assignment"],
+    ("partitions-missing",): ["assignment"], ("subscriptions-agree",): ["topics"], ("subscriptions-certain",): []}
+
+
+@pytest.mark.parametrize("kinds", PARTS, ids=",".join)
+def test_what_the_notes_of_a_snapshot_leave_open_is_missing(kinds):
+    found = read_history("".join(two(at, [0, 1], [2, at], notes=[Note(kind, 1) for kind in kinds]) for at in (3, 4)))
+    [one, *_] = found["g"].generations
+    assert [name for name in one.missing if name in ("members", "topics", "assignment")] == PARTS[kinds]
+    assert (one.assigned == {}) == ("assignment" in PARTS[kinds])
+    assert (history_row(found["g"])["moves"] is None) == ("assignment" in PARTS[kinds])
+
+
+def test_a_partition_with_two_owners_has_none():
+    [one] = read_history(two(1, [0, 1], [1, 2]))["g"].generations
+    assert "assignment" in one.missing and not one.assigned
 
 
 def test_a_static_member_that_is_back_under_another_id_changes_nothing():
-    lines = [two(at, [0, 1], [2, 3], id=f"m-{at}", instance_id=None) for at in (1, 2)]
-    assert len(read_history("".join(lines))["g"].generations) == 2
-    static = [json.loads(line) for line in lines]
-    for line in static:
-        line["members"][0]["instance_id"] = "pod-1"
-    assert [one.seen % 60 for one in read_history("".join(json.dumps(one) + "\n" for one in static))["g"].generations] == [1]
+    for instances, count in ((None, None), 2), (("pod-1", None), 1):
+        text = "".join(two(at, [0, 1], [2, 3], ids=(f"m-{at}", "n-1"), instances=instances) for at in (1, 2))
+        assert len(read_history(text)["g"].generations) == count
 
 
 def test_groups_of_several_clusters():
     """A name that is in one cluster only needs no cluster."""
-    text = "".join(two(at, [0, 1], [2, at], cluster=cluster) for at in (2, 3) for cluster in ("x", "y"))
+    text = "".join(two(at, [0, 1], [at], cluster=cluster) for at in (2, 3) for cluster in ("x", "y"))
     found = read_history(text)
     assert {name: len(group.generations) for name, group in found.items()} == {"x/g": 2, "y/g": 2}
     assert [*read_history(two(1, [0], [1], cluster="x"))] == ["g"]
@@ -258,8 +294,8 @@ def test_groups_of_several_clusters():
 
 def test_what_is_no_snapshot_is_refused_as_before(tmp_path):
     """A moment without a time, one in which the group rebalances, JSON and tables of something else, broken JSON."""
-    for text in (two(None, [0], [1]), two(1, [0], [1], state="PreparingRebalance"), '{"format": 2}\n', '{"a": 1}\n{"b\n',
-                 "TOPIC PARTITION\nt 0\n", "INFO nothing here\n"):
+    for text in (two(None, [0], [1]), two(1, [0], [1], state="PreparingRebalance"), '{"format": 2}\n',
+                 '{"a": 1}\n{"b\n', "TOPIC PARTITION\nt 0\n", "INFO nothing here\n"):
         (tmp_path / "a.txt").write_text(text)
         found = read_history(tmp_path)
         assert not found and not found.logs[0].problem
@@ -278,7 +314,7 @@ def test_a_row_that_cannot_be_used_is_named(tmp_path):
 
 @pytest.mark.parametrize("name", ["Stabilized group h generation 3 with 9 members", "g\nGROUP TOPIC", "\x1b[31mred"])
 def test_a_group_that_is_named_like_a_message_or_a_table(name):
-    lines = [json.dumps(json.loads(two(at, [0, 1], [2, at])) | {"group_id": name}) + "\n" for at in (2, 3)]
+    lines = [json.dumps(json.loads(two(at, [0, 1], [at])) | {"group_id": name}) + "\n" for at in (2, 3)]
     found = read_history("".join(lines))
     assert [*found] == [name] and len(found[name].generations) == 2
 
@@ -287,7 +323,8 @@ def test_the_command_counts_no_rebalances(tmp_path):
     """Conditions hold only if they must; a table has one line for all snapshots."""
     folder = as_documents(tmp_path / "in", captured("range-4.3.1", 5))
     out = command(folder)[1]
-    assert "rebalances" not in out.splitlines()[0] and "a group without rebalances: only snapshots tell of it" in flat(out)
+    assert "rebalances" not in out.splitlines()[0]
+    assert "a group without rebalances: only snapshots tell of it" in flat(out)
     code, out, err = command(folder, "-g", "orders", "--static", "45s")
     first, *_ = out.split("\n\n")
     assert (code, err) == (0, "") and first == (
@@ -300,8 +337,9 @@ def test_the_command_counts_no_rebalances(tmp_path):
     assert row["logs"] == [{"log": "19 snapshots", "lines": 19, "messages": 19, "clock": "-"}]
     assert [(one["rebalances"], one["moves"]) for one in row["rows"]] == [(None, 59), (None, 59)]
     assert command(folder, "--format", "csv")[1].splitlines()[1] == "orders,recorded,,,59,,,12"
-    for condition, code, words in (("moves>58", 1, "moves is 59"), ("moves<59", 0, ""), ("moves>59", 3, "is at least 59"),
-                                   ("moves<60", 3, "moves is at least 59"), ("rebalances>1", 3, "rebalances is not known")):
+    for condition, code, words in (
+            ("moves>58", 1, "moves is 59"), ("moves<59", 0, ""), ("moves>59", 3, "moves is at least 59"),
+            ("moves<60", 3, "moves is at least 59"), ("rebalances>1", 3, "rebalances is not known")):
         found = command(folder, "--fail-if", condition)
         assert found[0] == code and words in found[2]
     found = command(folder, "--strict")

@@ -90,14 +90,18 @@ def _ran(group, rows):
                  and resolve(row.strategy).protocol_name == ran), None)
 
 
+def _count(group):
+    "How many rebalances are known, or what snapshots show instead, in words."
+    return count_of(len(group.generations), "state" if group.only_snapshots else "rebalance")
+
+
 def _sentences(group, row, rows):
     "What the rebalances of a group cost, and what would have cost less."
     times = [one.begin for one in group.generations if one.begin is not None]
     span = f" in {span_in_words(max(times) - min(times))}" if len(times) > 1 else ""
     why = f", by cause: {row['causes']}" if row["causes"] else ""
-    count = count_of(len(group.generations), "rebalance" if group.counted else "state")
-    words = [f"{group.name}: {count}{' in snapshots' * (not group.counted)}{span}{why}"]
-    words += ["one or more rebalances led from each to the next"] * (not group.counted)
+    words = [f"{group.name}: {_count(group)}{' in snapshots' * group.only_snapshots}{span}{why}"]
+    words += ["one or more rebalances led from each to the next"] * group.only_snapshots
     if row["period"]:
         words.append(f"in a loop, one every {span_in_words(row['period'])}")
     if row["paused"] is not None:
@@ -159,7 +163,7 @@ def show_history(history: History, found: Replay, form: str, named: bool) -> Non
                 "longest: seconds that a rebalance took; period: seconds between the rebalances of a loop",
                 "--group G shows what the logs cover, what each cause cost, and what other strategies would have cost"]
         more += ["a group without rebalances: only snapshots tell of it, and its moves are at least as many"] * any(
-            not group.counted for group in history.values())
+            group.only_snapshots for group in history.values())
         return write_blocks([known_table([*rows.values()][0], [*rows.values()])], more)
     coverage = _coverage_rows(history)
     blocks = [_sentences(group, rows[name], under[name]) for name, group in history.items()]
@@ -180,8 +184,7 @@ def _blocks(group, row, rows):
     missing, causes, members, ran = _missing(group), _cause_rows(group), by_member(group), _ran(group, rows)
     waits, needless = slowest(group), needless_moves(group)
     told = ", ".join(f"{_NOT_TOLD.get(name, name)} of {count:,}" for name, count in missing.items())
-    count = count_of(len(group.generations), "rebalance" if group.counted else "state")
-    facts = [f"no source tells, of {count}: {told}"] * bool(missing)
+    facts = [f"no source tells, of {_count(group)}: {told}"] * bool(missing)
     if ran:
         facts.append(f"{ran.strategy} makes {ran.forecast:,} of the {ran.known:,} recorded assignments of which the "
                      "state before is known")
@@ -267,7 +270,7 @@ def judge_history(history: History, conditions: Sequence, strict: bool = False) 
             judged = False
             write_remark(f"{group.name}: members or assignments are unknown in {unknown:,} of "
                          f"{count_of(len(group.generations), 'rebalance')} (--strict)")
-        if not group.counted:
+        if group.only_snapshots:
             judged = False
             write_remark(f"{group.name}: only snapshots tell of it, so some rebalances may be unknown (--strict)")
     for row in map(history_row, history.values()):

@@ -78,7 +78,7 @@ def read_log(parts: Sequence[Origin], most: int | None = None) -> Iterator[Log]:
                         log.zoned = True
                     elif line.startswith('{"group_id": ') and (row := _trace(line)):
                         log.traces.append((log.lines, row))
-                    elif not line.startswith('{"format": '):                 # a snapshot
+                    elif not line.startswith(('{"format": 1, ', '{"format": 2, ')):           # snapshots
                         yield line
                         continue
                     yield ""                                 # it counts as a line

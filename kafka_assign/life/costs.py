@@ -130,7 +130,8 @@ def recorded_row(history):
     moves = None if assigned is None else sum(_moves(last, one.owners) for one in assigned)
     pauses = [pause.seconds for one in generations for pause in one.pauses]
     known = bool(pauses) or not any("pauses" in one.missing for one in generations)
-    return ReplayRow(history.name, RECORDED, None, len(generations) if history.counted else None, moves, sum(pauses) if known else None, None,
+    count = None if history.only_snapshots else len(generations)
+    return ReplayRow(history.name, RECORDED, None, count, moves, sum(pauses) if known else None, None,
                      len(_forecastable(history)))
 
 
@@ -181,16 +182,16 @@ def replay(history: History, strategies: Sequence[StrategyLike], static: float |
     None = no such rows. Raises `StrategyError` if a strategy is unknown, fails, or is the broker's.
     """
     chosen = [client_strategy(strategy) for strategy in strategies]
-    rows, notes = [], [_ASSUMED] * (bool(chosen) and any(group.counted for group in history.values()))
+    rows, notes = [], [_ASSUMED] * (bool(chosen) and not all(group.only_snapshots for group in history.values()))
     for name, group in history.items():
         rows.append(recorded_row(group))
         unknown = sum(one.group is None for one in group.generations)
         if unknown:
             notes.append(f"{shown(name)}: it is not replayed, because members or their topics are unknown in "
                          f"{count_of(unknown, 'generation')} of {len(group.generations):,}")
-        if not group.counted:
-            notes.append(f"{shown(name)}: only snapshots tell of it, so how often it rebalanced, and how long members were "
-                         "away, is unknown; moves are those from one snapshot to the next")
+        if group.only_snapshots:
+            notes.append(f"{shown(name)}: only snapshots tell of it, so how often it rebalanced, and how long members "
+                         "were away, is unknown; moves are those from one snapshot to the next")
         partial = sum("pauses" in one.missing for one in group.generations)
         if partial and rows[-1].paused is not None:
             notes.append(f"{shown(name)}: not all pauses are known in {count_of(partial, 'generation')}, so more than "
@@ -199,7 +200,7 @@ def replay(history: History, strategies: Sequence[StrategyLike], static: float |
         found = [_replayed(group, strategy, steps, None) for strategy in chosen]
         if unknown:
             found = [row._replace(rebalances=None, moves=None, paused=None) for row in found]
-        elif not group.counted:
+        elif group.only_snapshots:
             found = [row._replace(rebalances=None) for row in found]
         elif static is not None:
             fixed = _with_static(steps, clients, static)
@@ -262,7 +263,7 @@ def period(history: GroupHistory) -> float | None:
 def needless_moves(history: GroupHistory) -> int | None:
     "Partitions that moved although none had to; None = some assignment, or the state before it, is unknown."
     assigned, found, last, life = _assigned(history), 0, {}, 0
-    if assigned is None or not history.counted or any(one.assignment is None for one in assigned):
+    if assigned is None or history.only_snapshots or any(one.assignment is None for one in assigned):
         return None
     for one in assigned:
         if one.life != life:
@@ -280,7 +281,7 @@ def needless_moves(history: GroupHistory) -> int | None:
 def by_cause(history: GroupHistory) -> dict[str, list[Generation]]:
     "The generations that each cause led to, the commonest cause first; none if only snapshots tell of them."
     found = defaultdict(list)
-    for one in history.generations if history.counted else ():
+    for one in () if history.only_snapshots else history.generations:
         for why in {cause.why for cause in one.causes} or {"unknown"}:
             found[why].append(one)
     return dict(sorted(found.items(), key=lambda pair: (-len(pair[1]), pair[0])))

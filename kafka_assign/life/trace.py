@@ -115,11 +115,6 @@ class Generation:
         "How long the rebalance took, from its start to the assignment."
         return None if self.start is None or self.answered is None else max(0.0, self.answered - self.start)
 
-    @property
-    def state(self) -> tuple[set[str], dict[tuple[str, int], str]]:
-        "What its members are known by, and who owns what."
-        return {known.name(id) for id, known in self.members.items()}, self.owners
-
     @cached_property
     def owners(self) -> dict[tuple[str, int], str]:
         "By partition: what its owner is known by."
@@ -151,7 +146,8 @@ class Generation:
     def row(self) -> dict[str, Any]:
         "The line of the trace, as a dict."
         times = {name: _time_text(getattr(self, name)) for name in _TIMES}
-        return {"group_id": self.group_id, "life": self.life, "generation": self.generation if self.generation >= 0 else None, **times,
+        number = self.generation if self.generation >= 0 else None
+        return {"group_id": self.group_id, "life": self.life, "generation": number, **times,
                 "causes": [cause._asdict() for cause in self.causes], "leader": self.leader, "protocol": self.protocol,
                 "members": {id: known._asdict() for id, known in self.members.items()}, "assignment": self.assigned,
                 "rejoined": {id: _time_text(time) for id, time in self.rejoined.items()},
@@ -245,6 +241,24 @@ def _while(one, before, consumers):
         during[pair] = name if "pauses" not in one.missing or name is None or goes_on else NOT_KNOWN
     return during | {pause[:2]: None for pause in one.pauses}
 
+# %% ../../nbs/09_life/08_trace.ipynb #191d8b40
+def _differ(one, other):
+    "Whether two generations have other members or other owners, as far as both are known."
+    unknown = {*one.missing, *other.missing}
+    names, others = ({known.name(id) for id, known in each.members.items()} for each in (one, other))
+    return "members" not in unknown and names != others or "assignment" not in unknown and one.owners != other.owners
+
+
+def distinct(states: Iterable[Generation]) -> list[Generation]:
+    "What snapshots show, in order of time: of those that follow each other and do not differ, the best known one."
+    found: list[Generation] = []
+    for one in states:
+        if not found or _differ(one, found[-1]):
+            found.append(one)
+        elif len(one.missing) < len(found[-1].missing):
+            found[-1] = one
+    return found
+
 # %% ../../nbs/09_life/08_trace.ipynb #191d8b41
 @dataclass
 class GroupHistory:
@@ -255,14 +269,15 @@ class GroupHistory:
     """
     name: str
     generations: list[Generation] = field(repr=False)
-    counted: bool = field(init=False, repr=False)  # whether all rebalances are known: not those between snapshots
+    only_snapshots: bool = field(init=False, repr=False)  # tell of it, so that several rebalances may be one
 
     def __post_init__(self):
-        in_order = sorted(self.generations, key=lambda one: (one.life, one.generation, one.seen or 0.0, len(one.missing)))
+        in_order = sorted(self.generations, key=lambda one: (
+            one.life, one.generation, one.seen or 0.0, len(one.missing)))
         unique = [next(same) for _, same in groupby(in_order, attrgetter("life", "generation", "seen"))]
-        self.generations = [one for one in unique if one.generation >= 0] or [
-            one for before, one in pairwise([None, *unique]) if before is None or one.state != before.state]
-        self.counted = all(one.generation >= 0 for one in self.generations)
+        told = [one for one in unique if one.generation >= 0]
+        self.only_snapshots = bool(unique) and not told
+        self.generations = told or distinct(unique)
         life, before, counts = 0, None, {}
         for one in self.generations:
             if one.life != life:
@@ -301,8 +316,8 @@ class GroupHistory:
                 seen, last = set(), dict.fromkeys(pairs, NOT_KNOWN)
             seen |= owners.keys()
             after = {pair: owners.get(pair, None if one.whole and pair in seen else NOT_KNOWN) for pair in pairs}
-            by = "by " * (one.begin is not None and one.begin == one.seen)
-            when = [f"{by}{datetime.fromtimestamp(one.begin, timezone.utc):{clock}}"] if one.begin is not None else []
+            when = [f"{'by ' * (one.begin == one.seen)}{datetime.fromtimestamp(one.begin, timezone.utc):{clock}}"
+                    ] if one.begin is not None else []
             when += [span_in_words(one.seconds)] if one.seconds is not None else []
             stopped = {one[:2]: "≥" * (one.kind != "measured") + span_in_words(one.seconds) for one in one.pauses}
             found.append(Recorded(_event(one.causes, names), title, (

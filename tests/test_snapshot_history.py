@@ -210,6 +210,9 @@ def test_text_of_the_tool(capture, kinds, tmp_path):
             kinds == ("describe",) and bool(told.members))
         known = {each.id: tuple(sorted(each.topics)) for each in told.details}
         assert all(each.topics in (None, known[id]) for id, each in one.members.items())
+        static = {each.id: each.instance_id or "" for each in told.details}
+        dynamic = None if kinds == ("describe",) else ""                 # a member's id begins with its client's
+        assert all(each.instance == (static[id] or dynamic) for id, each in one.members.items())
 
 
 def test_a_history_of_snapshots_under_another_strategy(tmp_path):
@@ -239,10 +242,11 @@ def test_subscriptions_that_are_inferred_are_unknown(tmp_path):
     assert any("not replayed, because members or their topics are unknown" in note for note in result.notes)
 
 
-def two(second, *owned, cluster="", state="Stable", ids=("m-1", "n-1"), instances=(None, None), **about):
+def two(second, *owned, cluster="", state="Stable", ids=("m-1", "n-1"), instances=(None, None), counts=(None, None),
+        **about):
     """A capture of a group with two members that own these partitions."""
-    members = [Member(id, ["t"], client_id=id[0], host="/h", instance_id=instance, owned=[("t", one) for one in own])
-               for id, instance, own in zip(ids, instances, owned)]
+    members = [Member(id, ["t"], client_id=id[0], host="/h", instance_id=instance, owned=[("t", one) for one in own],
+                      counted=count) for id, instance, count, own in zip(ids, instances, counts, owned)]
     return Group({"t": 4}, members, name="g", type="classic", state=state, cluster=cluster, strategy="range",
                  time=f"2026-11-26T11:08:{second:02}Z" if second is not None else "", **about).to_json() + "\n"
 
@@ -256,6 +260,10 @@ def test_what_one_snapshot_does_not_show_is_no_change():
     assert (one.seen % 60, [*one.members], one.whole) == (2, ["m-1", "n-1"], True)
     found = read_history(text + two(4, [0, 1], [2, 3]))["g"].generations
     assert [one.seen % 60 for one in found] == [2, 4]
+    counted = [two(at, [], [], ids=ids, counts=(2, 2)) for at, ids in ((1, ("m-1", "n-1")), (3, ("m-1", "n-2")))]
+    [one, last] = read_history("".join([counted[0], two(2, [0, 1], [2, 3]), counted[1]]))["g"].generations
+    assert [(one.seen % 60, one.whole), (last.seen % 60, last.whole)] == [(2, True), (3, False)]
+    assert "assignment" in last.missing and "members" not in last.missing
 
 
 PARTS = {  # notes of a snapshot, and what is missing besides
@@ -273,7 +281,7 @@ def test_what_the_notes_of_a_snapshot_leave_open_is_missing(kinds):
     assert (history_row(found["g"])["moves"] is None) == ("assignment" in PARTS[kinds])
 
 
-def test_a_partition_with_two_owners_has_none():
+def test_a_partition_with_lastowners_has_none():
     [one] = read_history(two(1, [0, 1], [1, 2]))["g"].generations
     assert "assignment" in one.missing and not one.assigned
 
@@ -290,6 +298,11 @@ def test_groups_of_several_clusters():
     found = read_history(text)
     assert {name: len(group.generations) for name, group in found.items()} == {"x/g": 2, "y/g": 2}
     assert [*read_history(two(1, [0], [1], cluster="x"))] == ["g"]
+
+
+def test_snapshots_have_no_zone_to_set():
+    with pytest.raises(ValueError, match="a zone must be that of a log that has none"):
+        read_history(two(1, [0], [1]), zones={"": "Europe/Rome"})
 
 
 def test_what_is_no_snapshot_is_refused_as_before(tmp_path):

@@ -433,7 +433,7 @@ def read_history(inputs: str | PathLike | IO | Iterable, *, session_timeout: flo
     logs = [log for found in parts for log in read_log(found)]
     silent = [(log, found) for log, found in zip(logs, parts) if not (log.said or log.traces or log.problem)]
     seen = read_snapshots(silent)
-    set_zones(logs, zones or {})
+    set_zones([log for log in logs if not log.groups], zones or {})
     align(logs)
     by_group: dict[str, dict[int, list[Said]]] = defaultdict(lambda: defaultdict(list))
     for at, log in enumerate(logs):

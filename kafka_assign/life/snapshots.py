@@ -6,6 +6,7 @@
 __all__ = ['read_snapshots']
 
 # %% ../../nbs/09_life/12_snapshots.ipynb #5e9a0004
+from collections import Counter, defaultdict
 from collections.abc import Sequence
 from itertools import chain
 
@@ -57,22 +58,23 @@ def read_snapshots(logs: Sequence[tuple[Log, Sequence[Origin]]]) -> list[Generat
     a row cannot be used.
     """
     log_of = {origin.name: log for log, parts in logs for origin in parts}
-    of_folder, found, rejects = {}, {}, []
-    files = [origin for _, parts in logs for origin in parts]
-    files.sort(key=lambda origin: time_order(origin_place(origin, "", of_folder).time))
+    of_folder: dict[str, str] = {}
+    files = sorted(chain.from_iterable(parts for _, parts in logs),
+                   key=lambda origin: time_order(origin_place(origin, "", of_folder).time))
+    found, rejects = defaultdict(list), []
     for cluster, moment in moments_of_files(files):
         reader = SnapshotReader()
         reader.read_all(map(_again, moment), cluster)
-        for shown in chain.from_iterable(by_moment(reader.groups())):
-            own = found.setdefault(shown.group.name or shown.place, {}).setdefault(shown.group.cluster, [])
-            log_of[shown.source].groups += bool(shown.group.time)
-            if one := generation_of(shown.group):
+        for group, place, source, _ in chain.from_iterable(by_moment(reader.groups())):
+            log_of[source].groups += bool(group.time)
+            if one := generation_of(group):
+                own = found[group.name or place, group.cluster]
                 own[-1:] = distinct([*own[-1:], one])
         rejects += reader.account.rejects
     for name, line, reason in rejects if found else ():
         log_of[name].problem = log_of[name].problem or f"line {line}: {reason}"
-    for name, clusters in found.items():
-        for cluster, own in clusters.items():
-            for one in own:
-                one.group_id = name if len(clusters) == 1 else f"{cluster}/{name}"
-    return [one for clusters in found.values() for own in clusters.values() for one in own]
+    clusters = Counter(name for name, _ in found)
+    for (name, cluster), own in found.items():
+        for one in own:
+            one.group_id = name if clusters[name] == 1 else f"{cluster}/{name}"
+    return [*chain.from_iterable(found.values())]

@@ -281,7 +281,13 @@ def test_what_the_notes_of_a_snapshot_leave_open_is_missing(kinds):
     assert (history_row(found["g"])["moves"] is None) == ("assignment" in PARTS[kinds])
 
 
-def test_a_partition_with_lastowners_has_none():
+def test_an_empty_group_owns_nothing_whichever_partitions_are_shown():
+    text = two(1, [0, 1], [2, 3]) + two(2, state="Empty", notes=[Note("partitions-missing", 1)])
+    [_, one] = read_history(text)["g"].generations
+    assert (one.members, one.assigned, one.whole) == ({}, {}, True)
+
+
+def test_a_partition_with_two_owners_has_none():
     [one] = read_history(two(1, [0, 1], [1, 2]))["g"].generations
     assert "assignment" in one.missing and not one.assigned
 

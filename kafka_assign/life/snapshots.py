@@ -22,7 +22,7 @@ from ..snapshot.sources import Origin, end_of, origin_place
 
 # %% ../../nbs/09_life/12_snapshots.ipynb #5e9a0007
 _UNSEEN = UNSEEN_KINDS | {"members-not-counted"}
-_NO_OWNERS = _UNSEEN - {"idle-members-not-shown"} | {"owners-missing", "partitions-missing"}
+_OWNERS_UNSEEN = {"owners-missing", "partitions-missing"}
 
 
 def generation_of(group: Group) -> Generation | None:
@@ -37,7 +37,8 @@ def generation_of(group: Group) -> Generation | None:
     pairs = [pair for own in assigned.values() for pair in own]
     lacks = {"leader": members and group.type not in ASSIGNED_BY_BROKER, "protocol": members and not group.strategy,
              "members": kinds & _UNSEEN, "topics": members and kinds & INFERRED,
-             "assignment": group.counted is not None or kinds & _NO_OWNERS or len({*pairs}) < len(pairs)}
+             "assignment": kinds & _UNSEEN - {"idle-members-not-shown"} or members and (
+                 group.counted is not None or kinds & _OWNERS_UNSEEN or len({*pairs}) < len(pairs))}
     missing = ["generation", "start", "joined", "answered", "causes",
                *(name for name, missing in lacks.items() if missing), "pauses"]
     return Generation(group.name, 1, -1, protocol=group.strategy, members=members, missing=missing,

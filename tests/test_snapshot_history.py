@@ -364,7 +364,7 @@ def test_the_command_counts_no_rebalances(tmp_path):
     found = command(folder, "--strict")
     assert found[0] == 3 and "only snapshots tell of it" in found[2]
     later = json.loads(command(folder, "--since", "2026-11-27", "--format", "json")[1])
-    assert [(row["rebalances"], row["moves"]) for row in later] == [(None, 0)]
+    assert [(row["rebalances"], row["moves"], row["paused"]) for row in later] == [(None, 0, None)]
 
 
 def test_unknown_states_are_drawn_as_unknown(tmp_path):

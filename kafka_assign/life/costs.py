@@ -129,7 +129,7 @@ def recorded_row(history):
     generations, assigned, last = history.generations, _assigned(history), {}
     moves = None if assigned is None else sum(_moves(last, one.owners) for one in assigned)
     pauses = [pause.seconds for one in generations for pause in one.pauses]
-    known = bool(pauses) or not any("pauses" in one.missing for one in generations)
+    known = bool(pauses) or not history.only_snapshots and not any("pauses" in one.missing for one in generations)
     count = None if history.only_snapshots else len(generations)
     return ReplayRow(history.name, RECORDED, None, count, moves, sum(pauses) if known else None, None,
                      len(_forecastable(history)))

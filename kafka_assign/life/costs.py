@@ -201,7 +201,7 @@ def replay(history: History, strategies: Sequence[StrategyLike], static: float |
         if unknown:
             found = [row._replace(rebalances=None, moves=None, paused=None) for row in found]
         elif group.only_snapshots:
-            found = [row._replace(rebalances=None) for row in found]
+            found = [row._replace(rebalances=None, paused=None) for row in found]
         elif static is not None:
             fixed = _with_static(steps, clients, static)
             found += [_replayed(group, strategy, fixed, static) for strategy in chosen]

@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
 
-from kafka_assign import read_history, replay
+from kafka_assign import Group, Member, read_history, replay
 from kafka_assign.fleet.schemas import REPLAY_TABLES, FleetError
 from kafka_assign.life.costs import history_row, recorded_row
 
@@ -159,3 +159,25 @@ def test_what_goes_wrong_in_one_group_leaves_the_others_as_they_are(tmp_path, mo
     assert [(row["scope"], row["reason"]) for row in found["group-2"]["rejects"]] == [
         ("group", "group group-2: KeyError: 'rebalances'")] and found["group-2"]["replay"] is None
     assert [found[name] for name in ("group-0", "group-3")] == [whole[name] for name in ("group-0", "group-3")]
+
+
+@pytest.mark.parametrize("form", ["snapshots", "trace"])
+def test_snapshots_and_their_trace(spark, tmp_path, form):
+    """How many rebalances lie between snapshots is unknown, and the group is not left out for that."""
+    (tmp_path / "in").mkdir()
+    for number in (0, 1, 1, 0):
+        members = [Member("m", ["t"], owned=[("t", number)]), Member("n", ["t"], owned=[("t", 1 - number)])]
+        time = f"2026-11-26T11:08:0{len([*(tmp_path / 'in').iterdir()])}Z"
+        group = Group({"t": 2}, members, name="g", time=time, type="classic", strategy="range")
+        (tmp_path / "in" / f"{time.replace(':', '-')}.jsonl").write_text(group.to_json() + "\n")
+    history = read_history(tmp_path / "in")
+    with (tmp_path / "trace.jsonl").open("w") as file:
+        history.write(file)
+    run = replayed(tmp_path / {"snapshots": "in", "trace": "trace.jsonl"}[form], tmp_path / "runs", spark)
+    [row] = told(run, "history")
+    assert row == history_row(history["g"], recorded_row(history["g"])) | {"notes": row["notes"]} and (
+        row["rebalances"], row["moves"], len(row["notes"])) == (None, 4, 1)
+    assert told(run, "replay") == [one._asdict() for one in replay(history, STRATEGIES, 45.0).rows]
+    assert [(one["generation"], one["answered"], one["seen"].timestamp()) for one in told(run, "generations")] == [
+        (None, None, one.seen) for one in history["g"].generations] and len(history["g"].generations) == 3
+    assert run.counts["lines"] == {"snapshots": 4, "trace": 3}[form] and not run.rejected

@@ -15,8 +15,9 @@ from outputs import FILES, POSTED, SAMPLES, mangled, table
 
 from kafka_assign.fleet import text
 from kafka_assign.fleet.codec import row_from_group
-from kafka_assign.fleet.text import TEXT_SCHEMA, TextAccount, moments_of_files, read_moment, store_rows
+from kafka_assign.fleet.text import TEXT_SCHEMA, TextAccount, read_moment, store_rows
 from kafka_assign.snapshot import SnapshotError, read_groups
+from kafka_assign.snapshot.moments import moments_of_files
 from kafka_assign.snapshot.sources import Origin, folder_keys, origins
 
 ROOT = Path(__file__).resolve().parent.parent

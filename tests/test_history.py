@@ -18,7 +18,7 @@ from typer.testing import CliRunner
 
 from kafka_assign import read_history, replay
 from kafka_assign.cli.app import program
-from kafka_assign.life.clocks import read_log, read_logs
+from kafka_assign.life.clocks import read_log
 from kafka_assign.life.lines import Log
 from kafka_assign.life.offsets_topic import OffsetsReader
 from kafka_assign.life.costs import RECORDED, needless_moves, period, recorded_row, slowest
@@ -881,7 +881,7 @@ def test_a_line_of_a_trace_that_is_not_valid_is_named(tmp_path):
     (tmp_path / "a.jsonl").write_text('\n{"group_id": "g", "life": 1, "generation": 1, "causes": [], "missing": []}\n')
     with pytest.raises(ValueError, match=r"a\.jsonl:2: a line of a trace must have all keys"):
         read_history(tmp_path)
-    assert [log.lines for log in read_logs(tmp_path)] == [2]
+    assert [log.lines for log in read_log([Origin("a.jsonl", "", str(tmp_path / "a.jsonl"))])] == [2]
 
 
 def test_a_log_in_portions_says_the_same():

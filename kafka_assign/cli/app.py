@@ -422,8 +422,10 @@ def replay_command(
     Logs of brokers and of members tell when each generation of a group began, who
     caused it, who got which partition, and how long partitions stood still; clocks are
     aligned by the generations that logs share. What no log tells is unknown, never
-    guessed. Each group has a line. For those that -g names, the causes, the members
-    behind them, and the same history under other strategies are shown.
+    guessed. Of a group that only snapshots tell of, owners at their moments are known, and
+    moves are at least as many, but not the number of rebalances. Each group has a line. For
+    those that -g names, the causes, the members behind them, and the same history under
+    other strategies are shown.
 
     \b
     moves     partitions that got another owner, each as often as it did
@@ -452,7 +454,7 @@ def replay_command(
     history = read_history(sources_of(files), session_timeout=timeout, zones=typed_zones(zone))
     if not history:
         raise ValueError(f"{first_of(files, 3)}: no rebalance of a group here: logs of brokers or members, dumps of "
-                         "__consumer_offsets or traces must be given")
+                         "__consumer_offsets, traces, or snapshots with their times must be given")
     history = picked_history(history, group, since, until)
     if timeline is not None:
         draw_history(history, timeline)
@@ -554,8 +556,8 @@ def fleet_replay_command(
         form: Options.form = "table", cluster: Options.cluster_of_replay = None):
     """Why many groups rebalanced, what it cost, and what would have cost less.
 
-    The answers are those of `replay`, for logs and traces that are too large for one
-    process: each log is read by one task, and so is each group. The output adds up the
+    The answers are those of `replay`, for logs, snapshots and traces that are too large for
+    one process: each file is read by one task, and so is each group. The output adds up the
     groups by strategy, and shows those that rebalanced most; as CSV, it lists all groups
     and strategies. The tables behind it (history, replay, generations, logs, rejects)
     are written as Parquet into a new folder in DIR, and the file run.json last: a folder

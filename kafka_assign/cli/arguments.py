@@ -116,9 +116,8 @@ class Options:
                        "partition, which stood still, when and why, into this file.", callback=_svg)
     logs = Annotated[list[str], typer.Argument(
         metavar="LOG...", show_default=False, help="Logs of brokers and of members, dumps of __consumer_offsets by "
-        "kafka-dump-log.sh --offsets-decoder or capture --history, and traces: files, folders, or - for standard "
-        "input; .gz is unpacked. "
-        "Each line is known by its message.")]
+        "kafka-dump-log.sh --offsets-decoder or capture --history, snapshots of capture --every, and traces: files, "
+        "folders, or - for standard input; .gz is unpacked. Each line is known by its message.")]
     since, until = (_option(str, f"--{word}", "T", f"Only rebalances {word} this time, ISO 8601.",
                             callback=_time_or("")) for word in ("since", "until"))
     history = _option(bool, "--history", None, "Read the generations of all groups from the topic __consumer_offsets, "

@@ -51,8 +51,9 @@ class Condition(NamedTuple):
         return _OPERATORS[self.operator](figure, self.value)
 
     def is_bound(self, summary: dict) -> bool:
-        "Whether the figure is only a lower bound, because some lag is not known."
-        return self.key in ("lag_min", "lag_max", "lag_total") and bool(summary.get("lag_unknown"))
+        "Whether the figure is only a lower bound, because some lag, or the rebalances between snapshots, are unknown."
+        return self.key in ("lag_min", "lag_max", "lag_total") and bool(summary.get("lag_unknown")) or (
+            self.key == "moves" and summary.get("rebalances", 0) is None)
 
 # %% ../../nbs/13_cli/10_conditions.ipynb #eaf98811
 _CONDITION = re.compile(r"\s*([^<>=!]*[^<>=!\s])\s*(>=|<=|==|!=|>|<)\s*([^<>=!\s]+)\s*")

@@ -69,7 +69,7 @@ _MEANINGS = {
     "topics": "topics got partitions, or were created", "asked": "the application called enforceRebalance",
     "second round": "cooperative members gave up what moves",
     "rejoin": "a member joined again; its client does not say why", "unknown": "no source tells"}
-_NOT_TOLD = {"joined": "time of joining", "answered": "end", "topics": "subscriptions"}
+_NOT_TOLD = {"generation": "number", "joined": "time of joining", "answered": "end", "topics": "subscriptions"}
 
 
 def _cause_rows(group):
@@ -91,12 +91,18 @@ def _ran(group, rows):
                  and resolve(row.strategy).protocol_name == ran), None)
 
 
+def _count(group):
+    "How many rebalances are known, or what snapshots show instead, in words."
+    return count_of(len(group.generations), "state" if group.only_snapshots else "rebalance")
+
+
 def _sentences(group, row, rows):
     "What the rebalances of a group cost, and what would have cost less."
     times = [one.begin for one in group.generations if one.begin is not None]
     span = f" in {span_in_words(max(times) - min(times))}" if len(times) > 1 else ""
     why = f", by cause: {row['causes']}" if row["causes"] else ""
-    words = [f"{group.name}: {count_of(row['rebalances'], 'rebalance')}{span}{why}"]
+    words = [f"{group.name}: {_count(group)}{' in snapshots' * group.only_snapshots}{span}{why}"]
+    words += ["one or more rebalances led from each to the next"] * group.only_snapshots
     if row["period"]:
         words.append(f"in a loop, one every {span_in_words(row['period'])}")
     if row["paused"] is not None:
@@ -127,11 +133,15 @@ def _coverage_rows(history):
     "What the logs cover, file by file."
     folder = commonprefix([log.name for log in history.logs]).rpartition("/")[0]
     zoned = any(log.zoned for log in history.logs)
-    return [{"log": log.name[len(folder):].lstrip("/"), "lines": log.lines, "messages": len(log.said) + len(log.traces),
+    snapshots = [log for log in history.logs if log.groups and not log.problem]
+    rows = [{"log": count_of(len(snapshots), "snapshot"), "lines": sum(log.lines for log in snapshots),
+             "messages": sum(log.groups for log in snapshots), "clock": "-"}] * bool(snapshots)
+    return [{"log": log.name[len(folder):].lstrip("/"), "lines": log.lines,
+             "messages": len(log.said) + len(log.traces) + log.groups,
              "clock": log.problem or ("-" if not log.said else "unknown: its times are not used" if log.shift is None
                                       else f"moved by {log.shift:+,.1f} s" if log.shift
                                       else "as it is" if zoned else "no zone: taken as UTC")}
-            for log in history.logs]
+            for log in history.logs if not log.groups or log.problem] + rows
 
 
 def show_history(history: History, found: Replay, form: str, named: bool) -> None:
@@ -153,6 +163,8 @@ def show_history(history: History, found: Replay, form: str, named: bool) -> Non
         more = ["causes and clients: how many rebalances; paused: seconds without a consumer, over all partitions; "
                 "longest: seconds that a rebalance took; period: seconds between the rebalances of a loop",
                 "--group G shows what the logs cover, what each cause cost, and what other strategies would have cost"]
+        more += ["a group without rebalances: only snapshots tell of it, and its moves are at least as many"] * any(
+            group.only_snapshots for group in history.values())
         return write_blocks([known_table([*rows.values()][0], [*rows.values()])], more)
     coverage = _coverage_rows(history)
     blocks = [_sentences(group, rows[name], under[name]) for name, group in history.items()]
@@ -173,7 +185,7 @@ def _blocks(group, row, rows):
     missing, causes, members, ran = _missing(group), _cause_rows(group), by_member(group), _ran(group, rows)
     waits, needless = slowest(group), needless_moves(group)
     told = ", ".join(f"{_NOT_TOLD.get(name, name)} of {count:,}" for name, count in missing.items())
-    facts = [f"no source tells, of {count_of(row['rebalances'], 'rebalance')}: {told}"] * bool(missing)
+    facts = [f"no source tells, of {_count(group)}: {told}"] * bool(missing)
     if ran:
         facts.append(f"{ran.strategy} makes {ran.forecast:,} of the {ran.known:,} recorded assignments of which the "
                      "state before is known")
@@ -189,7 +201,7 @@ def _blocks(group, row, rows):
     costs = [[f"{one.strategy} (ran)" if one is ran else one.strategy, one.static and f"{one.static:g} s", *one[3:5],
               one.paused and round(one.paused, 1), one.forecast is not None and f"{one.forecast:,} of {one.known:,}"
               or None] for one in rows
-             if one.strategy == RECORDED or one.rebalances is not None and (static or one.static is None)]
+             if one.strategy == RECORDED or one.moves is not None and (static or one.static is None)]
     return [
         facts, [Table(list(causes[0]), causes), *several] if causes else [],
         [Table(list(members[0]), members[:_MOST_MEMBERS]), *more] if members else [],
@@ -259,12 +271,16 @@ def judge_history(history: History, conditions: Sequence, strict: bool = False) 
             judged = False
             write_remark(f"{group.name}: members or assignments are unknown in {unknown:,} of "
                          f"{count_of(len(group.generations), 'rebalance')} (--strict)")
+        if group.only_snapshots:
+            judged = False
+            write_remark(f"{group.name}: only snapshots tell of it, so some rebalances may be unknown (--strict)")
     for row in (history_row(group, recorded_row(group)) for group in history.values()):
         for rule in conditions:
             holds = rule.holds(row)
             if holds is None:
                 judged = False
-                write_remark(f"{row['group_id']}: {rule.text} cannot be judged: {rule.key} is not known")
+                known = "not known" if row[rule.key] is None else f"at least {row[rule.key]:,}"
+                write_remark(f"{row['group_id']}: {rule.text} cannot be judged: {rule.key} is {known}")
             elif holds:
                 found.append(f"{row['group_id']}: {rule.key} is {row[rule.key]} ({rule.text})")
     write_held(found)

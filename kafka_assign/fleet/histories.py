@@ -32,6 +32,7 @@ from ..life.clocks import (
     commonest, differences, logs_of, moved, place_logs, read_log)
 from ..life.costs import history_row, recorded_row
 from ..life.rebuild import generations, traced
+from ..life.snapshots import read_snapshots
 from ..life.trace import GroupHistory
 from ..life.rebalance import client_strategy
 from ..life.what_if import plans, replayed, unknown_parts
@@ -62,7 +63,14 @@ def _facts(row, most):
     "What a log says about each group, and last, with no group, the log itself, how many facts, and names of topics."
     count, topics, at = 0, {}, {"cluster": row["cluster"], "log": row["log"], "place": 0}
     parts = [Origin(part["name"], "", part["path"] or part["text"], named=False) for part in row["parts"]]
-    for log in read_log(parts, most):
+
+    def portions():
+        for log in read_log(parts, most):
+            yield log
+        if not count and not topics and not log.problem:                 # it may be a snapshot
+            log.traces = [(0, one.row()) for one in read_snapshots([(log, parts)])]
+            yield log
+    for log in portions():
         by_group = defaultdict(lambda: ([], []))
         for one in log.said:
             by_group[_name(one.group)][0].append(one)
@@ -126,8 +134,8 @@ def _moment(time):
 
 def _generation_row(one):
     "A row of the table `generations`."
-    return {"life": one.life, "generation": one.generation,
-            **{name: _moment(getattr(one, name)) for name in ("start", "joined", "answered")},
+    return {"life": one.life, "generation": one.generation if one.generation >= 0 else None,
+            **{name: _moment(getattr(one, name)) for name in ("start", "joined", "answered", "seen")},
             "causes": [cause._asdict() for cause in one.causes], "protocol": one.protocol, "leader": one.leader,
             "members": len(one.members), "partitions": sum(map(len, one.assigned.values())),
             "paused": sum(pause.seconds for pause in one.pauses), "missing": one.missing}
@@ -253,7 +261,7 @@ def _tables(spark, inputs, logs, histories):
     def frame(rows, *names):
         schema = pa.schema([REPLAY_TABLES[table].field(name) for table, name in names])
         return spark.createDataFrame(pa.Table.from_pylist(rows, schema), spark_schema(schema))
-    known = histories.where("rebalances IS NOT NULL")
+    known = histories.where("causes IS NOT NULL")
     rejects = [{"source": one.source, "position": 0, "reason": one.reason} for one in inputs.rejects] + [
         {"source": one.path, "position": 0, "reason": "must hold logs or traces (got Parquet)"}
         for one in inputs.parquet] + [
@@ -287,7 +295,7 @@ def _write_run(spark, inputs, place, about, now, conf, options, report):
         kernel = partial(replay_facts, logs=[(row["source"], row["shift"]) for row in found], topics=topics, **options)
         histories = facts.mapInArrow(kernel, spark_schema(REPLAYED_SCHEMA)).persist(StorageLevel.DISK_ONLY)
         report(f"replaying what {count_of(sum(row['said'] for row in found), 'line')} say")
-        seen = histories.selectExpr("sum(facts)", "count(rebalances)", "sum(size(filter(rejects, one -> "
+        seen = histories.selectExpr("sum(facts)", "count(causes)", "sum(size(filter(rejects, one -> "
                                     "one.scope = 'group')))").first()
         used, groups, rejected = [value or 0 for value in seen]
         if not groups + rejected:

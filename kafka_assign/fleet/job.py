@@ -41,9 +41,10 @@ from .session import (
     spark_errors, spark_session, wrap_spark_errors)
 from .tables import changed_needs, reconcile, select_tables, write_tables
 from .text import (
-    TEXT_SCHEMA, TextAccount, moments_of_files, parquet_rows, read_moment, store_rows)
+    TEXT_SCHEMA, TextAccount, parquet_rows, read_moment, store_rows)
 from ..groups.joins import checked_joins
 from ..ranking.judging import strategies_for_joins
+from ..snapshot.moments import moments_of_files
 from ..snapshot.sources import end_of, local_path
 from ..text.words import count_of, shown
 

@@ -153,7 +153,7 @@ COMPARED_SCHEMA = pa.schema([
 _OF_GROUP = TABLE_KEY[:2]
 # What happened to a group, as `kafka-assign replay` shows it.
 HISTORY_FIELDS = (
-    _field("rebalances", pa.int64(), "generations"),
+    _field("rebalances", pa.int64(), "generations; null = unknown: only snapshots tell of the group"),
     _field("moves", pa.int64(), "partitions that got another owner, each as often as it did; null = unknown"),
     _field("paused", pa.float64(), "partition-seconds without a consumer, as far as logs tell; null = unknown"),
     _field("longest", pa.float64(), "seconds from the start of a rebalance to its assignment; null = unknown"),
@@ -173,10 +173,11 @@ _REPLAY_FIELDS = (
 _MOMENT = pa.timestamp("us", "UTC")
 _GENERATION_FIELDS = (
     _field("life", pa.int64(), "counts from 1; a group that was deleted begins another life"),
-    _field("generation", pa.int64(), "or group epoch"),
+    _field("generation", pa.int64(), "or group epoch; null = unknown: only a snapshot shows what came of it"),
     _field("start", _MOMENT, "when the rebalance began; null = unknown"),
     _field("joined", _MOMENT, "when all members had joined; null = unknown"),
     _field("answered", _MOMENT, "when the coordinator had the assignment; null = unknown"),
+    _field("seen", _MOMENT, "when a snapshot first showed what came of it; null = a log tells"),
     _field("causes", _rows_of(
         _field("why", pa.string(), "join, leave, death, and so on"),
         _field("member", pa.string(), "id of the member; empty = unknown"),

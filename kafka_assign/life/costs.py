@@ -41,7 +41,7 @@ def moves_from(last, now):
 def _assigned(history):
     "The generations that had an assignment; None = some assignment is unknown. The last rebalance may not have ended."
     found = [one for one in history.generations if not one.interrupted]
-    if found and found[-1].joined is found[-1].answered is None:
+    if found and found[-1].joined is found[-1].answered is found[-1].seen is None:
         found.pop()
     return None if any("assignment" in one.missing for one in found) else found
 
@@ -51,8 +51,9 @@ def recorded_row(history):
     generations, assigned, last = history.generations, _assigned(history), {}
     moves = None if assigned is None else sum(moves_from(last, one.owners) for one in assigned)
     pauses = [pause.seconds for one in generations for pause in one.pauses]
-    known = bool(pauses) or not any("pauses" in one.missing for one in generations)
-    return ReplayRow(history.name, RECORDED, None, len(generations), moves, sum(pauses) if known else None, None,
+    known = bool(pauses) or not history.only_snapshots and not any("pauses" in one.missing for one in generations)
+    count = None if history.only_snapshots else len(generations)
+    return ReplayRow(history.name, RECORDED, None, count, moves, sum(pauses) if known else None, None,
                      len(forecastable(history)))
 
 # %% ../../nbs/09_life/10_costs.ipynb #d14cf248
@@ -116,7 +117,7 @@ def period(history: GroupHistory) -> float | None:
 def needless_moves(history: GroupHistory) -> int | None:
     "Partitions that moved although none had to; None = some assignment, or the state before it, is unknown."
     assigned, found, last, life = _assigned(history), 0, {}, 0
-    if assigned is None or any(one.assignment is None for one in assigned):
+    if assigned is None or history.only_snapshots or any(one.assignment is None for one in assigned):
         return None
     for one in assigned:
         if one.life != life:
@@ -132,9 +133,9 @@ def needless_moves(history: GroupHistory) -> int | None:
 
 # %% ../../nbs/09_life/10_costs.ipynb #d14cf2c8
 def by_cause(history: GroupHistory) -> dict[str, list[Generation]]:
-    "The generations that each cause led to, the commonest cause first."
+    "The generations that each cause led to, the commonest cause first; none if only snapshots tell of them."
     found = defaultdict(list)
-    for one in history.generations:
+    for one in () if history.only_snapshots else history.generations:
         for why in {cause.why for cause in one.causes} or {"unknown"}:
             found[why].append(one)
     return dict(sorted(found.items(), key=lambda pair: (-len(pair[1]), pair[0])))

@@ -260,6 +260,7 @@ class Log:
     traces: list[tuple[int, dict[str, Any]]] = field(default_factory=list)  # lines of a trace, with their numbers
     kinds: set[str] = field(default_factory=set)  # of what it says, once its clock is aligned
     lines: int = 0
+    groups: int = 0  # that it shows, if it is a snapshot
     zoned: bool = False  # whether some line knows its zone
     dated: bool = True  # whether its times have dates
     shift: float | None = None  # seconds to add to its times; None = its times cannot be placed

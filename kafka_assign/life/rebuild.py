@@ -15,10 +15,12 @@ from math import inf
 from os import PathLike
 from typing import IO, Any, NamedTuple
 
-from .clocks import align, read_logs, set_zones
+from .clocks import align, logs_of, read_log, set_zones
 from .lines import Said
+from .snapshots import read_snapshots
 from .trace import Cause, Generation, History, Known, Pause
 from ..snapshot.layout import id_before_uuid
+from ..snapshot.sources import origins
 from ..text.words import shown
 
 # %% ../../nbs/09_life/09_rebuild.ipynb #73eee413
@@ -415,19 +417,23 @@ def traced(log: str, line: int, row: Mapping[str, Any]) -> Generation:
 # %% ../../nbs/09_life/09_rebuild.ipynb #3f94e785
 def read_history(inputs: str | PathLike | IO | Iterable, *, session_timeout: float | None = None,
                  zones: Mapping[str, str] | None = None) -> History:
-    """The rebalances of all groups that logs tell of.
+    """The rebalances of all groups that logs or snapshots tell of.
 
     `inputs`: a path, a folder, a file object, text, or several of these: logs of brokers and members,
     dumps of `__consumer_offsets` by `kafka-dump-log.sh --offsets-decoder` of Kafka 3.8 or newer or by
-    `kafka-assign capture --history`, and traces; files that end with `.gz` are unpacked.
+    `kafka-assign capture --history`, traces, and snapshots: what `read_groups` reads, each with a time;
+    files that end with `.gz` are unpacked.
     `session_timeout`: of members in seconds, where no source tells it; None = unknown. `zones`: IANA
     name of a zone by the name of a log that has none, which may contain `*`; without a name, that of all
     other logs; None = they are in UTC, unless another log says when it was.
 
     Raises `SnapshotError` if a source is not valid, and `ValueError` if a line of a trace or a zone is not.
     """
-    logs = read_logs(inputs)
-    set_zones(logs, zones or {})
+    parts = logs_of(origins(inputs))
+    logs = [log for found in parts for log in read_log(found)]
+    silent = [(log, found) for log, found in zip(logs, parts) if not (log.said or log.traces or log.problem)]
+    seen = read_snapshots(silent)
+    set_zones([log for log in logs if not log.groups], zones or {})
     align(logs)
     by_group: dict[str, dict[int, list[Said]]] = defaultdict(lambda: defaultdict(list))
     for at, log in enumerate(logs):
@@ -437,4 +443,4 @@ def read_history(inputs: str | PathLike | IO | Iterable, *, session_timeout: flo
     topics = {one.member: one.text for one in nameless if one.kind == "topic"}
     found = [generations(said.values(), topics, session_timeout) for said in by_group.values()]
     traces = [traced(log.name, *trace) for log in logs for trace in log.traces]
-    return History([*chain.from_iterable(found), *traces], logs)
+    return History([*chain.from_iterable(found), *traces, *seen], logs)

@@ -78,7 +78,7 @@ class Generation:
     "One generation of a group: what led to it, and what came of it. Times are seconds since 1970; None = unknown."
     group_id: str  # name of the group
     life: int  # counts from 1; a group that was deleted begins another life
-    generation: int  # or group epoch
+    generation: int  # or group epoch; -1 = unknown: only a snapshot shows what came of it
     start: float | None = None  # when the rebalance began
     joined: float | None = None  # when all members had joined
     answered: float | None = None  # when the coordinator had the assignment
@@ -90,6 +90,7 @@ class Generation:
     pauses: list[Pause] = field(default_factory=list)  # that led to it
     missing: list[str] = field(default_factory=list)  # what no source tells
     rejoined: dict[str, float] = field(default_factory=dict)  # by member id: when it asked to join, if its log tells
+    seen: float | None = None  # when a snapshot first showed what came of it, if no log tells
     before: "Generation | None" = field(default=None, repr=False, compare=False)  # the last known of this life
     counts: Mapping[str, int] = field(default_factory=dict, repr=False, compare=False)  # partitions of each topic
 
@@ -106,7 +107,8 @@ class Generation:
     @property
     def begin(self) -> float | None:
         "The first time that is known."
-        return next((time for time in (self.start, self.joined, self.answered) if time is not None), None)
+        times = self.start, self.joined, self.answered, self.seen
+        return next((time for time in times if time is not None), None)
 
     @property
     def seconds(self) -> float | None:
@@ -156,12 +158,13 @@ class Generation:
     def row(self) -> dict[str, Any]:
         "The line of the trace, as a dict."
         times = {name: _time_text(getattr(self, name)) for name in _TIMES}
-        return {"group_id": self.group_id, "life": self.life, "generation": self.generation, **times,
+        number = self.generation if self.generation >= 0 else None
+        return {"group_id": self.group_id, "life": self.life, "generation": number, **times,
                 "causes": [cause._asdict() for cause in self.causes], "leader": self.leader, "protocol": self.protocol,
                 "members": {id: known._asdict() for id, known in self.members.items()}, "assignment": self.assigned,
                 "rejoined": {id: _time_text(time) for id, time in self.rejoined.items()},
                 "pauses": [(*one[:2], _time_text(one.begin), round(one.seconds, 3), one.kind) for one in self.pauses],
-                "missing": self.missing}
+                "missing": self.missing, "seen": _time_text(self.seen)}
 
     @classmethod
     def from_row(cls, row: Mapping[str, Any]) -> "Generation":
@@ -188,9 +191,10 @@ class Generation:
             if not all(index(one.partition) >= 0 <= one.seconds for one in pauses):
                 raise TypeError("a pause below 0")
             rejoined = {id: _time_of(time) for id, time in row["rejoined"].items()}
-            return cls(row["group_id"], index(row["life"]), index(row["generation"]),
-                       *(_time_of(row[name]) for name in _TIMES), causes, row["leader"], row["protocol"], members,
-                       assigned, pauses, row["missing"], rejoined)
+            number = -1 if row["generation"] is None else index(row["generation"])
+            return cls(row["group_id"], index(row["life"]), number, *(_time_of(row[name]) for name in _TIMES), causes,
+                       row["leader"], row["protocol"], members, assigned, pauses, row["missing"], rejoined,
+                       _time_of(row["seen"]))
         except UnicodeEncodeError:
             raise ValueError("a line of a trace must be text that UTF-8 can encode") from None
         except (LookupError, TypeError, AttributeError) as error:
@@ -253,21 +257,48 @@ def _while(one, before, consumers):
     during, former, now = {}, before.owners if before else {}, one.owners
     for pair, name in consumers.items():
         owner = former.get(pair)
-        goes_on = "cooperative" in one.protocol and owner in stay and (
+        goes_on = one.seen is None and "cooperative" in one.protocol and owner in stay and (
             now.get(pair) == owner or pair not in now and pair[0] in stay[owner])
         during[pair] = name if "pauses" not in one.missing or name is None or goes_on else NOT_KNOWN
     return during | {pause[:2]: None for pause in one.pauses}
 
+# %% ../../nbs/09_life/08_trace.ipynb #191d8b40
+def _differ(one, other):
+    "Whether two generations have other members or other owners, as far as both are known."
+    unknown = {*one.missing, *other.missing}
+    names, others = ({known.name(id) for id, known in each.members.items()} for each in (one, other))
+    return "members" not in unknown and names != others or "assignment" not in unknown and one.owners != other.owners
+
+
+def distinct(states: Iterable[Generation]) -> list[Generation]:
+    "What snapshots show, in order of time: of those that follow each other and do not differ, the best known one."
+    found: list[Generation] = []
+    for one in states:
+        if not found or _differ(one, found[-1]):
+            found.append(one)
+        elif len(one.missing) < len(found[-1].missing):
+            found[-1] = one
+    return found
+
 # %% ../../nbs/09_life/08_trace.ipynb #191d8b41
 @dataclass
 class GroupHistory:
-    "The generations of one group, in order of life and generation; of equal ones, the one of which most is known."
+    """The generations of one group, in order of life and generation; of equal ones, the one of which most is known.
+
+    Snapshots count only if nothing else tells of the group, and only those that show other members or owners than the
+    one before.
+    """
     name: str
     generations: list[Generation] = field(repr=False)
+    only_snapshots: bool = field(init=False, repr=False)  # tell of it, so that several rebalances may be one
 
     def __post_init__(self):
-        in_order = sorted(self.generations, key=lambda one: (one.life, one.generation, len(one.missing)))
-        self.generations = [next(same) for _, same in groupby(in_order, attrgetter("life", "generation"))]
+        in_order = sorted(self.generations, key=lambda one: (
+            one.life, one.generation, one.seen or 0.0, len(one.missing)))
+        unique = [next(same) for _, same in groupby(in_order, attrgetter("life", "generation", "seen"))]
+        told = [one for one in unique if one.generation >= 0]
+        self.only_snapshots = bool(unique) and not told
+        self.generations = told or distinct(unique)
         life, before, counts = 0, None, {}
         for one in self.generations:
             if one.life != life:
@@ -306,7 +337,8 @@ class GroupHistory:
                 seen, last = set(), dict.fromkeys(pairs, NOT_KNOWN)
             seen |= owners.keys()
             after = {pair: owners.get(pair, None if one.whole and pair in seen else NOT_KNOWN) for pair in pairs}
-            when = [f"{datetime.fromtimestamp(one.begin, timezone.utc):{clock}}"] if one.begin is not None else []
+            when = [f"{'by ' * (one.begin == one.seen)}{datetime.fromtimestamp(one.begin, timezone.utc):{clock}}"
+                    ] if one.begin is not None else []
             when += [span_in_words(one.seconds)] if one.seconds is not None else []
             stopped = {one[:2]: "≥" * (one.kind != "measured") + span_in_words(one.seconds) for one in one.pauses}
             found.append(Recorded(_event(one.causes, names), title, (

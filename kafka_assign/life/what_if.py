@@ -209,7 +209,9 @@ def plans(group: GroupHistory, static: float | None) -> list[Plan]:
                  for id, known in one.members.items()}
     steps, clients = _steps(group)
     found = [Plan(group, None, steps, instances)]
-    return found if static is None else [*found, Plan(group, static, _with_static(steps, clients, static), instances)]
+    if static is not None and not group.only_snapshots:
+        found.append(Plan(group, static, _with_static(steps, clients, static), instances))
+    return found
 
 # %% ../../nbs/09_life/12_what_if.ipynb #5d6c0a17
 @dataclass
@@ -267,6 +269,13 @@ def _as_recorded(strategy, generations):
     return [now == then for now, then in zip(_answers(strategy, asked), recorded)]
 
 # %% ../../nbs/09_life/12_what_if.ipynb #5d6c0a98
+def _figures(course):
+    "Rebalances, moves and pauses; None = unknown. Several rebalances may lie between two snapshots."
+    if course.plan.steps is None or course.plan.group.only_snapshots:
+        return None, None if course.plan.steps is None else course.moves, None
+    return course.rebalances, course.moves, course.paused if course.paused < inf else None
+
+
 def _rows_of(planned, strategy):
     "The rows of a strategy for each group."
     known = [forecastable(own[0].group) for own in planned]
@@ -276,10 +285,8 @@ def _rows_of(planned, strategy):
     rows = []
     for generations, own in zip(known, courses):
         forecast = sum(next(right) for _ in generations)
-        rows.append([ReplayRow(one.plan.group.name, strategy.label, one.plan.static, *(
-            (None, None, None) if one.plan.steps is None else
-            (one.rebalances, one.moves, one.paused if one.paused < inf else None)), forecast, len(generations))
-            for one in own])
+        rows.append([ReplayRow(one.plan.group.name, strategy.label, one.plan.static, *_figures(one), forecast,
+                               len(generations)) for one in own])
     return rows
 
 
@@ -304,6 +311,9 @@ def unknown_parts(group: GroupHistory, recorded: ReplayRow) -> list[str]:
     if unknown := sum(one.topics is None for one in group.generations):
         found.append(f"{shown(group.name)}: it is not replayed, because members or their topics are unknown in "
                      f"{count_of(unknown, 'generation')} of {len(group.generations):,}")
+    if group.only_snapshots:
+        found.append(f"{shown(group.name)}: only snapshots tell of it, so how often it rebalanced, and how long "
+                     "members were away, is unknown; moves are those from one snapshot to the next")
     partial = sum("pauses" in one.missing for one in group.generations)
     if partial and recorded.paused is not None:
         found.append(f"{shown(group.name)}: not all pauses are known in {count_of(partial, 'generation')}, so more "
@@ -325,7 +335,7 @@ def replay(history: History, strategies: Sequence[StrategyLike], static: float |
     chosen = [client_strategy(strategy) for strategy in strategies]
     planned = [plans(group, static) for group in history.values()]
     by_strategy = [replayed(planned, strategy) for strategy in chosen]
-    rows, notes = [], [_ASSUMED] * bool(chosen)
+    rows, notes = [], [_ASSUMED] * (bool(chosen) and not all(group.only_snapshots for group in history.values()))
     for at, group in enumerate(history.values()):
         recorded, found = recorded_row(group), []
         notes += unknown_parts(group, recorded)

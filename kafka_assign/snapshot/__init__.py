@@ -113,6 +113,14 @@ class SnapshotReader:
         if origin.named and self.account.rows == rows:
             self.errors += self.account.only_error()
 
+    def read_all(self, origins: Iterable[Origin], cluster: str) -> None:
+        "Read files of one cluster; what holds no text is ignored."
+        for origin in origins:
+            try:
+                self.read(origin, cluster)
+            except NoText as problem:
+                self.account.ignore(*problem.args)
+
     def _read_text(self, origin, cluster):
         "Read JSON or tables, depending on the first line that is not blank."
         blocks, head = origin.blocks(), []

@@ -65,8 +65,9 @@ def live(plan, strategy):
         moved = sum(last.get(pair, id) != id for pair, id in now.items())
         last |= now
         rebalances, moves = rebalances + max(1, len(answers)), moves + moved
-        known &= step.seconds is not None or not members
-        paused += (sum(held.values()) if strategy.protocol == "eager" else moved) * (step.seconds or 0.0)
+        stopped = sum(held.values()) if strategy.protocol == "eager" else moved
+        known &= step.seconds is not None or not members or not stopped
+        paused += stopped * (step.seconds or 0.0)
     return rebalances, moves, pytest.approx(paused) if known else None
 
 

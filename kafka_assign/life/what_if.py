@@ -7,9 +7,9 @@ __all__ = ['Replay', 'replay']
 
 # %% ../../nbs/09_life/12_what_if.ipynb #e11de827
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from itertools import chain, pairwise
+from itertools import chain, islice, pairwise
 from math import inf
 from typing import NamedTuple
 
@@ -17,6 +17,7 @@ import numpy as np
 
 from ..arrays.columns import Columns
 from ..assignors.base import ForecastError, Strategy
+from ..assignors.batch import GROUPS_AT_ONCE
 from ..assignors.registry import StrategyLike
 from ..groups.build import build_columns, subscriber_rows
 from ..groups.fields import Member
@@ -158,15 +159,19 @@ def _as_group(strategy: Strategy, asked: _Asked) -> Group:
     return Group(asked.counts, members)
 
 
-def _answers(strategy: Strategy, groups: Sequence[_Asked]) -> list[_Owners]:
+def _answers(strategy: Strategy, groups: Iterable[_Asked]) -> Iterator[_Owners]:
     "What a strategy assigns in each group."
-    if not groups or not strategy.many or strategy.claims == "stream-join":
-        found = [strategy.run(_as_group(strategy, one)) for one in groups]
-        return [{tuple(pair): id for id, own in one.items() for pair in own} for one in found]
-    columns, ids, pairs = _as_columns(groups)
-    owner, bounds = strategy.run_many(columns)[0].tolist(), columns.group_offsets.tolist()
-    return [{pair: ids[at] for pair, at in zip(pairs[begin:end], owner[begin:end]) if at >= 0}
-            for begin, end in pairwise(bounds)]
+    if not strategy.many or strategy.claims == "stream-join":
+        for one in groups:
+            found = strategy.run(_as_group(strategy, one))
+            yield {tuple(pair): id for id, own in found.items() for pair in own}
+        return
+    groups = iter(groups)
+    while part := [*islice(groups, GROUPS_AT_ONCE)]:
+        columns, ids, pairs = _as_columns(part)
+        owner, bounds = strategy.run_many(columns)[0].tolist(), columns.group_offsets.tolist()
+        for begin, end in pairwise(bounds):
+            yield {pair: ids[at] for pair, at in zip(pairs[begin:end], owner[begin:end]) if at >= 0}
 
 # %% ../../nbs/09_life/12_what_if.ipynb #5d6c0a13
 def _claims(strategy, asked):
@@ -239,7 +244,8 @@ class _Course:
         "End a step that led to a rebalance."
         moved = moves_from(self.last, owners)
         seconds = self.step.seconds if self.step.seconds is not None else inf if self.step.members else 0.0
-        self.paused += (len(self.owners) if eager else moved) * seconds
+        if stopped := len(self.owners) if eager else moved:
+            self.paused += stopped * seconds
         self.rebalances += max(1, rounds)
         self.moves += moved
         self.owners = owners
@@ -259,14 +265,13 @@ def _run(strategy, courses):
 # %% ../../nbs/09_life/12_what_if.ipynb #5d6c0a19
 def _as_recorded(strategy, generations):
     "Whether a strategy makes the recorded assignment, for each of these generations."
-    asked = []
-    for one in generations:
+    def asked(one):
         ids = {known.name(id): id for id, known in one.members.items()}
         claims = {pair: ids[name] for pair, name in (one.before.owners if one.before else {}).items() if name in ids}
-        asked.append(_Asked({id: known.topics for id, known in one.members.items()},
-                            {id: known.instance or None for id, known in one.members.items()}, one.topics, claims))
-    recorded = [{pair: id for id, own in one.assigned.items() for pair in own} for one in generations]
-    return [now == then for now, then in zip(_answers(strategy, asked), recorded)]
+        return _Asked({id: known.topics for id, known in one.members.items()},
+                      {id: known.instance or None for id, known in one.members.items()}, one.topics, claims)
+    for one, now in zip(generations, _answers(strategy, map(asked, generations))):
+        yield now == {pair: id for id, own in one.assigned.items() for pair in own}
 
 # %% ../../nbs/09_life/12_what_if.ipynb #5d6c0a98
 def _figures(course):
@@ -279,7 +284,7 @@ def _figures(course):
 def _rows_of(planned, strategy):
     "The rows of a strategy for each group."
     known = [forecastable(own[0].group) for own in planned]
-    right = iter(_as_recorded(strategy, [*chain.from_iterable(known)]))
+    right = _as_recorded(strategy, [*chain.from_iterable(known)])
     courses = [[_Course(plan) for plan in own] for own in planned]
     _run(strategy, [course for own in courses for course in own if course.plan.steps is not None])
     rows = []

@@ -530,6 +530,12 @@ ENVELOPES = {  # name: the text around a message, the message, and its time, in 
                BROKER, "2022-01-07T11:19:06.977"),
     "docker of logstash": ('{"log":"{\\"@timestamp\\":\\"2022-01-07T11:19:06.977Z\\",\\"message\\":\\"%s\\"}\\n",'
                            '"time":"2022-01-07T11:19:07.978Z"}', BROKER, "2022-01-07T11:19:06.977"),
+    "undated in docker": ('{"log":"13:19:06.977 [main] INFO k - %s\\n","time":"2022-01-07T11:19:06.978Z"}', JAVA,
+                          "2022-01-07T11:19:06.977"),
+    "logback": ('{"sequenceNumber":0,"timestamp":1641554346977,"level":"INFO","message":"%s"}', JAVA,
+                "2022-01-07T11:19:06.977"),
+    "librdkafka in Python": (f"DEBUG:root:JOIN [c#consumer-1] {NAMES}\n"
+                             "DEBUG:root:JOINGROUP [c#consumer-1] [thrd:main]: %s", RDKAFKA, None),
     "cri": ("2022-01-07T11:19:06.978912345Z stdout F [2022-01-07 11:19:06,977] INFO %s (k)", BROKER,
             "2022-01-07T11:19:06.977"),
     "no time": ("INFO:aiokafka.consumer.group_coordinator:%s", AIOKAFKA, None)}

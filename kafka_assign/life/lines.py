@@ -142,10 +142,7 @@ _MOST_BEFORE = 2000              # characters before a message in which its time
 
 
 def _time_before(text: str) -> tuple[float, bool] | None:
-    """The last time in a text: seconds since 1970, and whether its zone is known. None = there is none.
-
-    `text`: what stands before a message.
-    """
+    "The last time in what comes before a message, and whether its zone is known; None = there is none."
     time, known, outer = None, False, None
     for found in _TIME.finditer(text):
         date, at, zone = found["date"] or "1970-01-01", found["at"] or found["only"], found["zone"]
@@ -155,7 +152,7 @@ def _time_before(text: str) -> tuple[float, bool] | None:
         except ValueError:                                   # there is no such moment
             continue
         known = bool(found["epoch"] or zone)
-    if not known and outer is not None and time >= _DAY:     # an outer time tells the zone of an inner one
+    if not known and outer is not None:                      # which tells the zone and the day of an inner time
         return time - round((time - outer) / _ZONE_STEP) * _ZONE_STEP, True
     return None if time is None else (time, known)
 
@@ -205,12 +202,13 @@ class _Consumer:
     "A consumer of librdkafka."
 
     def __init__(self, client):
-        self.last, self.held, self.topics = Said("", 0.0, client=client), set(), {}
+        self.last, self.held, self.topics = Said("", client=client), set(), {}
         self.tag, self.lines = "", [""]
 
     def line(self, tag, time, text):
         "What the record before a line says, if the line begins another one."
-        if text[:1] == " " and tag == self.tag and abs(time - self.last.time) <= _LIST_SECONDS:
+        seconds = (time or 0.0) - (self.last.time or 0.0)
+        if text[:1] == " " and tag == self.tag and abs(seconds) <= _LIST_SECONDS:
             self.lines.append(text)
             return
         yield from self._record(*self.lines)
@@ -277,7 +275,7 @@ class Log:
             for text in _unwrapped(line.rstrip("\r\n")[:_MOST_CHARACTERS]):
                 self._line(text)
         for consumer in () if more else self._consumers.values():
-            self.said += consumer.line("", 0.0, "")
+            self.said += consumer.line("", None, "")
         return self
 
     def _at(self, before):
@@ -308,7 +306,7 @@ class Log:
         if kind == "librdkafka":
             tag, client = (re.findall(r"\|(\w{1,40})\|([^|]{0,255})#consumer-\d{1,9}\| ?$", before) or [("", "")])[0]
             consumer = self._consumers.setdefault(client, _Consumer(client))
-            self.said += consumer.line(tag, time or 0.0, text)
+            self.said += consumer.line(tag, time, text)
             return
         instance = parts.get("instance") or ("" if parts.get("dynamic") is not None else None)
         one = Said(kind, time, parts["group"], int(parts.get("generation") or -1), parts.get("member") or "",

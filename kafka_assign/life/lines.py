@@ -62,11 +62,12 @@ _TABLE = [
     ("joined", "Successfully joined group ", r"<G> <Generation <N> \(member_id: <M>, protocol: (?P<text>[^)]{0,99})\)"),
     ("joined", "Joined group '", r"<G>' \(generation <N>\) with member_id "
      "(?P<member>.{1,300}?-[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12})"),
-    ("sets", "Setting newly assigned partitions", r' (?P<takes>(?P<sets><SET>)) for group (?P<group>.{1,255}?)"?\s*$'),
-    ("gives", "Revoking previously assigned partitions", ' (?P<gives><SET>) for group (?P<group>.{1,255}?)'
-     r'(?: on close)?"?\s*$'),
-    ("gives", "Cooperative pre-rebalance for group ", "<G>: revoking (?P<gives><SET>)"),
-    ("settles", "Cooperative rebalance complete for group ", "<G>: owned=<SET>, assigned=(?P<sets><SET>), "
+    ("lists", "Setting newly assigned partitions",
+     r' (?P<takes>(?P<assigned><SET>)) for group (?P<group>.{1,255}?)"?\s*$'),
+    ("lists", "Revoking previously assigned partitions",
+     r' (?P<gives><SET>) for group (?P<group>.{1,255}?)(?: on close)?"?\s*$'),
+    ("lists", "Cooperative pre-rebalance for group ", "<G>: revoking (?P<gives><SET>)"),
+    ("lists", "Cooperative rebalance complete for group ", "<G>: owned=<SET>, assigned=(?P<assigned><SET>), "
      "revoked=(?P<gives><SET>), added=(?P<takes><SET>)"),
     ("closes", "Leaving consumer group ", r"<G> \(member <M>\)\."),
     ("process", "Subscribed to topic(s): ", r"(?P<text>[\w.-]{1,249}(?:, [\w.-]{1,249})*)"),
@@ -78,9 +79,9 @@ _TABLE = [
     ("synced", "Successfully synced group in generation ", "<J>"),
     ("synced", "Successfully synced group ", "<G> with generation <N>"),
     ("answers", "Finished assignment for group at generation ", r"<N>: \{(?P<answers>.*)\}"),
-    ("sets", "Notifying assignor about the new Assignment(partitions=[", r"(?P<sets>[^\]]*)\]"),
-    *[("takes", f"{word} newly assigned partitions", ":? ?(?P<takes>.*)") for word in ("Adding", "Setting")],
-    *[("gives", f"{word} previously assigned partitions", ":? ?(?P<gives>.*)")
+    ("lists", "Notifying assignor about the new Assignment(partitions=[", r"(?P<assigned>[^\]]*)\]"),
+    *[("lists", f"{word} newly assigned partitions", ":? ?(?P<takes>.*)") for word in ("Adding", "Setting")],
+    *[("lists", f"{word} previously assigned partitions", ":? ?(?P<gives>.*)")
       for word in ("Revoke", "Revoking", "Lost")],
     ("closes", "Member ", "<M> sending LeaveGroup request to coordinator .{0,400}?(?: due to <X>)?$"),
     ("epoch", "Member ", r"<M> with epoch <N> transitioned from (?P<text>\w+) to "),
@@ -311,15 +312,18 @@ class Log:
         instance = parts.get("instance") or ("" if parts.get("dynamic") is not None else None)
         one = Said(kind, time, parts["group"], int(parts.get("generation") or -1), parts.get("member") or "",
                    parts.get("client") or "", instance, _LOGGER.sub("", text).strip())
-        lists = [(name, parts[key]) for key, name in (("sets", "assigned"), ("gives", "gives"), ("takes", "takes"))
-                 if parts.get(key) is not None]
-        for name, text in lists:
-            listed = _partitions_in(text)
-            if listed or listed == () and name == "assigned":
-                self.said.append(one._replace(kind=name, detail=listed))
+        if kind == "lists":
+            for name in "assigned", "gives", "takes":
+                listed = _partitions_in(parts[name]) if parts.get(name) is not None else None
+                if listed or listed == () and name == "assigned":
+                    self.said.append(one._replace(kind=name, detail=listed))
+            return
         if kind == "answers":
-            answer = _answer_in(parts["answers"])
-            self.said += [one._replace(detail=(answer, {}))] if answer else []
-        elif not lists:
-            session = parts.get("session") and (parts["host"], int(parts["session"]) / 1000)
-            self.said.append(one._replace(detail=parts.get("count") and int(parts["count"]) or session or None))
+            if answer := _answer_in(parts["answers"]):
+                self.said.append(one._replace(detail=(answer, {})))
+            return
+        if parts.get("session"):
+            one = one._replace(detail=(parts["host"], int(parts["session"]) / 1000))
+        elif parts.get("count"):
+            one = one._replace(detail=int(parts["count"]))
+        self.said.append(one)

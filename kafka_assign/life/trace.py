@@ -206,12 +206,12 @@ def _event(causes, names):
 
 
 def _phase(title, consumers, stopped={}):
-    "The phase in which each of these partitions has this consumer, or None."
+    "The phase in which each partition has this consumer; None = no member."
     consuming = defaultdict(set)
     for pair, name in consumers.items():
         if name is not None:
-            consuming[name].add(TopicPartition(*pair))
-    return Phase(title, dict(consuming), {TopicPartition(*pair): text for pair, text in stopped.items()})
+            consuming[name].add(pair)
+    return Phase(title, dict(consuming), stopped)
 
 
 _SPANS = {"days": 86_400, "hours": 3600, "minutes": 60}
@@ -272,7 +272,8 @@ class GroupHistory:
     @property
     def rebalances(self) -> list[Recorded]:
         "The generations as `plot` draws them."
-        names, pairs = _names(self.generations), {pair for one in self.generations for pair in one.owners}
+        names = _names(self.generations)
+        pairs = {TopicPartition(*pair) for one in self.generations for pair in one.owners}
         times = [datetime.fromtimestamp(one.begin, timezone.utc) for one in self.generations if one.begin is not None]
         days = [day for time in times if (day := f"{time:%Y-%m-%d}") != _NO_DATE]
         clock = "%m-%d %H:%M" if len({*days}) > 1 else "%H:%M:%S"
@@ -287,10 +288,11 @@ class GroupHistory:
             after = {pair: owners.get(pair, None if one.whole and pair in seen else NOT_KNOWN) for pair in pairs}
             when = [f"{datetime.fromtimestamp(one.begin, timezone.utc):{clock}}"] if one.begin is not None else []
             when += [span_in_words(one.seconds)] if one.seconds is not None else []
-            stopped = {one[:2]: "≥" * (one.kind != "measured") + span_in_words(one.seconds) for one in one.pauses}
-            found.append(Recorded(_event(one.causes, names), title, (
-                _phase("before", last), _phase(", ".join(when), _while(one, before, last), stopped),
-                _phase("", after))))
+            stopped = {pause[:2]: "≥" * (pause.kind != "measured") + span_in_words(pause.seconds)
+                       for pause in one.pauses}
+            during = _phase(", ".join(when), _while(one, before, last), stopped)
+            phases = _phase("before", last), during, _phase("", after)
+            found.append(Recorded(_event(one.causes, names), title, phases))
             last = after
         return found
 

@@ -54,7 +54,8 @@ def capture_history(given: Mapping) -> bool:
     def reject(reason):
         nonlocal count
         count += 1
-        first.extend([f"{server}: {reason}"] * (count <= MOST_REMARKS))
+        if count <= MOST_REMARKS:
+            first.append(f"{server}: {reason}")
     with written_to(given["output"]), shown_progress(server, "records") as progress:
         topics, records = stored_records(
             server, groups, settings, since=since, timeout=given["timeout"], progress=progress)

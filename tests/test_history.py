@@ -588,6 +588,22 @@ def test_a_group_may_be_named_like_a_message(group):
     assert len(said) == (2 if "(reason: " in group else 3)
 
 
+@pytest.mark.parametrize("topic", ["sessions", "fraud", "set", "frozenset", "a-1"])
+def test_a_topic_may_have_any_name(topic):
+    """Python's sets begin with some of these words."""
+    partitions, start = ((topic, 0), (topic, 1)), "[Consumer clientId=c, groupId=g] "
+    for message in (f"Notifying assignor about the new Assignment(partitions=[{topic}-0, {topic}-1])",
+                    f"Adding newly assigned partitions: {topic}-0, {topic}-1 (a.b.C)",
+                    f"Revoke previously assigned partitions [{topic}-0, {topic}-1] (a.b.C)",
+                    f"Setting newly assigned partitions {{TopicPartition(topic='{topic}', partition=0), "
+                    f"TopicPartition(topic='{topic}', partition=1)}} for group g"):
+        said = Log().read([message if message.startswith("Setting") else start + message]).said
+        assert {one.detail for one in said} == {partitions}
+    [said] = Log().read([f"{start}Finished assignment for group at generation 7: {{m=Assignment(partitions=[{topic}-0]), "
+                         f"n=Assignment(partitions=[{topic}-1])}}"]).said
+    assert said.detail[0] == {"m": partitions[:1], "n": partitions[1:]}
+
+
 def test_a_message_that_is_cut_off_says_nothing():
     """Half a list would be a wrong assignment."""
     start = "[Consumer clientId=c, groupId=g] "

@@ -111,15 +111,15 @@ _PYTHON_PARTITION = re.compile(r"\(topic='([\w.-]{1,249})', partition=(\d{1,10})
 
 def _partitions_in(text: str) -> Partitions | None:
     "The partitions that a text lists, sorted; None if it is cut off, or lists something else."
-    if text[:1] in "{sf" and text[:2] in ("{T", "se", "fr", "{}"):
-        found = _PYTHON_PARTITION.findall(text)
-        return tuple(sorted((topic, int(number)) for topic, number in found))
-    if text.startswith("["):
-        text, closed, _ = text[1:].partition("]")
-        if not closed:
-            return None
-    words = [word.strip() for word in re.split(r"\s\(|\"", text, maxsplit=1)[0].split(",")]
-    found = [_PARTITION.fullmatch(word) for word in words if word]
+    if text.startswith(("{", "set(", "frozenset(")):
+        found = [*_PYTHON_PARTITION.finditer(text)]
+    else:
+        if text.startswith("["):
+            text, closed, _ = text[1:].partition("]")
+            if not closed:
+                return None
+        words = [word.strip() for word in re.split(r"\s\(|\"", text, maxsplit=1)[0].split(",")]
+        found = [_PARTITION.fullmatch(word) for word in words if word]
     return tuple(sorted((one[1], int(one[2])) for one in found)) if all(found) else None
 
 

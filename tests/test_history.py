@@ -276,6 +276,22 @@ def test_a_clock_that_is_wrong_is_set(capture, source, tmp_path):
     assert checked(capture, found) == checked(capture, history(capture, source))
 
 
+@pytest.mark.parametrize("undated", ["broker", "members"])
+@pytest.mark.parametrize("capture", FORECAST)
+def test_times_with_dates_and_without_are_not_compared(capture, undated, tmp_path):
+    """A broker and its clients write into one file. Generations and assignments are known, and no pause is wrong."""
+    lines, last = [], ""
+    for path in unpacked(capture, tmp_path):
+        for line in path.read_text().split("\n"):
+            found = re.search(r"\d{4}-\d\d-\d\d[T ]([\d:]+[.,]\d+)", line)
+            last = found[1].replace(",", ".") if found else last
+            undate = found and path.parent.name == undated
+            lines.append((last, line.replace(found[0], found[1]) if undate else line))
+    text = "\n".join(line for _, line in sorted(lines, key=lambda pair: pair[0]))
+    found = checked(capture, read_history(text + "\n"))
+    assert found[:2] == (FOUND[capture][0], FOUND[capture][2])
+
+
 @captures
 def test_a_log_that_begins_late_loses_only_what_came_before(capture, tmp_path):
     """Logs begin with generation 5; the first assignment that is seen claims no moves and no pauses."""

@@ -263,7 +263,7 @@ class Log:
     dated: bool = True  # whether its times have dates
     shift: float | None = None  # seconds to add to its times; None = its times cannot be placed
     problem: str = ""  # why it, or a part of it, cannot be read
-    _time: float | None = None  # of the last line
+    _time: float | None = None  # the last one that is known
     _day: float = 0.0  # that began last, if times have no dates
     _consumers: dict[str, _Consumer] = field(default_factory=dict)  # of librdkafka, by client
 
@@ -280,15 +280,19 @@ class Log:
         return self
 
     def _at(self, before):
-        "The time of a message, from what stands before it; without any, that of the line before."
-        if found := _time_before(before):
-            time, zoned = found
-            if time < _DAY:                                  # no date: a day begins when the clock falls
-                self.dated = False
-                self._day += _DAY * (self._time is not None and time + self._day < self._time - _DAY / 2)
-                time += self._day
-            self._time, self.zoned = time, self.zoned or zoned
-        return self._time
+        "The time of a message, from what comes before it; None = unknown."
+        if not (found := _time_before(before)):
+            return None
+        time, zoned = found
+        if self._time is None:
+            self.dated = time >= _DAY
+        if self.dated != (time >= _DAY):                     # the clock of another process
+            return None
+        if not self.dated:                                   # a day begins when the clock falls
+            self._day += _DAY * (self._time is not None and time + self._day < self._time - _DAY / 2)
+            time += self._day
+        self._time, self.zoned = time, self.zoned or zoned
+        return time
 
     def _line(self, line):
         for start in islice(_STARTS.finditer(line), _MOST_STARTS):

@@ -922,6 +922,18 @@ def test_a_line_of_a_trace_that_is_not_valid_is_named(tmp_path):
     assert [log.lines for log in read_logs(tmp_path)] == [2]
 
 
+@pytest.mark.parametrize("key, value", [
+    ("group_id", None), ("life", "1"), ("generation", []), ("protocol", 5), ("leader", None), ("missing", [1]),
+    ("causes", [{"why": []}]), ("members", {"m": {"client": 1, "topics": None}}), ("assignment", {"m": [[None, 0]]}),
+    ("assignment", {"m": [["t", -1]]}), ("pauses", [["t", 0, "now", 1.0, "measured"]]), ("rejoined", {"m": 5}),
+    ("group_id", "\ud800")])
+def test_a_value_of_a_trace_that_is_not_valid_is_an_error(key, value):
+    row = made(1).row()
+    assert Generation.from_row(row) == made(1)
+    with pytest.raises(ValueError, match="a line of a trace must|a time must be ISO 8601"):
+        Generation.from_row(row | {key: value})
+
+
 def test_a_log_in_portions_says_the_same():
     parts = [Origin(path, "", path) for path in map(str, sorted((LOGS / "python-4.3.1" / "members").iterdir()))]
     for part in parts:

@@ -158,18 +158,24 @@ class Generation:
         `row`: as `row` makes it. Raises `ValueError` if a key is missing or has a wrong value.
         """
         try:
-            json.dumps(row, ensure_ascii=False).encode()
             members = {id: Known(**one)._replace(topics=one["topics"] and tuple(one["topics"]))
                        for id, one in row["members"].items()}
-            pauses = [Pause(*one)._replace(begin=_time_of(one[2])) for one in row["pauses"]]
-            assigned = {id: tuple((str(topic), index(number)) for topic, number in own)
+            causes = [Cause(**one) for one in row["causes"]]
+            pauses = [Pause(topic, index(number), _time_of(begin), float(seconds), kind)
+                      for topic, number, begin, seconds, kind in row["pauses"]]
+            assigned = {id: tuple((topic, index(number)) for topic, number in own)
                         for id, own in row["assignment"].items()}
-            if min((number for own in assigned.values() for _, number in own), default=0) < 0:
+            rejoined = {id: _time_of(time) for id, time in row["rejoined"].items() if time is not None}
+            pairs = [*chain(*assigned.values()), *(pause[:2] for pause in pauses)]
+            if min((number for _, number in pairs), default=0) < 0:
                 raise TypeError("a partition below 0")
-            rejoined = {id: _time_of(time) for id, time in row["rejoined"].items()}
-            return cls(row["group_id"], row["life"], row["generation"], *(_time_of(row[name]) for name in _TIMES),
-                       [Cause(**one) for one in row["causes"]], row["leader"], row["protocol"], members, assigned,
-                       pauses, row["missing"], rejoined)
+            known = chain(*((*one[:3], *(one.topics or ())) for one in members.values()))
+            texts = [row["group_id"], row["leader"], row["protocol"], *row["missing"], *chain(*causes), *members,
+                     *(text for text in known if text is not None), *assigned, *(topic for topic, _ in pairs), *rejoined]
+            "".join(texts).encode()                      # raises an error if some of them is no text
+            return cls(row["group_id"], index(row["life"]), index(row["generation"]), *(
+                _time_of(row[name]) for name in _TIMES), causes, row["leader"], row["protocol"], members, assigned,
+                pauses, [*row["missing"]], rejoined)
         except UnicodeEncodeError:
             raise ValueError("a line of a trace must be text that UTF-8 can encode") from None
         except (KeyError, TypeError, AttributeError) as error:

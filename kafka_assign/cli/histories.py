@@ -16,7 +16,7 @@ from os.path import commonprefix
 
 from ..assignors.registry import resolve
 from .conditions import write_held
-from .errors import usage_errors, write_remark
+from .errors import usage_errors, write_remarks
 from .writing import (
     known_table, write_blocks, write_csv, write_json, write_lines, write_picture)
 from ..groups.notes import instant
@@ -159,20 +159,15 @@ def _table(rows):
     return [Table(list(rows[0]), rows)] if rows else []
 
 
-def _facts(answer, ran):
-    "What no source tells, and how well the strategy that ran explains what was recorded."
+def _blocks(answer, ran):
+    "What is known about a group, why it rebalanced, who caused it, and which moves were not needed."
+    causes, members, needless = answer["by_cause"], answer["by_member"], answer["needless"]
     facts = [f"{_NOT_TOLD.get(name, name)} of {count:,}" for name, count in answer["missing"].items()]
     if facts:
         facts = [f"no source tells, of {count_of(answer['rebalances'], 'rebalance')}: {', '.join(facts)}"]
     if ran:
         facts.append(f"{ran.strategy} makes {ran.forecast:,} of the {ran.known:,} recorded assignments of which "
                      "the state before is known")
-    return facts
-
-
-def _who_and_why(answer):
-    "Why a group rebalanced, who caused it, for whom the others waited, and which moves were not needed."
-    causes, members, needless = answer["by_cause"], answer["by_member"], answer["needless"]
     several = sum(row["rebalances"] for row in causes) > answer["rebalances"]
     more = len(members) - _MOST_MEMBERS
     waits = [{"rejoined_last": one["client"], "rebalances": one["rebalances"],
@@ -180,7 +175,7 @@ def _who_and_why(answer):
     moves = (f"not needed: {needless:,} of {answer['moves']:,} moves; sticky, the optimum, would have moved fewer"
              if needless else "all moves were needed to balance the group")
     return [
-        _table(causes) + ["a rebalance with several causes counts for each"] * several,
+        facts, _table(causes) + ["a rebalance with several causes counts for each"] * several,
         _table(members[:_MOST_MEMBERS]) + [f"and {count_of(more, 'more member')}"] * (more > 0),
         _table(waits), [moves] * bool(answer["moves"] and needless is not None)]
 
@@ -222,8 +217,8 @@ def show_history(history: History, found: Replay, form: str, named: bool) -> Non
         answer, ran = answers[name], _ran(group, rows)
         deaths = any(row["cause"] == "death" for row in answer["by_cause"])
         sentences.append(_sentences(group, answer, rows, ran, deaths))
-        title = [f"group {name}"] * (len(history) > 1)
-        blocks += [title + _facts(answer, ran), *_who_and_why(answer), _costs(rows, ran, deaths)]
+        facts, *others = _blocks(answer, ran)
+        blocks += [[f"group {name}"] * (len(history) > 1) + facts, *others, _costs(rows, ran, deaths)]
     replayed = [row for row in found.rows if row.strategy != RECORDED and row.rebalances is not None]
     hints = ["static members: --static 45s shows what they would have spared"] * bool(
         replayed and all(row.static is None for row in replayed))
@@ -279,20 +274,19 @@ def judge_history(history: History, conditions: Sequence, strict: bool = False) 
 
     `strict`: whether all members and assignments must be known, too.
     """
-    found, judged = [], True
-    for group in history.values() if strict else ():
-        unknown = sum("members" in one.missing or not (one.whole or one.interrupted) for one in group.generations)
-        if unknown:
-            judged = False
-            write_remark(f"{group.name}: members or assignments are unknown in {unknown:,} of "
-                         f"{count_of(len(group.generations), 'rebalance')} (--strict)")
-    for row in map(history_row, history.values()):
+    found, unknown = [], []
+    for name, group in history.items():
+        lost = sum("members" in one.missing or not (one.whole or one.interrupted) for one in group.generations)
+        if strict and lost:
+            unknown.append(f"{name}: members or assignments are unknown in {lost:,} of "
+                           f"{count_of(len(group.generations), 'rebalance')} (--strict)")
+        row = history_row(group) if conditions else {}
         for rule in conditions:
             holds = rule.holds(row)
             if holds is None:
-                judged = False
-                write_remark(f"{row['group_id']}: {rule.text} cannot be judged: {rule.key} is not known")
+                unknown.append(f"{name}: {rule.text} cannot be judged: {rule.key} is not known")
             elif holds:
-                found.append(f"{row['group_id']}: {rule.key} is {row[rule.key]} ({rule.text})")
+                found.append(f"{name}: {rule.key} is {row[rule.key]} ({rule.text})")
+    write_remarks(unknown, "conditions that could not be judged")
     write_held(found)
-    return bool(found), judged
+    return bool(found), not unknown

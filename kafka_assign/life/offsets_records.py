@@ -11,7 +11,7 @@ from base64 import b64encode, urlsafe_b64encode
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from typing import NamedTuple
 
-from ..protocol.wire import Fields, WireError, decode_assignment, subscription_in
+from ..protocol.wire import Fields, WireError, decode_assignment, decode_subscription
 from ..text.words import count_of, quoted
 
 # %% ../../nbs/09_life/11_offsets_records.ipynb #9347474f
@@ -100,13 +100,15 @@ def _decode_member(member):
     member["assignment"] = {"assignedPartitions": _by_topic(given.assigned if given else ()),
                             "userData": _base64(given and given.user_data)}
     try:
-        sent, error = subscription_in(member["subscription"])
-        member["subscription"] = {
-            "topics": list(sent.topics), "userData": _base64(sent.user_data), "generationId": sent.generation,
-            "ownedPartitions": None if error else _by_topic(sent.owned), "rackId": sent.rack}
-    except WireError as found:
-        member["subscription"], error = None, found
-    return f"what member {quoted(member['memberId'])} sent: {error}" if error else ""
+        sent = decode_subscription(member["subscription"])
+    except WireError as error:
+        member["subscription"] = None
+        return f"what member {quoted(member['memberId'])} sent: {error}"
+    known = sent.version is not None
+    member["subscription"] = {
+        "topics": list(sent.topics), "userData": _base64(sent.user_data), "generationId": sent.generation,
+        "ownedPartitions": _by_topic(sent.owned) if known else None, "rackId": sent.rack}
+    return "" if known else f"what member {quoted(member['memberId'])} sent: a field after its topics"
 
 # %% ../../nbs/09_life/11_offsets_records.ipynb #2b624c25
 def _decoded(record, groups):

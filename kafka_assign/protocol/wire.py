@@ -285,32 +285,15 @@ def encode_subscription(value: Subscription, version: int = NEWEST) -> bytes:
                      _text_bytes(value.rack, "the rack"))
     return b"".join(parts)
 
-# %% ../../nbs/04_ground/09_wire.ipynb #a737a363
+# %% ../../nbs/04_ground/09_wire.ipynb #a737a364
+_log = logging.getLogger(__name__)
+
+
 def _check_version(fields, what):
     version = fields.number(f"the version of {what}", size=2)
     if version < 0:
         raise WireError(f"the version of {what} must be 0 or more (got {version})")
     return version
-
-
-def subscription_in(data):
-    "A subscription of any version, and what is wrong after its topics; None = nothing."
-    fields = Fields(data, "a subscription")
-    version = _check_version(fields, "a subscription")
-    value = Subscription(tuple([fields.text("a topic") for _ in range(fields.count("topics"))]))
-    try:
-        value = value._replace(user_data=fields.blob("user data"))
-        if version == 1 and not fields.left:                   # as some old clients send it
-            return value._replace(version=version), None
-        owned = _read_partitions(fields, "owned partitions") if version >= 1 else ()
-        generation = fields.number("the generation") if version >= 2 else -1
-        rack = fields.text("the rack", nullable=True) if version >= 3 else None
-    except WireError as error:
-        return value, error
-    return value._replace(owned=owned, generation=generation, rack=rack, version=version), None
-
-# %% ../../nbs/04_ground/09_wire.ipynb #a737a364
-_log = logging.getLogger(__name__)
 
 
 def decode_subscription(data: bytes) -> Subscription:
@@ -320,10 +303,20 @@ def decode_subscription(data: bytes) -> Subscription:
 
     If only a later field cannot be decoded, it logs a warning and returns no owned partitions.
     """
-    value, error = subscription_in(data)
-    if error:
+    fields = Fields(data, "a subscription")
+    version = _check_version(fields, "a subscription")
+    value = Subscription(tuple([fields.text("a topic") for _ in range(fields.count("topics"))]))
+    try:
+        value = value._replace(user_data=fields.blob("user data"))
+        if version == 1 and not fields.left:                   # as some old clients send it
+            return value._replace(version=version)
+        owned = _read_partitions(fields, "owned partitions") if version >= 1 else ()
+        generation = fields.number("the generation") if version >= 2 else -1
+        rack = fields.text("the rack", nullable=True) if version >= 3 else None
+    except WireError as error:
         _log.warning("the owned partitions of a member are ignored: %s", error)
-    return value
+        return value
+    return value._replace(owned=owned, generation=generation, rack=rack, version=version)
 
 # %% ../../nbs/04_ground/09_wire.ipynb #aad63176
 class Assigned(NamedTuple):

@@ -272,6 +272,18 @@ def test_what_one_member_sent_is_unknown_and_the_rest_is_not():
                        "0 or more (got -1)"]
 
 
+@pytest.mark.parametrize("old, new", [
+    ('"group":"g"', '"group":5'), ('"group":"g"', '"group":null'), ('"group":"g"', '"group":"\\ud800"'),
+    ('"generation":7', '"generation":"7"'), ('"memberId":"M-1"', '"memberId":null'), ('"clientId":"web"', '"clientId":[]'),
+    ('"protocol":"range"', '"protocol":5'), ('"topics":["a"]', '"topics":[1]'), ('"partitions":[0]', '"partitions":[-1]'),
+    ('"partitions":[0]', '"partitions":"x"')])
+def test_a_value_that_kafka_does_not_write_costs_no_other_record(old, new):
+    """A leader may send any partition; a dump may be edited."""
+    line, good = dump_lines([generation("g", 7, SENT), GOOD], pytest.fail)
+    assert [*read_history(f"{line}\n{good}\n")] == ["g", "good"]
+    assert [*read_history(f"{line.replace(old, new)}\n{good}\n")] == ["good"] and old in line
+
+
 def test_claims_that_cannot_be_decoded_are_unknown():
     rejects = []
     [line] = dump_lines([generation("g", 7, SENT[:-3])], rejects.append)

@@ -12,6 +12,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from datetime import datetime
 from itertools import islice
+from operator import index
 from typing import Any, NamedTuple
 
 # %% ../../nbs/09_life/05_lines.ipynb #1482124a
@@ -26,6 +27,13 @@ class Said(NamedTuple):
     instance: str | None = None  # None = not said; "" = the member is dynamic
     text: str = ""  # a reason, a protocol, names: as it was logged
     detail: Any = None  # partitions, assignments, counts
+
+# %% ../../nbs/09_life/05_lines.ipynb #1482124c
+def check_names(texts, pairs):
+    "Raise `TypeError` or `UnicodeEncodeError` unless names are text, and pairs are topics and numbers from 0."
+    "".join([*texts, *(topic for topic, _ in pairs)]).encode()
+    if min((index(number) for _, number in pairs), default=0) < 0:
+        raise TypeError("a partition below 0")
 
 # %% ../../nbs/09_life/05_lines.ipynb #8533d056
 _PARTS = {

@@ -21,7 +21,7 @@ from ..groups.build import MOST_PARTITIONS
 from ..groups.fields import Member, TopicPartition
 from ..groups.group import Group
 from ..groups.notes import instant
-from .lines import Log, Partitions
+from .lines import Log, Partitions, check_names
 from .rebalance import NOT_KNOWN, Phase, Recorded
 from ..text.words import first_of, shown
 
@@ -167,12 +167,9 @@ class Generation:
                         for id, own in row["assignment"].items()}
             rejoined = {id: _time_of(time) for id, time in row["rejoined"].items() if time is not None}
             pairs = [*chain(*assigned.values()), *(pause[:2] for pause in pauses)]
-            if min((number for _, number in pairs), default=0) < 0:
-                raise TypeError("a partition below 0")
             known = chain(*((*one[:3], *(one.topics or ())) for one in members.values()))
-            texts = [row["group_id"], row["leader"], row["protocol"], *row["missing"], *chain(*causes), *members,
-                     *(text for text in known if text is not None), *assigned, *(topic for topic, _ in pairs), *rejoined]
-            "".join(texts).encode()                      # raises an error if some of them is no text
+            check_names([row["group_id"], row["leader"], row["protocol"], *row["missing"], *chain(*causes), *members,
+                         *assigned, *rejoined, *(text for text in known if text is not None)], pairs)
             return cls(row["group_id"], index(row["life"]), index(row["generation"]), *(
                 _time_of(row[name]) for name in _TIMES), causes, row["leader"], row["protocol"], members, assigned,
                 pauses, [*row["missing"]], rejoined)

@@ -91,9 +91,9 @@ def test_the_answers_of_a_plain_process(spark, tmp_path, inputs, monkeypatch):
     with (inputs / "traces" / "trace-0.jsonl").open() as file:
         one = json.loads(next(file)) | {"group_id": "odd"}
     hostile = one | {"group_id": "half of \ud800"}
-    odd = one | {"members": {id: known | {"topics": [1]} for id, known in one["members"].items()}}
+    odd = [one | {"generation": 2**40 + at} for at in range(2)]
     broken = dict.fromkeys(["group_id", "life", "generation", "causes", "missing"], "x")
-    lines = "\n".join(map(json.dumps, [broken, hostile, odd]))
+    lines = "\n".join(map(json.dumps, [broken, hostile, *odd]))
     (inputs / "traces" / "broken.jsonl").write_text(f"\n{lines}\n")
     (inputs / "cut.log.gz").write_bytes(gzip.compress(b"line\n" * 100)[:20])
     (inputs / "groups.parquet").write_bytes(b"PAR1")
@@ -109,7 +109,7 @@ def test_the_answers_of_a_plain_process(spark, tmp_path, inputs, monkeypatch):
     assert "must have all keys" in why["broken.jsonl", 2, "row"] and "UTF-8" in why["broken.jsonl", 3, "row"]
     files = again.counts["files"]
     assert (files["rejected"], files["read"] - files["used"]) == (2, 2)
-    assert again.counts["facts"] == {"read": said + 3, "used": said + 1, "rejected": 2}
+    assert again.counts["facts"] == {"read": said + 4, "used": said + 2, "rejected": 2}
 
 
 def test_clusters_are_kept_apart(spark, tmp_path):

@@ -291,7 +291,7 @@ class GroupHistory:
             after = {pair: owners.get(pair, None if one.whole and pair in seen else NOT_KNOWN) for pair in pairs}
             when = [f"{datetime.fromtimestamp(one.begin, timezone.utc):{clock}}"] if one.begin is not None else []
             when += [span_in_words(one.seconds)] if one.seconds is not None else []
-            stopped = {pause[:2]: "≥" * (pause.kind != "measured") + span_in_words(pause.seconds)
+            stopped = {TopicPartition(*pause[:2]): "≥" * (pause.kind != "measured") + span_in_words(pause.seconds)
                        for pause in one.pauses}
             during = _phase(", ".join(when), _while(one, before, last), stopped)
             phases = _phase("before", last), during, _phase("", after)

@@ -2472,6 +2472,8 @@ d = { 'settings': {'branch': 'main', 'doc_baseurl': '', 'doc_host': '', 'git_url
                                                                                    'kafka_assign/life/rebuild.py'),
                                            'kafka_assign.life.rebuild._most_telling': ( '09_life/rebuild.html#_most_telling',
                                                                                         'kafka_assign/life/rebuild.py'),
+                                           'kafka_assign.life.rebuild._process': ( '09_life/rebuild.html#_process',
+                                                                                   'kafka_assign/life/rebuild.py'),
                                            'kafka_assign.life.rebuild._time': ( '09_life/rebuild.html#_time',
                                                                                 'kafka_assign/life/rebuild.py'),
                                            'kafka_assign.life.rebuild._why_of_client': ( '09_life/rebuild.html#_why_of_client',

@@ -276,20 +276,43 @@ def test_a_clock_that_is_wrong_is_set(capture, source, tmp_path):
     assert checked(capture, found) == checked(capture, history(capture, source))
 
 
+def in_one_file(paths, change):
+    """The lines of logs by time, as several processes write them into one file; `change`: of a path and a line."""
+    lines, last = [], ""
+    for path in paths:
+        for line in path.read_text().split("\n"):
+            found = TIME.search(line)
+            last = found[1].replace(",", ".") if found else last
+            lines.append((last, change(path, line)))
+    return "\n".join(line for _, line in sorted(lines, key=lambda pair: pair[0])) + "\n"
+
+
+TIME = re.compile(r"\d{4}-\d\d-\d\d[T ]([\d:]+[.,]\d+)")
+
+
 @pytest.mark.parametrize("undated", ["broker", "members"])
 @pytest.mark.parametrize("capture", FORECAST)
 def test_times_with_dates_and_without_are_not_compared(capture, undated, tmp_path):
     """A broker and its clients write into one file. Generations and assignments are known, and no pause is wrong."""
-    lines, last = [], ""
-    for path in unpacked(capture, tmp_path):
-        for line in path.read_text().split("\n"):
-            found = re.search(r"\d{4}-\d\d-\d\d[T ]([\d:]+[.,]\d+)", line)
-            last = found[1].replace(",", ".") if found else last
-            undate = found and path.parent.name == undated
-            lines.append((last, line.replace(found[0], found[1]) if undate else line))
-    text = "\n".join(line for _, line in sorted(lines, key=lambda pair: pair[0]))
-    found = checked(capture, read_history(text + "\n"))
+    text = in_one_file(unpacked(capture, tmp_path), lambda path, line: (
+        TIME.sub(r"\1", line) if path.parent.name == undated else line))
+    found = checked(capture, read_history(text))
     assert found[:2] == (FOUND[capture][0], FOUND[capture][2])
+
+
+@pytest.mark.parametrize("answers", [True, False])
+@pytest.mark.parametrize("source", ["members", "both"])
+@pytest.mark.parametrize("capture", ["range-4.3.1", "cooperative-3.9.2"])
+def test_members_that_share_a_client_id_and_a_log_are_not_mixed_up(capture, source, answers, tmp_path):
+    """As pods with Java's default client ids do: only the leader's answer says which member got what."""
+    def change(path, line):
+        line = re.sub(r"clientId=[\w-]+,", "clientId=consumer-orders-1,", line)
+        return line if answers or "Finished assignment" not in line else ""
+    paths = [path for path in unpacked(capture, tmp_path) if source == "both" or path.parent.name == "members"]
+    found = read_history(in_one_file(paths, change))
+    leaders = {one.generation: one.leader for one in generations(history(capture, "broker"))}
+    assert checked(capture, found)[1:] == (FOUND[capture][1] if answers else 0, 0)
+    assert all(one.leader in ("", leaders[one.generation]) for one in generations(found))
 
 
 @captures
@@ -615,8 +638,8 @@ def test_a_topic_may_have_any_name(topic):
                     f"TopicPartition(topic='{topic}', partition=1)}} for group g"):
         said = Log().read([message if message.startswith("Setting") else start + message]).said
         assert {one.detail for one in said} == {partitions}
-    [said] = Log().read([f"{start}Finished assignment for group at generation 7: {{m=Assignment(partitions=[{topic}-0]), "
-                         f"n=Assignment(partitions=[{topic}-1])}}"]).said
+    [said] = Log().read([f"{start}Finished assignment for group at generation 7: {{m=Assignment(partitions=[{topic}-0])"
+                         f", n=Assignment(partitions=[{topic}-1])}}"]).said
     assert said.detail[0] == {"m": partitions[:1], "n": partitions[1:]}
 
 

@@ -64,7 +64,7 @@ _TABLE = [
     ("leaves", "[GroupId ", "<ONE> has left group through explicit `LeaveGroup` request<X?>"),
     ("fails", "[GroupId ", "<ONE> fenced from the group because <X>"),
     ("resubscribes", "[GroupId ", r"<ONE> updated its subscribed topics to: \[(?P<text>[^\]]*)\]"),
-    ("bumped", "[GroupId ", r"<G>\] Bumped group epoch to <N>(?: with metadata hash (?P<text>-?\d+))?"),
+    ("bumped", "[GroupId ", r"<G>\] Bumped group epoch to <N>\b"),
     ("computed", "[GroupId ", r"<G>\] Computed a new target assignment for epoch <N> with '(?P<text>[^']{1,200})'"),
     ("topic", "TopicRecord for topic ", r"(?P<group>)(?P<text>[\w.-]{1,249}) with topic ID (?P<member>[\w-]{22})"),
     ("joined", "Successfully joined group ", r"<G> <Generation <N> \(member_id: <M>, protocol: (?P<text>[^)]{0,99})\)"),

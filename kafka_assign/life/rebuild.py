@@ -132,6 +132,7 @@ _TIMES = {                       # which messages tell a time, those that count 
     "start": (("preparing", "bumped"), ("reason", "closes")),
     "joined": (("stabilized", "emptied"), ("stable",), ("joined",)),
     "answered": (("answered", "computed"), ("stored", "assigned", "synced"))}
+_COARSE = 1.0                    # seconds, the resolution of some times: a later message may seem to be earlier
 _NAMING = {"preparing", "bumped", "stabilized", "emptied", "stable", "joined", "answered", "computed", "stored"}
 
 
@@ -141,7 +142,7 @@ def _lives_of(said):
     for time, generation, kind in sorted((one.time, one.generation, one.kind) for one in said
                                          if one.kind in _NAMING and one.time is not None and one.generation >= 0):
         life = lives[-1]
-        known = generation in life and time - life[generation] <= _LATE
+        known = generation in life and (time - life[generation] <= _LATE or time - life[max(life)] < _COARSE)
         if life and generation < max(life) and not known or kind == "preparing" and not generation and any(life):
             lives.append(life := {})
         life.setdefault(generation, time)

@@ -292,10 +292,11 @@ class Log:
         if not (found := _time_before(before)):
             return None
         time, zoned = found
-        if self._time is None:
-            self.dated = time >= _DAY
-        if self.dated != (time >= _DAY):                     # the clock of another process
-            return None
+        if time < _DAY and self.dated and self._time is not None:
+            return None                                      # the clock of another process
+        if time >= _DAY and not self.dated:                  # what came before is of another process
+            self.said = [one._replace(time=None) for one in self.said]
+        self.dated = time >= _DAY
         if not self.dated:                                   # a day begins when the clock falls
             self._day += _DAY * (self._time is not None and time + self._day < self._time - _DAY / 2)
             time += self._day

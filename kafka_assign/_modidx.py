@@ -938,8 +938,6 @@ d = { 'settings': {'branch': 'main', 'doc_baseurl': '', 'doc_host': '', 'git_url
                                                                                            'kafka_assign/cli/arguments.py')},
             'kafka_assign.cli.capturing': { 'kafka_assign.cli.capturing._capture_moment': ( '13_cli/capturing.html#_capture_moment',
                                                                                             'kafka_assign/cli/capturing.py'),
-                                            'kafka_assign.cli.capturing._until_interrupted': ( '13_cli/capturing.html#_until_interrupted',
-                                                                                               'kafka_assign/cli/capturing.py'),
                                             'kafka_assign.cli.capturing.capture_every': ( '13_cli/capturing.html#capture_every',
                                                                                           'kafka_assign/cli/capturing.py'),
                                             'kafka_assign.cli.capturing.capture_history': ( '13_cli/capturing.html#capture_history',

@@ -9,6 +9,9 @@ import random
 from contextlib import ExitStack
 from datetime import datetime, timezone
 from pathlib import Path
+from uuid import UUID
+
+from numpy import array_split
 
 from kafka_assign.life.trace import Cause, Generation, Known, Pause
 
@@ -30,8 +33,7 @@ class Group:
 
     def member(self, client):
         """A new member id of a client."""
-        digits = f"{self.random.getrandbits(128):032x}"
-        return "-".join([client, digits[:8], digits[8:12], digits[12:16], digits[16:20], digits[20:]])
+        return f"{client}-{UUID(int=self.random.getrandbits(128))}"
 
     def step(self):
         """Who joins, leaves or dies now: pairs of a cause and a member id."""
@@ -51,11 +53,10 @@ class Group:
 
     def assignment(self):
         """What `range` answers."""
-        ids, answer = sorted(self.members), {id: [] for id in self.members}
-        for topic, count in self.topics.items():
-            for number in range(count):
-                answer[ids[number * len(ids) // count]].append((topic, number))
-        return answer
+        ids = sorted(self.members)
+        parts = {topic: array_split(range(count), len(ids)) for topic, count in self.topics.items()}
+        return {id: [(topic, int(number)) for topic, part in parts.items() for number in part[at]]
+                for at, id in enumerate(ids)}
 
 
 def events(groups, rebalances, days, first):

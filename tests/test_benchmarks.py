@@ -12,13 +12,14 @@ sys.path.insert(0, str(ROOT / "benchmarks"))
 
 import decode
 import families
+import histories
 import jars
 import java_sticky
 import leader
 import lives
 import record
 
-from kafka_assign import assign
+from kafka_assign import assign, read_history, replay
 from kafka_assign.arrays.metrics import in_rack
 from kafka_assign.protocol.wire import decode_assignment
 
@@ -170,3 +171,13 @@ def test_the_page_of_measured_figures_begins_with_what_was_measured():
     page = (ROOT / "nbs/reference/measured.ipynb").read_text()
     found = re.search(r"a million partitions in ([\d.]+) ms to ([\d.]+) ms", page)
     assert [*map(float, found.groups())] == [float(f"{end * 1e3:.2g}") for end in (min(seconds), max(seconds))]
+
+
+def test_generated_histories_are_those_of_range(tmp_path):
+    """Logs and traces of the same groups say the same, and each assignment is what `range` makes."""
+    histories.write_logs(tmp_path / "logs", 9, 90)
+    histories.write_traces(tmp_path / "traces", 9, 90)
+    logs, traces = read_history(tmp_path / "logs"), read_history(tmp_path / "traces")
+    assert len(logs) == 9 and {name: [one.assigned for one in group.generations] for name, group in logs.items()} == {
+        name: [one.assigned for one in group.generations] for name, group in traces.items()}
+    assert all(row.forecast == row.known == 10 for row in replay(logs, ["range"]).rows if row.strategy == "range")

@@ -276,6 +276,64 @@ def test_a_clock_that_is_wrong_is_set(capture, source, tmp_path):
     assert checked(capture, found) == checked(capture, history(capture, source))
 
 
+def in_one_file(paths, change):
+    """The lines of logs by time, as several processes write them into one file; `change`: of a path and a line."""
+    lines, last = [], ""
+    for path in paths:
+        for line in path.read_text().split("\n"):
+            found = TIME.search(line)
+            last = found[1].replace(",", ".") if found else last
+            lines.append((last, change(path, line)))
+    return "\n".join(line for _, line in sorted(lines, key=lambda pair: pair[0])) + "\n"
+
+
+TIME = re.compile(r"\d{4}-\d\d-\d\d[T ]([\d:]+[.,]\d+)")
+
+
+@pytest.mark.parametrize("undated", ["broker", "members"])
+@pytest.mark.parametrize("capture", FORECAST)
+def test_times_with_dates_and_without_are_not_compared(capture, undated, tmp_path):
+    """A broker and its clients write into one file. Generations and assignments are known, and no pause is wrong."""
+    text = in_one_file(unpacked(capture, tmp_path), lambda path, line: (
+        TIME.sub(r"\1", line) if path.parent.name == undated else line))
+    first = "00:00:01.000 INFO [Consumer clientId=c, groupId=h] Subscribed to topic(s): a\n"
+    for found in read_history(text), read_history(first + text):
+        assert checked(capture, found)[:2] == (FOUND[capture][0], FOUND[capture][2])
+        if undated == "members":
+            assert [one.start for one in generations(found)] == [
+                one.start for one in generations(history(capture, "broker"))]
+
+
+@pytest.mark.parametrize("coarse", ["broker", "members", "broker members"])
+@captures
+def test_times_in_whole_seconds_make_no_other_generation(capture, coarse, tmp_path):
+    """Messages of the same second may seem to come in another order. Pauses are right within the resolution."""
+    for path in unpacked(capture, tmp_path):
+        if path.parent.name in coarse.split():
+            path.write_text(re.sub(r"(\d{4}-\d\d-\d\d[T ][\d:]{8})[.,]\d+", r"\1", path.read_text()))
+    found = generations(read_history(tmp_path))
+    for one, told in zip(found, generations(history(capture, "both")), strict=True):
+        assert (one.group_id, one.life, one.generation, one.assigned) == (
+            told.group_id, told.life, told.generation, told.assigned)
+        seconds = {pause[:2]: pause.seconds for pause in told.pauses}
+        assert all(abs(pause.seconds - seconds[pause[:2]]) < 1.1 for pause in one.pauses)
+
+
+@pytest.mark.parametrize("answers", [True, False])
+@pytest.mark.parametrize("source", ["members", "both"])
+@pytest.mark.parametrize("capture", ["range-4.3.1", "cooperative-3.9.2"])
+def test_members_that_share_a_client_id_and_a_log_are_not_mixed_up(capture, source, answers, tmp_path):
+    """As pods with Java's default client ids do: only the leader's answer says which member got what."""
+    def change(path, line):
+        line = re.sub(r"clientId=[\w-]+,", "clientId=consumer-orders-1,", line)
+        return line if answers or "Finished assignment" not in line else ""
+    paths = [path for path in unpacked(capture, tmp_path) if source == "both" or path.parent.name == "members"]
+    found = read_history(in_one_file(paths, change))
+    leaders = {one.generation: one.leader for one in generations(history(capture, "broker"))}
+    assert checked(capture, found)[1:] == (FOUND[capture][1] if answers else 0, 0)
+    assert all(one.leader in ("", leaders[one.generation]) for one in generations(found))
+
+
 @captures
 def test_a_log_that_begins_late_loses_only_what_came_before(capture, tmp_path):
     """Logs begin with generation 5; the first assignment that is seen claims no moves and no pauses."""
@@ -530,6 +588,12 @@ ENVELOPES = {  # name: the text around a message, the message, and its time, in 
                BROKER, "2022-01-07T11:19:06.977"),
     "docker of logstash": ('{"log":"{\\"@timestamp\\":\\"2022-01-07T11:19:06.977Z\\",\\"message\\":\\"%s\\"}\\n",'
                            '"time":"2022-01-07T11:19:07.978Z"}', BROKER, "2022-01-07T11:19:06.977"),
+    "undated in docker": ('{"log":"13:19:06.977 [main] INFO k - %s\\n","time":"2022-01-07T11:19:06.978Z"}', JAVA,
+                          "2022-01-07T11:19:06.977"),
+    "logback": ('{"sequenceNumber":0,"timestamp":1641554346977,"level":"INFO","message":"%s"}', JAVA,
+                "2022-01-07T11:19:06.977"),
+    "librdkafka in Python": (f"DEBUG:root:JOIN [c#consumer-1] {NAMES}\n"
+                             "DEBUG:root:JOINGROUP [c#consumer-1] [thrd:main]: %s", RDKAFKA, None),
     "cri": ("2022-01-07T11:19:06.978912345Z stdout F [2022-01-07 11:19:06,977] INFO %s (k)", BROKER,
             "2022-01-07T11:19:06.977"),
     "no time": ("INFO:aiokafka.consumer.group_coordinator:%s", AIOKAFKA, None)}
@@ -580,6 +644,22 @@ def test_a_group_may_be_named_like_a_message(group):
     said = Log().read(f"[2026-01-01 00:00:00,000] INFO {message} (a.b.C)" for message in messages).said
     assert {one.group for one in said} == {group} and {one.generation for one in said} <= {6, 7}
     assert len(said) == (2 if "(reason: " in group else 3)
+
+
+@pytest.mark.parametrize("topic", ["sessions", "fraud", "set", "frozenset", "a-1"])
+def test_a_topic_may_have_any_name(topic):
+    """Python's sets begin with some of these words."""
+    partitions, start = ((topic, 0), (topic, 1)), "[Consumer clientId=c, groupId=g] "
+    for message in (f"Notifying assignor about the new Assignment(partitions=[{topic}-0, {topic}-1])",
+                    f"Adding newly assigned partitions: {topic}-0, {topic}-1 (a.b.C)",
+                    f"Revoke previously assigned partitions [{topic}-0, {topic}-1] (a.b.C)",
+                    f"Setting newly assigned partitions {{TopicPartition(topic='{topic}', partition=0), "
+                    f"TopicPartition(topic='{topic}', partition=1)}} for group g"):
+        said = Log().read([message if message.startswith("Setting") else start + message]).said
+        assert {one.detail for one in said} == {partitions}
+    [said] = Log().read([f"{start}Finished assignment for group at generation 7: {{m=Assignment(partitions=[{topic}-0])"
+                         f", n=Assignment(partitions=[{topic}-1])}}"]).said
+    assert said.detail[0] == {"m": partitions[:1], "n": partitions[1:]}
 
 
 def test_a_message_that_is_cut_off_says_nothing():
@@ -882,6 +962,18 @@ def test_a_line_of_a_trace_that_is_not_valid_is_named(tmp_path):
     with pytest.raises(ValueError, match=r"a\.jsonl:2: a line of a trace must have all keys"):
         read_history(tmp_path)
     assert [log.lines for log in read_log([Origin("a.jsonl", "", str(tmp_path / "a.jsonl"))])] == [2]
+
+
+@pytest.mark.parametrize("key, value", [
+    ("group_id", None), ("life", "1"), ("generation", []), ("protocol", 5), ("leader", None), ("missing", [1]),
+    ("causes", [{"why": []}]), ("members", {"m": {"client": 1, "topics": None}}), ("assignment", {"m": [[None, 0]]}),
+    ("assignment", {"m": [["t", -1]]}), ("pauses", [["t", 0, "now", 1.0, "measured"]]), ("rejoined", {"m": 5}),
+    ("group_id", "\ud800")])
+def test_a_value_of_a_trace_that_is_not_valid_is_an_error(key, value):
+    row = made(1).row()
+    assert Generation.from_row(row) == made(1)
+    with pytest.raises(ValueError, match="a line of a trace must|a time must be ISO 8601"):
+        Generation.from_row(row | {key: value})
 
 
 def test_a_log_in_portions_says_the_same():

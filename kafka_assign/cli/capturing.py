@@ -8,8 +8,7 @@ __all__ = ['check_capture', 'capture_history', 'capture_every']
 # %% ../../nbs/13_cli/17_capturing.ipynb #ff45fa45
 import signal
 import time
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
 from datetime import datetime, timezone
 from itertools import chain
 from pathlib import Path
@@ -54,7 +53,8 @@ def capture_history(given: Mapping) -> bool:
     def reject(reason):
         nonlocal count
         count += 1
-        first.extend([f"{server}: {reason}"] * (count <= MOST_REMARKS))
+        if count <= MOST_REMARKS:
+            first.append(f"{server}: {reason}")
     with written_to(given["output"]), shown_progress(server, "records") as progress:
         topics, records = stored_records(
             server, groups, settings, since=since, timeout=given["timeout"], progress=progress)
@@ -67,22 +67,6 @@ def capture_history(given: Mapping) -> bool:
         write_lines(chain([line] if line else [], lines))
     write_remarks(first, "records that cannot be decoded", count)
     return not count
-
-# %% ../../nbs/13_cli/17_capturing.ipynb #5d1700c2
-@contextmanager
-def _until_interrupted() -> Iterator[Event]:
-    "An event that Ctrl-C sets, once; the next one interrupts as usual, and so does Ctrl-C afterwards."
-    stopped, before = Event(), signal.getsignal(signal.SIGINT)
-
-    def stop(*_):
-        stopped.set()
-        signal.signal(signal.SIGINT, before)
-    if before is not signal.SIG_IGN:
-        signal.signal(signal.SIGINT, stop)
-    try:
-        yield stopped
-    finally:
-        signal.signal(signal.SIGINT, before)
 
 # %% ../../nbs/13_cli/17_capturing.ipynb #5d1700c3
 _LEAST = 2.0                     # seconds between two moments: the name of a file has the second
@@ -115,14 +99,21 @@ def capture_every(given: Mapping) -> bool:
         if every < _LEAST:
             raise ValueError(f"it must be {_LEAST:g}s or more (got {quoted(given['every'])})")
     Path(given["output"]).mkdir(exist_ok=True)
-    written, tried, begin, now = 0, 0, time.monotonic(), 0.0
-    with _until_interrupted() as stopped:
-        while not stopped.is_set():
-            written, tried = written + _capture_moment(given), tried + 1
-            now = time.monotonic() - begin
-            wait = every - now % every
-            if last is not None and now + wait > last:
-                break
-            stopped.wait(wait)
+    stopped, before = Event(), signal.getsignal(signal.SIGINT)
+
+    def stop(*_):
+        signal.signal(signal.SIGINT, before)             # so that a second Ctrl-C interrupts as usual
+        stopped.set()
+    if before is not signal.SIG_IGN:
+        signal.signal(signal.SIGINT, stop)
+    written, tried, begin = 0, 0, time.monotonic()
+    while not stopped.is_set():
+        written, tried = written + _capture_moment(given), tried + 1
+        now = time.monotonic() - begin
+        wait = every - now % every
+        if last is not None and now + wait > last:
+            break
+        stopped.wait(wait)
+    signal.signal(signal.SIGINT, before)
     write_remark(f"{count_of(written, 'moment')} in {given['output']}, {tried - written:,} not captured")
     return bool(written)

@@ -12,6 +12,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from datetime import datetime
 from itertools import islice
+from operator import index
 from typing import Any, NamedTuple
 
 # %% ../../nbs/09_life/05_lines.ipynb #1482124a
@@ -26,6 +27,13 @@ class Said(NamedTuple):
     instance: str | None = None  # None = not said; "" = the member is dynamic
     text: str = ""  # a reason, a protocol, names: as it was logged
     detail: Any = None  # partitions, assignments, counts
+
+# %% ../../nbs/09_life/05_lines.ipynb #1482124c
+def check_names(texts, pairs):
+    "Raise `TypeError` or `UnicodeEncodeError` unless names are text, and pairs are topics and numbers from 0."
+    "".join([*texts, *(topic for topic, _ in pairs)]).encode()
+    if min((index(number) for _, number in pairs), default=0) < 0:
+        raise TypeError("a partition below 0")
 
 # %% ../../nbs/09_life/05_lines.ipynb #8533d056
 _PARTS = {
@@ -56,17 +64,18 @@ _TABLE = [
     ("leaves", "[GroupId ", "<ONE> has left group through explicit `LeaveGroup` request<X?>"),
     ("fails", "[GroupId ", "<ONE> fenced from the group because <X>"),
     ("resubscribes", "[GroupId ", r"<ONE> updated its subscribed topics to: \[(?P<text>[^\]]*)\]"),
-    ("bumped", "[GroupId ", r"<G>\] Bumped group epoch to <N>(?: with metadata hash (?P<text>-?\d+))?"),
+    ("bumped", "[GroupId ", r"<G>\] Bumped group epoch to <N>\b"),
     ("computed", "[GroupId ", r"<G>\] Computed a new target assignment for epoch <N> with '(?P<text>[^']{1,200})'"),
     ("topic", "TopicRecord for topic ", r"(?P<group>)(?P<text>[\w.-]{1,249}) with topic ID (?P<member>[\w-]{22})"),
     ("joined", "Successfully joined group ", r"<G> <Generation <N> \(member_id: <M>, protocol: (?P<text>[^)]{0,99})\)"),
     ("joined", "Joined group '", r"<G>' \(generation <N>\) with member_id "
      "(?P<member>.{1,300}?-[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12})"),
-    ("sets", "Setting newly assigned partitions", r' (?P<takes>(?P<sets><SET>)) for group (?P<group>.{1,255}?)"?\s*$'),
-    ("gives", "Revoking previously assigned partitions", ' (?P<gives><SET>) for group (?P<group>.{1,255}?)'
-     r'(?: on close)?"?\s*$'),
-    ("gives", "Cooperative pre-rebalance for group ", "<G>: revoking (?P<gives><SET>)"),
-    ("settles", "Cooperative rebalance complete for group ", "<G>: owned=<SET>, assigned=(?P<sets><SET>), "
+    ("lists", "Setting newly assigned partitions",
+     r' (?P<takes>(?P<assigned><SET>)) for group (?P<group>.{1,255}?)"?\s*$'),
+    ("lists", "Revoking previously assigned partitions",
+     r' (?P<gives><SET>) for group (?P<group>.{1,255}?)(?: on close)?"?\s*$'),
+    ("lists", "Cooperative pre-rebalance for group ", "<G>: revoking (?P<gives><SET>)"),
+    ("lists", "Cooperative rebalance complete for group ", "<G>: owned=<SET>, assigned=(?P<assigned><SET>), "
      "revoked=(?P<gives><SET>), added=(?P<takes><SET>)"),
     ("closes", "Leaving consumer group ", r"<G> \(member <M>\)\."),
     ("process", "Subscribed to topic(s): ", r"(?P<text>[\w.-]{1,249}(?:, [\w.-]{1,249})*)"),
@@ -78,9 +87,9 @@ _TABLE = [
     ("synced", "Successfully synced group in generation ", "<J>"),
     ("synced", "Successfully synced group ", "<G> with generation <N>"),
     ("answers", "Finished assignment for group at generation ", r"<N>: \{(?P<answers>.*)\}"),
-    ("sets", "Notifying assignor about the new Assignment(partitions=[", r"(?P<sets>[^\]]*)\]"),
-    *[("takes", f"{word} newly assigned partitions", ":? ?(?P<takes>.*)") for word in ("Adding", "Setting")],
-    *[("gives", f"{word} previously assigned partitions", ":? ?(?P<gives>.*)")
+    ("lists", "Notifying assignor about the new Assignment(partitions=[", r"(?P<assigned>[^\]]*)\]"),
+    *[("lists", f"{word} newly assigned partitions", ":? ?(?P<takes>.*)") for word in ("Adding", "Setting")],
+    *[("lists", f"{word} previously assigned partitions", ":? ?(?P<gives>.*)")
       for word in ("Revoke", "Revoking", "Lost")],
     ("closes", "Member ", "<M> sending LeaveGroup request to coordinator .{0,400}?(?: due to <X>)?$"),
     ("epoch", "Member ", r"<M> with epoch <N> transitioned from (?P<text>\w+) to "),
@@ -110,15 +119,15 @@ _PYTHON_PARTITION = re.compile(r"\(topic='([\w.-]{1,249})', partition=(\d{1,10})
 
 def _partitions_in(text: str) -> Partitions | None:
     "The partitions that a text lists, sorted; None if it is cut off, or lists something else."
-    if text[:1] in "{sf" and text[:2] in ("{T", "se", "fr", "{}"):
-        found = _PYTHON_PARTITION.findall(text)
-        return tuple(sorted((topic, int(number)) for topic, number in found))
-    if text.startswith("["):
-        text, closed, _ = text[1:].partition("]")
-        if not closed:
-            return None
-    words = [word.strip() for word in re.split(r"\s\(|\"", text, maxsplit=1)[0].split(",")]
-    found = [_PARTITION.fullmatch(word) for word in words if word]
+    if text.startswith(("{", "set(", "frozenset(")):
+        found = [*_PYTHON_PARTITION.finditer(text)]
+    else:
+        if text.startswith("["):
+            text, closed, _ = text[1:].partition("]")
+            if not closed:
+                return None
+        words = [word.strip() for word in re.split(r"\s\(|\"", text, maxsplit=1)[0].split(",")]
+        found = [_PARTITION.fullmatch(word) for word in words if word]
     return tuple(sorted((one[1], int(one[2])) for one in found)) if all(found) else None
 
 
@@ -142,10 +151,7 @@ _MOST_BEFORE = 2000              # characters before a message in which its time
 
 
 def _time_before(text: str) -> tuple[float, bool] | None:
-    """The last time in a text: seconds since 1970, and whether its zone is known. None = there is none.
-
-    `text`: what stands before a message.
-    """
+    "The last time in what comes before a message, and whether its zone is known; None = there is none."
     time, known, outer = None, False, None
     for found in _TIME.finditer(text):
         date, at, zone = found["date"] or "1970-01-01", found["at"] or found["only"], found["zone"]
@@ -155,7 +161,7 @@ def _time_before(text: str) -> tuple[float, bool] | None:
         except ValueError:                                   # there is no such moment
             continue
         known = bool(found["epoch"] or zone)
-    if not known and outer is not None and time >= _DAY:     # an outer time tells the zone of an inner one
+    if not known and outer is not None:                      # which tells the zone and the day of an inner time
         return time - round((time - outer) / _ZONE_STEP) * _ZONE_STEP, True
     return None if time is None else (time, known)
 
@@ -205,12 +211,13 @@ class _Consumer:
     "A consumer of librdkafka."
 
     def __init__(self, client):
-        self.last, self.held, self.topics = Said("", 0.0, client=client), set(), {}
+        self.last, self.held, self.topics = Said("", client=client), set(), {}
         self.tag, self.lines = "", [""]
 
     def line(self, tag, time, text):
         "What the record before a line says, if the line begins another one."
-        if text[:1] == " " and tag == self.tag and abs(time - self.last.time) <= _LIST_SECONDS:
+        seconds = (time or 0.0) - (self.last.time or 0.0)
+        if text[:1] == " " and tag == self.tag and abs(seconds) <= _LIST_SECONDS:
             self.lines.append(text)
             return
         yield from self._record(*self.lines)
@@ -265,7 +272,7 @@ class Log:
     dated: bool = True  # whether its times have dates
     shift: float | None = None  # seconds to add to its times; None = its times cannot be placed
     problem: str = ""  # why it, or a part of it, cannot be read
-    _time: float | None = None  # of the last line
+    _time: float | None = None  # the last one that is known
     _day: float = 0.0  # that began last, if times have no dates
     _consumers: dict[str, _Consumer] = field(default_factory=dict)  # of librdkafka, by client
 
@@ -278,19 +285,24 @@ class Log:
             for text in _unwrapped(line.rstrip("\r\n")[:_MOST_CHARACTERS]):
                 self._line(text)
         for consumer in () if more else self._consumers.values():
-            self.said += consumer.line("", 0.0, "")
+            self.said += consumer.line("", None, "")
         return self
 
     def _at(self, before):
-        "The time of a message, from what stands before it; without any, that of the line before."
-        if found := _time_before(before):
-            time, zoned = found
-            if time < _DAY:                                  # no date: a day begins when the clock falls
-                self.dated = False
-                self._day += _DAY * (self._time is not None and time + self._day < self._time - _DAY / 2)
-                time += self._day
-            self._time, self.zoned = time, self.zoned or zoned
-        return self._time
+        "The time of a message, from what comes before it; None = unknown."
+        if not (found := _time_before(before)):
+            return None
+        time, zoned = found
+        if time < _DAY and self.dated and self._time is not None:
+            return None                                      # the clock of another process
+        if time >= _DAY and not self.dated:                  # what came before is of another process
+            self.said = [one._replace(time=None) for one in self.said]
+        self.dated = time >= _DAY
+        if not self.dated:                                   # a day begins when the clock falls
+            self._day += _DAY * (self._time is not None and time + self._day < self._time - _DAY / 2)
+            time += self._day
+        self._time, self.zoned = time, self.zoned or zoned
+        return time
 
     def _line(self, line):
         for start in islice(_STARTS.finditer(line), _MOST_STARTS):
@@ -309,20 +321,23 @@ class Log:
         if kind == "librdkafka":
             tag, client = (re.findall(r"\|(\w{1,40})\|([^|]{0,255})#consumer-\d{1,9}\| ?$", before) or [("", "")])[0]
             consumer = self._consumers.setdefault(client, _Consumer(client))
-            self.said += consumer.line(tag, time or 0.0, text)
+            self.said += consumer.line(tag, time, text)
             return
         instance = parts.get("instance") or ("" if parts.get("dynamic") is not None else None)
         one = Said(kind, time, parts["group"], int(parts.get("generation") or -1), parts.get("member") or "",
                    parts.get("client") or "", instance, _LOGGER.sub("", text).strip())
-        lists = [(name, parts[key]) for key, name in (("sets", "assigned"), ("gives", "gives"), ("takes", "takes"))
-                 if parts.get(key) is not None]
-        for name, text in lists:
-            listed = _partitions_in(text)
-            if listed or listed == () and name == "assigned":
-                self.said.append(one._replace(kind=name, detail=listed))
+        if kind == "lists":
+            for name in "assigned", "gives", "takes":
+                listed = _partitions_in(parts[name]) if parts.get(name) is not None else None
+                if listed or listed == () and name == "assigned":
+                    self.said.append(one._replace(kind=name, detail=listed))
+            return
         if kind == "answers":
-            answer = _answer_in(parts["answers"])
-            self.said += [one._replace(detail=(answer, {}))] if answer else []
-        elif not lists:
-            session = parts.get("session") and (parts["host"], int(parts["session"]) / 1000)
-            self.said.append(one._replace(detail=parts.get("count") and int(parts["count"]) or session or None))
+            if answer := _answer_in(parts["answers"]):
+                self.said.append(one._replace(detail=(answer, {})))
+            return
+        if parts.get("session"):
+            one = one._replace(detail=(parts["host"], int(parts["session"]) / 1000))
+        elif parts.get("count"):
+            one = one._replace(detail=int(parts["count"]))
+        self.said.append(one)

@@ -33,7 +33,7 @@ _VALUES = {
     7: {"topicPartitions": _PARTITIONS},
     8: {"memberEpoch": 4, "previousMemberEpoch": 4, "state": 1, "assignedPartitions": _PARTITIONS,
         "partitionsPendingRevocation": _PARTITIONS}}
-_NEWEST, _FLEXIBLE = {2: 4}, {2: 4}              # versions; of all other types 0
+_NEWEST = {2: 4}                 # versions, of all other types 0; only these are flexible
 
 # %% ../../nbs/09_life/11_offsets_records.ipynb #7253fd3c
 class _Value(NamedTuple):
@@ -123,10 +123,10 @@ def _decoded(record, groups):
     if record.value is None:
         return kind, key, 0, None
     fields = Fields(record.value, "the value")
-    version = fields.number("the version", 2)
-    if not 0 <= version <= _NEWEST.get(kind, 0):
-        raise WireError(f"the version must be 0 to {_NEWEST.get(kind, 0)} (got {version})")
-    value = _Value(fields, version, version >= _FLEXIBLE.get(kind, 0)).read("the value", _VALUES[kind])
+    version, newest = fields.number("the version", 2), _NEWEST.get(kind, 0)
+    if not 0 <= version <= newest:
+        raise WireError(f"the version must be 0 to {newest} (got {version})")
+    value = _Value(fields, version, version == newest).read("the value", _VALUES[kind])
     if fields.left:
         raise WireError(f"the value must end with its last field (got {count_of(fields.left, 'more byte')})")
     return kind, key, version, value

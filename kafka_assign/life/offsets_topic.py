@@ -9,11 +9,13 @@ __all__ = ['RECORD', 'OffsetsReader']
 import json
 import re
 from collections import defaultdict
+from itertools import chain
+from operator import index
 
-from .lines import Said
+from .lines import Said, check_names
 
 # %% ../../nbs/09_life/06_offsets_topic.ipynb #3ac4ffd2
-RECORD = re.compile(r'offset: (?P<offset>\d{1,19}) (?:CreateTime|LogAppendTime): (?P<time>\d{1,15}) .{0,200}?sequence: '
+RECORD = re.compile(r'offset: (?P<offset>\d{1,19}) (?:CreateTime|LogAppendTime): (?P<time>\d{1,14}) .{0,200}?sequence: '
                   r'(?P<sequence>-?\d{1,10}) .{0,200}? key: (?=\{"type":"(?P<kind>\d{1,5})")', re.S)
 
 
@@ -38,6 +40,11 @@ class OffsetsReader:
             at = text.index("payload: ", at) + 9
             value = None if text.startswith("<DELETE>", at) else read(text, at)[0]["data"]
             said = list(self._record(int(found["time"]) / 1000, found["kind"], key["data"], value))
+            for one in said:
+                assigned, topics = one.detail if one.kind == "stored" else ({}, {})
+                names = [one.group, one.member, one.client, one.instance or "", one.text, *assigned]
+                check_names([*names, *chain(*filter(None, topics.values()))], [*chain(*assigned.values())])
+                index(one.generation)
         except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
             return []
         self._offset = offset

@@ -78,12 +78,17 @@ _ONCE = {"assigned", "takes", "answers"}        # after a join
 _LATE = 10.0                     # seconds after which a message is not about a generation any more
 
 
+def _process(one):
+    "Which process of a log says something, as far as its lines name it."
+    return one.group, one.client, one.instance or ""
+
+
 def _by_join(said):
     "What a log says about a group, each message of a client with the member and generation of its last join."
     said = sorted(said, key=lambda one: one.time) if all(one.time is not None for one in said) else said
     last, once, asked, rejoins, topics, shared, found = {}, {}, {}, {}, {}, set(), []
     for one in said:
-        key = one.group, one.client, one.instance or ""
+        key = _process(one)
         before = last.get(key)
         if one.kind == "asks":
             if "leaving the group" not in one.text:          # then the next join may be long after
@@ -93,8 +98,9 @@ def _by_join(said):
         elif one.kind == "process":
             topics[key] = tuple(sorted(one.text.split(", ")))
         elif one.kind == "joined":
-            if before and (before.generation, one.client) == (one.generation, "") and before.member != one.member:
-                shared.add(one.group)
+            if before and before.generation == one.generation and not one.instance and one.member not in (
+                    "", before.member):                      # as of pods that share a client id, and a log
+                shared.add(key)
             once[key] = {}
             last[key] = one = one._replace(member=one.member or (before.member if before else ""))
             found.append(one._replace(detail=topics.get(key)))
@@ -119,13 +125,16 @@ def _by_join(said):
         else:
             last |= {key: one} if one.kind == "epoch" else {}
             found.append(one)
-    return [one for one in found if one.client or one.group not in shared or one.kind not in _OF_CONSUMER]
+    sure = [one for one in found if _process(one) not in shared
+            or one.kind not in {*_OF_CONSUMER, "reason"} - {"synced"} or one.text == _FIRST]
+    return [one._replace(member="") if one.kind == "answers" and _process(one) in shared else one for one in sure]
 
 # %% ../../nbs/09_life/09_rebuild.ipynb #25033583
 _TIMES = {                       # which messages tell a time, those that count more first
     "start": (("preparing", "bumped"), ("reason", "closes")),
     "joined": (("stabilized", "emptied"), ("stable",), ("joined",)),
     "answered": (("answered", "computed"), ("stored", "assigned", "synced"))}
+_COARSE = 1.0                    # seconds, the resolution of some times: a later message may seem to be earlier
 _NAMING = {"preparing", "bumped", "stabilized", "emptied", "stable", "joined", "answered", "computed", "stored"}
 
 
@@ -135,7 +144,7 @@ def _lives_of(said):
     for time, generation, kind in sorted((one.time, one.generation, one.kind) for one in said
                                          if one.kind in _NAMING and one.time is not None and one.generation >= 0):
         life = lives[-1]
-        known = generation in life and time - life[generation] <= _LATE
+        known = generation in life and (time - life[generation] <= _LATE or time - life[max(life)] < _COARSE)
         if life and generation < max(life) and not known or kind == "preparing" and not generation and any(life):
             lives.append(life := {})
         life.setdefault(generation, time)

@@ -21,7 +21,7 @@ from ..groups.build import MOST_PARTITIONS
 from ..groups.fields import Member, TopicPartition
 from ..groups.group import Group
 from ..groups.notes import instant
-from .lines import Log, Partitions
+from .lines import Log, Partitions, check_names
 from .rebalance import NOT_KNOWN, Phase, Recorded
 from ..text.words import first_of, shown
 
@@ -176,24 +176,17 @@ class Generation:
             members = {id: Known(**one | {"topics": one["topics"] and tuple(one["topics"])})
                        for id, one in row["members"].items()}
             causes = [Cause(**one) for one in row["causes"]]
-            pauses = [Pause(*one[:2], _time_of(one[2]), *one[3:]) for one in row["pauses"]]
-            assigned = {id: tuple((str(topic), index(number)) for topic, number in own)
+            pauses = [Pause(one[0], index(one[1]), _time_of(one[2]), float(one[3]), *one[4:]) for one in row["pauses"]]
+            assigned = {id: tuple((topic, index(number)) for topic, number in own)
                         for id, own in row["assignment"].items()}
-            if min((number for own in assigned.values() for _, number in own), default=0) < 0:
-                raise TypeError("a partition below 0")
-            texts = [row["group_id"], row["leader"], row["protocol"], *row["missing"], *chain.from_iterable(causes)]
-            texts += [text for one in members.values() for text in (*one[:3], *(one.topics or ())) if text is not None]
-            texts += [*members, *assigned, *row["rejoined"], *{topic for own in assigned.values() for topic, _ in own}]
-            texts += [text for one in pauses for text in (one.topic, one.kind)]
-            if odd := [text for text in texts if not isinstance(text, str)]:
-                raise TypeError(f"{odd[0]!r} in place of text")
-            "".join(texts).encode()
-            if not all(index(one.partition) >= 0 <= one.seconds for one in pauses):
-                raise TypeError("a pause below 0")
-            rejoined = {id: _time_of(time) for id, time in row["rejoined"].items()}
+            rejoined = {id: _time_of(time) for id, time in row["rejoined"].items() if time is not None}
+            pairs = [*chain(*assigned.values()), *(pause[:2] for pause in pauses)]
+            known = chain(*((*one[:3], *(one.topics or ())) for one in members.values()))
+            check_names([row["group_id"], row["leader"], row["protocol"], *row["missing"], *chain(*causes), *members,
+                         *assigned, *rejoined, *(text for text in known if text is not None)], pairs)
             number = -1 if row["generation"] is None else index(row["generation"])
             return cls(row["group_id"], index(row["life"]), number, *(_time_of(row[name]) for name in _TIMES), causes,
-                       row["leader"], row["protocol"], members, assigned, pauses, row["missing"], rejoined,
+                       row["leader"], row["protocol"], members, assigned, pauses, [*row["missing"]], rejoined,
                        _time_of(row["seen"]))
         except UnicodeEncodeError:
             raise ValueError("a line of a trace must be text that UTF-8 can encode") from None
@@ -231,12 +224,12 @@ def _event(causes, names):
 
 
 def _phase(title, consumers, stopped={}):
-    "The phase in which each of these partitions has this consumer, or None."
+    "The phase in which each partition has this consumer; None = no member."
     consuming = defaultdict(set)
     for pair, name in consumers.items():
         if name is not None:
-            consuming[name].add(TopicPartition(*pair))
-    return Phase(title, dict(consuming), {TopicPartition(*pair): text for pair, text in stopped.items()})
+            consuming[name].add(pair)
+    return Phase(title, dict(consuming), stopped)
 
 
 _SPANS = {"days": 86_400, "hours": 3600, "minutes": 60}
@@ -324,7 +317,8 @@ class GroupHistory:
     @property
     def rebalances(self) -> list[Recorded]:
         "The generations as `plot` draws them."
-        names, pairs = _names(self.generations), {pair for one in self.generations for pair in one.owners}
+        names = _names(self.generations)
+        pairs = {TopicPartition(*pair) for one in self.generations for pair in one.owners}
         times = [datetime.fromtimestamp(one.begin, timezone.utc) for one in self.generations if one.begin is not None]
         days = [day for time in times if (day := f"{time:%Y-%m-%d}") != _NO_DATE]
         clock = "%m-%d %H:%M" if len({*days}) > 1 else "%H:%M:%S"
@@ -340,10 +334,11 @@ class GroupHistory:
             when = [f"{'by ' * (one.begin == one.seen)}{datetime.fromtimestamp(one.begin, timezone.utc):{clock}}"
                     ] if one.begin is not None else []
             when += [span_in_words(one.seconds)] if one.seconds is not None else []
-            stopped = {one[:2]: "≥" * (one.kind != "measured") + span_in_words(one.seconds) for one in one.pauses}
-            found.append(Recorded(_event(one.causes, names), title, (
-                _phase("before", last), _phase(", ".join(when), _while(one, before, last), stopped),
-                _phase("", after))))
+            stopped = {TopicPartition(*pause[:2]): "≥" * (pause.kind != "measured") + span_in_words(pause.seconds)
+                       for pause in one.pauses}
+            during = _phase(", ".join(when), _while(one, before, last), stopped)
+            phases = _phase("before", last), during, _phase("", after)
+            found.append(Recorded(_event(one.causes, names), title, phases))
             last = after
         return found
 

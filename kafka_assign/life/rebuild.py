@@ -349,7 +349,8 @@ def _measure(made, filed, facts):
         if at[1] != key[1] + 1 or before.owners.get(pair, who) != who:
             return False
         back = facts.known.get(taker, Known()).instance != "" and time > (one.answered or inf) + _BACK
-        stays = not all(known.instance is not None and known.name(id) != who for id, known in one.members.items())
+        stays = "members" in one.missing or not all(
+            known.instance is not None and known.name(id) != who for id, known in one.members.items())
         returns = stays and facts.known.get(giver, Known()).instance != "" and (
             pair in before.owners or "assignment" in before.missing)     # a static member may have been back before
         return not back and (not returns or begin > (one.start or inf) - _SLACK

@@ -61,10 +61,9 @@ def logs_of(origins: Iterable[Origin]) -> list[list[Origin]]:
 
 # %% ../../nbs/09_life/07_clocks.ipynb #382ec06a
 def read_log(parts: Sequence[Origin], most: int | None = None) -> Iterator[Log]:
-    """The log of which these are the parts, when it is read to its end.
+    """Read a log from its parts, and yield it at the end.
 
-    `most`: a number of lines; the log is yielded each time that so many more are read, too, and what it said
-    until then may be taken from it.
+    `most`: yield the log after each so many lines, too; the caller may then take what it has said so far.
     """
     records, log, lines = OffsetsReader(), Log(parts[-1].name), -1
 
@@ -206,14 +205,14 @@ def place_logs(logs: Sequence[Log], pairs: Mapping[tuple[int, int], tuple[int, f
 
 # %% ../../nbs/09_life/07_clocks.ipynb #0d990e41
 def moved(said: Iterable[Said], shift: float | None) -> list[Said]:
-    "The same with times that are moved; `shift`: in seconds, or None, so that times are not known."
+    "The same with moved times; `shift`: in seconds; None = the times become unknown."
     if shift == 0:
         return [*said]
     return [one._replace(time=None if shift is None or one.time is None else one.time + shift) for one in said]
 
 # %% ../../nbs/09_life/07_clocks.ipynb #0d990e42
 def align(logs: Iterable[Log]) -> None:
-    "Set the `shift` of each log, and move the times of what it says; the times of one that cannot be placed go."
+    "Set the `shift` of each log, and move the times of what it says; a log that cannot be placed loses its times."
     logs, by_group, pairs = list(logs), defaultdict(lambda: defaultdict(list)), defaultdict(list)
     for at, log in enumerate(logs):
         log.kinds = {one.kind for one in log.said}

@@ -369,7 +369,7 @@ def _measure(made, filed, facts):
 
 
 def _add_least(one, told, before, facts, session):
-    "Add the pauses that only the coordinator tells, and whether some are not known."
+    "Add the pauses that only the coordinator's messages show; if some are unknown, they are `missing`."
     if before.generation != one.generation - 1:
         one.missing.append("pauses")
         return
@@ -402,7 +402,7 @@ def generations(logs: Iterable[Sequence[Said]], topics: Mapping[str, str], sessi
     facts, pairs, before = _facts(said, topics), [], None
     filed = _filed(said, facts.new)
     for life, number in sorted(filed):
-        if before is None or (before.life, before.generation + 1) != (life, number):       # nobody was there before 1
+        if before is None or (before.life, before.generation + 1) != (life, number):       # none precedes 1
             before = Generation(facts.group, life, 0 if number == 1 else -1, missing=["members"] * (number > 1))
         pairs.append((before, _generation((life, number), filed[life, number], before, facts)))
         before = pairs[-1][1]

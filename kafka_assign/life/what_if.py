@@ -51,8 +51,8 @@ class Replay:
 
 # %% ../../nbs/09_life/12_what_if.ipynb #f88144f0
 class _Step(NamedTuple):
-    "What changed in a recorded rebalance."
-    members: dict[str, tuple[str, ...]]  # by what they are known by: what they subscribe to
+    "The group at a recorded rebalance."
+    members: dict[str, tuple[str, ...]]  # by `Known.name`: to which topics each subscribes
     counts: dict[str, int]  # partitions of each topic
     time: float | None
     seconds: float | None  # from its start to the assignment
@@ -96,10 +96,10 @@ def _with_static(steps, clients, within):
 
 
 def _is_quiet(before, step, back):
-    "Whether no member joins again; of those that are `back`, one with a topic less does."
-    read = {topic for topics in before.members.values() for topic in topics}
+    "Whether no member joins again; one that is `back` does if it dropped a topic."
+    subscribed = {topic for topics in before.members.values() for topic in topics}
     return before.members.keys() == step.members.keys() and all(
-        before.counts.get(topic) == step.counts.get(topic) for topic in read) and all(
+        before.counts.get(topic) == step.counts.get(topic) for topic in subscribed) and all(
         before.members[name] == topics or name in back and {*before.members[name]} < {*topics}
         for name, topics in step.members.items())
 
@@ -203,7 +203,7 @@ class Plan(NamedTuple):
     group: GroupHistory
     static: float | None  # as in `ReplayRow`
     steps: Sequence[_Step] | None  # None = not all members and topics are known
-    instances: Mapping[str, str | None]  # by what a member is known by: its instance id; None = dynamic
+    instances: Mapping[str, str | None]  # by `Known.name`: its instance id; None = dynamic
 
 # %% ../../nbs/09_life/12_what_if.ipynb #5d6c0a97
 def plans(group: GroupHistory, static: float | None) -> list[Plan]:
@@ -296,7 +296,7 @@ def _rows_of(planned, strategy):
 
 
 def replayed(planned: Sequence[Sequence[Plan]], strategy: Strategy) -> list[list[ReplayRow] | Exception]:
-    "By group: the rows of a strategy, or why there are none, given what is replayed of the group."
+    "The rows of a strategy for each group, or the error that it raised, given what is replayed of the group."
     try:
         return _rows_of(planned, strategy)
     except Exception as error:
@@ -335,7 +335,7 @@ def replay(history: History, strategies: Sequence[StrategyLike], static: float |
     `history`: as `read_history` returns it. `strategies`: as in `assign`; clients must be able to run
     them. `static`: seconds within which a member with the same client id counts as one that is back;
     None = no such rows. Raises `StrategyError` if a strategy is unknown, fails, or is the broker's. Where the
-    forecast of a strategy is that it fails, its row has no figures, and a note says why.
+    forecast of a strategy is that it fails, its row has no figures, and a note names the reason.
     """
     chosen = [client_strategy(strategy) for strategy in strategies]
     planned = [plans(group, static) for group in history.values()]

@@ -215,7 +215,7 @@ def _replay_batches(histories, strategies, static):
 def replay_facts(batches: Iterable[pa.RecordBatch], logs: Sequence[tuple[str, float | None]], topics: Mapping[str, str],
                  strategies: Sequence[str], static: float | None = None, session_timeout: float | None = None,
                  began: tuple[float | None, float | None] = (None, None)) -> Iterator[pa.RecordBatch]:
-    """The histories of groups, from their facts.
+    """Replay the histories of groups, given their facts.
 
     `logs`: name and shift of each log. `topics`: names of topics by their ids. `began`: as for `GroupHistory.between`.
     """
@@ -323,8 +323,9 @@ def replay_fleet(
         conf: Mapping[str, str] | None = None, py_files: Sequence[str] = ()) -> Run:
     """Replay the rebalances of many groups, and write a new run.
 
-    The answers are those of `read_history` and `replay`. A log, a line or a group that cannot be used is a row of
-    the table `rejects`, not an error. After an error, there is no run.
+    The answers are those of `read_history` and `replay`, but each file of snapshots is read alone. A
+    log, a line or a group that cannot be used is a row of the table `rejects`, not an error. After an error, there
+    is no run.
 
     `inputs`: a path or a stream, or several, as in `read_history`; workers must see the paths; `out`, `master`,
     `spark`, `progress`, `conf` and `py_files`: as in `compare_fleet`; `strategies` and `static`: as in `replay`;

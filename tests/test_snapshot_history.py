@@ -343,7 +343,7 @@ def test_the_command_counts_no_rebalances(tmp_path):
     folder = as_documents(tmp_path / "in", captured("range-4.3.1", 5))
     out = command(folder)[1]
     assert "rebalances" not in out.splitlines()[0]
-    assert "a group without rebalances: only snapshots tell of it" in flat(out)
+    assert "no number of rebalances: only snapshots tell of the group" in flat(out)
     code, out, err = command(folder, "-g", "orders", "--static", "45s")
     first, *_ = out.split("\n\n")
     assert (code, err) == (0, "") and first == (

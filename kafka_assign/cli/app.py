@@ -419,11 +419,11 @@ def replay_command(
         form: Options.form = "table"):
     """Why groups rebalanced, what it cost, and what would have cost less.
 
-    Logs of brokers and of members tell when each generation of a group began, who
-    caused it, who got which partition, and how long partitions stood still; clocks are
-    aligned by the generations that logs share. What no log tells is unknown, never
-    guessed. Of a group that only snapshots tell of, owners at their moments are known, and
-    moves are at least as many, but not the number of rebalances. Each group has a line. For
+    Logs of brokers and of members say when each generation of a group began, who caused
+    it, who got which partition, and how long partitions stood still. Clocks are aligned by
+    the generations that logs share. What no log says is unknown, never guessed. Where only
+    snapshots tell of a group, the owners at these moments are known, but not the number of
+    rebalances, and partitions moved at least as often as shown. Each group has a line. For
     those that -g names, the causes, the members behind them, and the same history under
     other strategies are shown.
 

@@ -117,7 +117,7 @@ class Options:
     logs = Annotated[list[str], typer.Argument(
         metavar="LOG...", show_default=False, help="Logs of brokers and of members, dumps of __consumer_offsets by "
         "kafka-dump-log.sh --offsets-decoder or capture --history, snapshots of capture --every, and traces: files, "
-        "folders, or - for standard input; .gz is unpacked. Each line is known by its message.")]
+        "folders, or - for standard input; .gz is unpacked. Each message is recognized by its words.")]
     since, until = (_option(str, f"--{word}", "T", f"Only rebalances {word} this time, ISO 8601.",
                             callback=_time_or("")) for word in ("since", "until"))
     history = _option(bool, "--history", None, "Read the generations of all groups from the topic __consumer_offsets, "
@@ -127,14 +127,15 @@ class Options:
     for_ = _option(str | None, "--for", "2h", "With --every: end after this time.")
     static_within = _option(str | None, "--static", "45s", "Also with static members: one with the same client id "
                             "that is back within this time keeps its partitions, and causes no rebalance.")
-    session_timeout = _option(str | None, "--session-timeout", "45s", "Of members, where no source tells it: it says "
-                              "since when a member that died was silent.")
+    session_timeout = _option(str | None, "--session-timeout", "45s", "Of members, where no source tells it: how "
+                              "long a member that died was silent before it was removed.")
     zone = _option(_Several, "--zone", "FILE=ZONE", "The time zone of logs that have none, such as "
                    "'server.log*=Europe/Rome'; without FILE=, of all that have none. Repeatable. [default: UTC]")
     trace = _option(str | None, "--trace", "FILE", "Also write the trace, one line of JSON per generation.")
     fail_if_recorded = _option(_Several, "--fail-if", "CONDITION", "Exit with 1 if this holds for what a group did: "
                                "'rebalances>20', or moves, paused, longest (> >= < <= == !=). Repeatable.")
-    strict = _option(bool, "--strict", None, "Exit with 3 if members or assignments of some rebalance are unknown.")
+    strict = _option(bool, "--strict", None, "Exit with 3 if members or assignments of some rebalance "
+                     "are unknown, or if only snapshots tell of a group.")
     form = _option(_Form, "--format", None, "A table for people, or all data for programs.", show_default=True)
     form_of_file = _option(_Form | None, "--format", None, "[default: from the file's name, else table]")
     file = _option(str | None, "-o --output", "FILE", "The file to write. [default: standard output]")

@@ -37,7 +37,7 @@ USUAL = ["range", "kafka-sticky", "kafka-cooperative-sticky"]        # they ship
 # %% ../../nbs/13_cli/16_histories.ipynb #062f49ba
 @usage_errors("--zone")
 def typed_zones(texts: Sequence[str] | None) -> dict[str, str]:
-    "The zones of all `--zone`, by file name or, of `ZONE` alone, by an empty name; raises a usage error."
+    "The zones of all `--zone` by file name, which is empty for a `ZONE` alone; raises a usage error."
     zones = {pattern: name for pattern, _, name in (text.rpartition("=") for text in texts or ())}
     for name in zones.values():
         zone_of(name)
@@ -215,7 +215,7 @@ def show_history(history: History, found: Replay, form: str, named: bool) -> Non
         return write_csv(ReplayRow._fields, [row._asdict() for row in found.rows])
     if form == "table" and not named:
         rows = [history_row(group, recorded_row(group)) for group in history.values()]
-        more = ["a group without rebalances: only snapshots tell of it, and its moves are at least as many"] * any(
+        more = ["no number of rebalances: only snapshots tell of the group, and its moves are at least as many"] * any(
             group.only_snapshots for group in history.values())
         return write_blocks([known_table(rows[0], rows)], [
             "causes and clients: how many rebalances; paused: seconds without a consumer, over all partitions; "
@@ -243,7 +243,7 @@ def show_history(history: History, found: Replay, form: str, named: bool) -> Non
 
 # %% ../../nbs/13_cli/16_histories.ipynb #09ea9c97
 def draw_history(history: History, file: str) -> None:
-    "Draw who had which partition, which stood still, when and why. Raises `ValueError` if no log tells it."
+    "Draw who had which partition, which stood still, when and why. Raises `ValueError` if no source tells it."
     from kafka_assign.reports.pictures import plot
     for group in history.values():
         if not any(one.assigned for one in group.generations):

@@ -53,8 +53,8 @@ def misplaced(chosen, root):
 
 def run_tests(folder, tests, *options, longest=None):
     """Pytest's exit code for these tests in a copy, and what it printed. A skip for lack of Spark is a failure."""
-    env = {**os.environ, "PYTHONPATH": str(folder), "LONG": "",
-           "REQUIRE": "spark,java"}
+    # without bytecode: that of a file of the same size and second would count for a planted fault
+    env = {**os.environ, "PYTHONPATH": str(folder), "LONG": "", "REQUIRE": "spark,java", "PYTHONDONTWRITEBYTECODE": "1"}
     command = [sys.executable, "-m", "pytest", "-x", "-q", "-p", "no:cacheprovider", "-p", "no:randomly",
                "--hypothesis-profile=unshrunk", *options]      # a smaller example is of no use here
     try:

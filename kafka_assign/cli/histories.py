@@ -213,8 +213,9 @@ def show_history(history: History, found: Replay, form: str, named: bool) -> Non
     """
     if form == "csv":
         return write_csv(ReplayRow._fields, [row._asdict() for row in found.rows])
+    rows_of = {name: list(rows) for name, rows in groupby(found.rows, attrgetter("group_id"))}
     if form == "table" and not named:
-        rows = [history_row(group, recorded_row(group)) for group in history.values()]
+        rows = [history_row(group, rows_of[name][0]) for name, group in history.items()]
         more = ["no number of rebalances: only snapshots tell of the group, and its moves are at least as many"] * any(
             group.only_snapshots for group in history.values())
         return write_blocks([known_table(rows[0], rows)], [
@@ -222,7 +223,6 @@ def show_history(history: History, found: Replay, form: str, named: bool) -> Non
             "longest: seconds that a rebalance took; period: seconds between the rebalances of a loop",
             "--group G shows what the logs cover, what each cause cost, and what other strategies would have cost",
             *more])
-    rows_of = {name: list(rows) for name, rows in groupby(found.rows, attrgetter("group_id"))}
     logs = _log_rows(history)
     answers = {name: _answer(group, rows_of[name], logs) for name, group in history.items()}
     if form == "json":

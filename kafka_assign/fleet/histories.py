@@ -169,7 +169,7 @@ def _history(key, facts, logs, topics, session_timeout, began):
     return key, row, group
 
 
-def _together(histories):
+def _portions(histories):
     "The histories of groups in portions, which a strategy answers at once."
     part, count = [], 0
     for one in histories:
@@ -221,7 +221,7 @@ def replay_facts(batches: Iterable[pa.RecordBatch], logs: Sequence[tuple[str, fl
     """
     chosen = [client_strategy(resolve_here(name)) for name in strategies]
     histories = (_history(key, facts, logs, topics, session_timeout, began) for key, facts in _of_groups(batches))
-    for part in _together(histories):
+    for part in _portions(histories):
         yield from _replay_batches(part, chosen, static)
 
 # %% ../../nbs/12_fleet/12_histories.ipynb #a3c50b22

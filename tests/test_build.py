@@ -19,7 +19,7 @@ from kafka_assign.arrays import columns as columns_module
 from kafka_assign.groups.build import (
     MOST_PARTITIONS, ClaimColumns, Offsets, build_columns, check_sizes, overflowing_groups,
     oversized_groups, subscriber_rows)
-from kafka_assign.arrays.columns import Columns, Racks, one_group, side_by_side
+from kafka_assign.arrays.columns import Columns, Racks, side_by_side, take_groups
 from kafka_assign.fleet.codec import decode_rows, group_from_row, row_from_group
 from kafka_assign.fleet.schemas import GROUP_SCHEMA
 from kafka_assign.protocol.java import java_sorted
@@ -185,7 +185,7 @@ def test_printed_tables_are_the_groups_by_name(fleet):
 def test_side_by_side_and_alone_again(fleet):
     union = side_by_side([group.columns for group in fleet])
     for at, group in enumerate(fleet):
-        alone, given = arrays_of(one_group(union, at)), arrays_of(group.columns)
+        alone, given = arrays_of(take_groups(union, [at])), arrays_of(group.columns)
         for name in alone.keys() - {"lag", "counted", "racks.member", "racks.replica_offsets", "racks.replicas"}:
             assert (alone[name].dtype, alone[name].tolist()) == (given[name].dtype, given[name].tolist()), name
 

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from kafka_assign import Assignment, Group, Member, compare
 from kafka_assign.arrays import metrics
-from kafka_assign.arrays.columns import one_group, side_by_side
+from kafka_assign.arrays.columns import side_by_side, take_groups
 from kafka_assign.arrays.ragged import row_of
 
 
@@ -137,7 +137,7 @@ def test_many_groups_side_by_side_measure_as_each_alone(data):
     together = np.concatenate([np.zeros(0, np.int32), *shifted]).astype(np.int32)
     for g, (group, owner) in enumerate(zip(several, alone)):
         assert figures(columns, together, g) == figures(group.columns, owner)
-        again = one_group(columns, g)
+        again = take_groups(columns, [g])
         assert again.previous.tolist() == group.previous.tolist()
         assert again.subscribers.tolist() == group.columns.subscribers.tolist()
         assert again.turn.tolist() == group.columns.turn.tolist()

@@ -15,7 +15,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ..arrays.columns import Columns, one_group, shifted, side_by_side
+from ..arrays.columns import Columns, shifted, side_by_side, take_groups
 from ..arrays.ragged import row_lengths, take_rows
 from .base import ForecastError, Strategy, StrategyError
 from ..groups.assignment import AssignmentError
@@ -146,7 +146,7 @@ def answer_at_once(strategy: Strategy, columns: Columns,
     "Owner and target column of a batch; those of the groups at other places are -1."
     if places is None:
         return strategy.run_many(columns)
-    parts = side_by_side([one_group(columns, at) for at in places])
+    parts = take_groups(columns, places)
     _, at = take_rows(columns.group_offsets, np.array(places))
     found = np.full((2, columns.size), -1, np.int32)
     shift = columns.first_member[at] - parts.first_member

@@ -17,7 +17,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ..arrays.columns import Columns, one_group, positions_by_number, shifted
+from ..arrays.columns import Columns, positions_by_number, shifted, take_groups
 from ..arrays.metrics import loads
 from ..arrays.ragged import take_rows
 from .base import Strategy, StrategyError
@@ -256,7 +256,7 @@ def uniform_assign(group: Columns | Group, order="id") -> np.ndarray:
     else a `Group`. Topics without subscribers stay unassigned (-1).
     """
     if order == "id":
-        parts = [one_group(group, at) for at in range(group.groups)]
+        parts = [take_groups(group, [at]) for at in range(group.groups)]
         owners = [_uniform(part, orders_by_id(part)) for part in parts]
         return np.concatenate([np.zeros(0, np.int32), *map(
             shifted, owners, group.member_offsets[:-1])])

@@ -17,7 +17,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from ..arrays.columns import Columns, Racks, one_group, shifted
+from ..arrays.columns import Columns, Racks, shifted, take_groups
 from ..arrays.metrics import partition_lag
 from ..arrays.ragged import (
     row_lengths, row_offsets, row_ranges, row_sums, take_rows)
@@ -210,7 +210,7 @@ def _group_maker(flat, coded, need_row):
         about, resets, known, topics, members = texts()
         of_topics, of_members, places = (slice(*begin[at:at + 2]) for begin in (
             columns.topic_offsets, columns.member_offsets, columns.group_offsets))
-        alone = one_group(columns, at)
+        alone = take_groups(columns, [at])
         if not has_lag[at] and not has_offsets[at]:
             alone = replace(alone, lag=None)
         return Group.from_columns(

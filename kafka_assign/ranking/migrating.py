@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ..arrays.columns import Columns, one_group, side_by_side
+from ..arrays.columns import Columns, side_by_side, take_groups
 from ..arrays.metrics import figures_of, measure, measure_current
 from ..arrays.ragged import row_lengths, row_offsets, row_sums
 from ..assignors.base import StrategyError
@@ -101,7 +101,7 @@ def _leaves(label, columns, places) -> Iterator[tuple[int, dict]]:
         0, counts[at] - 1, min(counts[at], MOST_LEAVES)).round().astype(int).tolist()]
     sizes = row_lengths(columns.group_offsets)[[at for at, _ in pairs]]
     for part in batch_slices(sizes):
-        alone = {at: one_group(columns, at) for at in dict(pairs[part])}
+        alone = {at: take_groups(columns, [at]) for at in dict(pairs[part])}
         left = side_by_side([without_member(alone[at], member) for at, member in pairs[part]])
         figures = measure(left, strategy.run_many(left)[1], protocol=strategy.protocol)
         for number, (at, member) in enumerate(pairs[part]):

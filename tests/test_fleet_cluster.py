@@ -626,7 +626,8 @@ def test_a_cluster_gives_the_same_content(spark, cluster, tmp_path):
     truncated(folder)
     words = [folder, *TWO, "-s", "lag", "-s", "roundrobin"]
     local = account(tmp_path / "local", here(words, tmp_path / "local"), strategies=4)
-    run = account(tmp_path / "runs", on(cluster, words, tmp_path / "runs"), strategies=4)
+    compiles = "--conf", "spark.sql.codegen.wholeStage=true", "--conf", "spark.sql.codegen.factoryMode=FALLBACK"
+    run = account(tmp_path / "runs", on(cluster, [*words, *compiles], tmp_path / "runs"), strategies=4)
     assert content(run) == content(local) and manifest(run)["counts"] == manifest(local)["counts"]
     assert cluster.master in in_force(run)
 

@@ -181,13 +181,34 @@ def test_printed_tables_are_the_groups_by_name(fleet):
             assert_identical(again.columns, named.columns)
 
 
-@given(st.lists(groups(), max_size=4))
-def test_side_by_side_and_alone_again(fleet):
+@given(st.lists(groups(), max_size=4), st.data())
+def test_side_by_side_and_alone_again(fleet, data):
+    """Any groups of a union are those groups; where a column is unknown in all of them, there may be none."""
     union = side_by_side([group.columns for group in fleet])
-    for at, group in enumerate(fleet):
-        alone, given = arrays_of(take_groups(union, [at])), arrays_of(group.columns)
-        for name in alone.keys() - {"lag", "counted", "racks.member", "racks.replica_offsets", "racks.replicas"}:
-            assert (alone[name].dtype, alone[name].tolist()) == (given[name].dtype, given[name].tolist()), name
+    some = data.draw(st.permutations(range(len(fleet))))[:data.draw(st.integers(0, len(fleet)))]
+    for places in [*([at] for at in range(len(fleet))), some]:
+        taken = take_groups(union, places)
+        found, given = arrays_of(taken), arrays_of(side_by_side([fleet[at].columns for at in places]))
+        for name in found.keys() - {"lag", "counted", "racks.member", "racks.replica_offsets", "racks.replicas"}:
+            assert (found[name].dtype, found[name].tolist()) == (given[name].dtype, given[name].tolist()), name
+        assert racks_of(taken) == [racks for at in places for racks in racks_of(fleet[at].columns)]
+
+
+def racks_of(columns):
+    """By group: the racks of its members, and of the replicas of each partition, numbered as they are met; -1 = none."""
+    found, racks = [], columns.racks
+    for group in range(columns.groups):
+        number = {-1: -1}
+
+        def numbered(racks):
+            return [number.setdefault(rack, len(number) - 1) for rack in racks.tolist()]
+
+        members, places = (range(*offsets[group:group + 2]) for offsets in (columns.member_offsets, columns.group_offsets))
+        found.append((
+            [-1] * len(members) if racks is None else numbered(racks.member[members]),
+            [[] if racks is None else numbered(racks.replicas[slice(*racks.replica_offsets[at:at + 2])])
+             for at in places]))
+    return found
 
 
 @given(st.lists(groups(), max_size=4), st.data())

@@ -968,6 +968,8 @@ def test_a_line_of_a_trace_that_is_not_valid_is_named(tmp_path):
     ("group_id", None), ("life", "1"), ("generation", []), ("protocol", 5), ("leader", None), ("missing", [1]),
     ("causes", [{"why": []}]), ("members", {"m": {"client": 1, "topics": None}}), ("assignment", {"m": [[None, 0]]}),
     ("assignment", {"m": [["t", -1]]}), ("pauses", [["t", 0, "now", 1.0, "measured"]]), ("rejoined", {"m": 5}),
+    ("pauses", [["t", 0, None, -1.0, "measured"]]), ("pauses", [["t", 0, None, float("nan"), "at least"]]),
+    ("pauses", [["t", 0, None, 1.0, "guessed"]]), ("generation", -7),
     ("group_id", "\ud800")])
 def test_a_value_of_a_trace_that_is_not_valid_is_an_error(key, value):
     row = made(1).row()

@@ -4,8 +4,8 @@
 
 # %% auto #0
 __all__ = ['TYPES', 'RESETS', 'checked_about', 'checked_ids', 'claims_of_strangers', 'coded_claims', 'places_of',
-           'owners_by_name', 'per_partition', 'column_by_topic', 'kept_arguments', 'columns_by_name', 'take_by_topic',
-           'columns_from_arrays']
+           'owners_by_name', 'per_partition', 'column_by_topic', 'ranks_of', 'kept_arguments', 'columns_by_name',
+           'take_by_topic', 'columns_from_arrays']
 
 # %% ../../nbs/05_groups/06_inputs.ipynb #e43eda26
 from collections.abc import Iterable, Mapping, Sequence
@@ -268,7 +268,7 @@ def _kept_lag(columns: Columns, topics: Sequence[str], offsets: Offsets | None,
     return kept
 
 # %% ../../nbs/05_groups/06_inputs.ipynb #3631ea29
-def _ranks(names):
+def ranks_of(names):
     "The place of each name among the distinct ones in order, int32; -1 where there is none."
     code = {name: i for i, name in enumerate(java_sorted({name for name in names if name}))}
     return np.array([code.get(name, -1) for name in names], np.int32)
@@ -298,7 +298,7 @@ def _coded_racks(members, partition_racks, index, start):
     if not given and all(member.rack is None for member in members):
         return None
     rows = _replica_racks(given, index, start)
-    codes = _ranks([member.rack for member in members] + list(chain.from_iterable(rows)))
+    codes = ranks_of([member.rack for member in members] + list(chain.from_iterable(rows)))
     replicas = row_offsets(np.array([len(row) for row in rows], np.int64))
     return Racks(codes[:len(members)], replicas, codes[len(members):])
 
@@ -351,7 +351,7 @@ def columns_by_name(
         missing=np.array([name not in counts for name in names], bool), listed=listed,
         claims=coded_claims(members, index),
         generation=np.array(list(map(claimed_in, members)), np.int64),
-        instance=_ranks([member.instance_id for member in members]), lag=lag, offsets=offsets,
+        instance=ranks_of([member.instance_id for member in members]), lag=lag, offsets=offsets,
         racks=_coded_racks(members, partition_racks, index, start),
         counted=np.array(counted, np.int64))
     return names, columns, None if columns.lag is None else offsets

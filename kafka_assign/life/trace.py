@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from datetime import datetime, timezone
 from functools import cached_property
 from itertools import chain, groupby, pairwise
+from math import inf
 from operator import attrgetter, index
 from typing import IO, Any, NamedTuple
 
@@ -23,7 +24,7 @@ from ..groups.group import Group
 from ..groups.notes import instant
 from .lines import Log, Partitions, check_names
 from .rebalance import NOT_KNOWN, Phase, Recorded
-from ..text.words import first_of, shown
+from ..text.words import brief, first_of, shown
 
 # %% ../../nbs/09_life/09_trace.ipynb #7a91e7a4
 class Cause(NamedTuple):
@@ -185,6 +186,10 @@ class Generation:
             check_names([row["group_id"], row["leader"], row["protocol"], *row["missing"], *chain(*causes), *members,
                          *assigned, *rejoined, *(text for text in known if text is not None)], pairs)
             number = -1 if row["generation"] is None else index(row["generation"])
+            wrong = [one for one in pauses if not 0 <= one.seconds < inf or one.kind not in ("measured", "at least")]
+            if number < -1 or wrong:
+                raise ValueError("a line of a trace must have a generation from 0 on, and pauses of 0 s or more "
+                                 f"(got {brief(wrong[0][3:] if wrong else number)})")
             return cls(row["group_id"], index(row["life"]), number, *(_time_of(row[name]) for name in _TIMES), causes,
                        row["leader"], row["protocol"], members, assigned, pauses, [*row["missing"]], rejoined,
                        _time_of(row["seen"]))

@@ -22,6 +22,7 @@ from ..assignors.registry import StrategyLike
 from ..groups.build import build_columns, subscriber_rows
 from ..groups.fields import Member
 from ..groups.group import Group
+from ..groups.inputs import ranks_of
 from .costs import ReplayRow, forecastable, moves_from, recorded_row
 from .rebalance import check_rounds, client_strategy
 from .trace import GroupHistory, History
@@ -107,7 +108,7 @@ def _is_quiet(before, step, back):
 _Owners = dict[tuple[str, int], str]            # by partition: the member that has it
 
 
-class _Asked(NamedTuple):
+class _Joining(NamedTuple):
     "A group about which a strategy is asked."
     members: Mapping[str, Sequence[str]]  # by id: to which topics it subscribes
     instances: Mapping[str, str | None]  # by id: its instance id; None = dynamic
@@ -115,7 +116,7 @@ class _Asked(NamedTuple):
     claims: _Owners
 
 
-def _as_columns(groups: Sequence[_Asked]) -> tuple[Columns, list[str], list[tuple[str, int]]]:
+def _as_columns(groups: Sequence[_Joining]) -> tuple[Columns, list[str], list[tuple[str, int]]]:
     "The groups side by side, the ids of their members, and their partitions."
     ids, pairs, partitions, missing, instances, previous = [], [], [], [], [], []
     topic_of, member_of, topic_offsets, member_offsets = [], [], [0], [0]
@@ -135,16 +136,15 @@ def _as_columns(groups: Sequence[_Asked]) -> tuple[Columns, list[str], list[tupl
         pairs += own
         topic_offsets.append(len(partitions))
         member_offsets.append(len(ids))
-    rank = {instance: at for at, instance in enumerate(java_sorted({*instances} - {None}))}
     rows = subscriber_rows(np.array(topic_of, np.int64), np.array(member_of, np.int64), len(partitions), len(ids))
     return build_columns(
         np.array(topic_offsets), np.array(member_offsets), np.array(partitions, np.int64), rows,
         missing=np.array(missing, bool), claims=np.array(previous, np.int32),
-        instance=np.array([rank.get(instance, -1) for instance in instances], np.int64)), ids, pairs
+        instance=ranks_of(instances)), ids, pairs
 
 
 # %% ../../nbs/09_life/13_what_if.ipynb #5d6c0a23
-def _as_group(strategy: Strategy, asked: _Asked) -> Group:
+def _as_group(strategy: Strategy, asked: _Joining) -> Group:
     "The group alone, with what its members send; all claims are of one generation."
     claimed = {id: [] for id in asked.members}
     for pair, id in sorted(asked.claims.items()):
@@ -159,7 +159,7 @@ def _as_group(strategy: Strategy, asked: _Asked) -> Group:
     return Group(asked.counts, members)
 
 
-def _answers(strategy: Strategy, groups: Iterable[_Asked]) -> Iterator[_Owners]:
+def _answers(strategy: Strategy, groups: Iterable[_Joining]) -> Iterator[_Owners]:
     "What a strategy assigns in each group."
     if not strategy.many or strategy.claims == "stream-join":
         for one in groups:
@@ -181,7 +181,7 @@ def _claims(strategy, asked):
     return asked.claims if strategy.claims else {}
 
 
-def _settled(strategy: Strategy, groups: Sequence[_Asked]) -> tuple[list[_Owners], list[int]]:
+def _settled(strategy: Strategy, groups: Sequence[_Joining]) -> tuple[list[_Owners], list[int]]:
     "What the members own after all rounds of a rebalance, given what they owned, and the number of rounds."
     groups, rounds = list(groups), [0] * len(groups)
     waiting = range(len(groups))
@@ -220,7 +220,7 @@ def plans(group: GroupHistory, static: float | None) -> list[Plan]:
 
 # %% ../../nbs/09_life/13_what_if.ipynb #5d6c0a17
 @dataclass
-class _Course:
+class _State:
     "How far a plan has been replayed under a strategy."
     plan: Plan
     step: _Step | None = None  # the one that comes now
@@ -236,9 +236,9 @@ class _Course:
         self.paused += sum(held[id] * seconds for id, seconds in step.away)
         self.step = step
 
-    def asked(self) -> _Asked:
+    def asked(self) -> _Joining:
         "The group when the members of the step join."
-        return _Asked(self.step.members, self.plan.instances, self.step.counts, self.owners)
+        return _Joining(self.step.members, self.plan.instances, self.step.counts, self.owners)
 
     def take(self, owners: _Owners, rounds: int, eager: bool) -> None:
         "End a step that led to a rebalance."
@@ -251,15 +251,15 @@ class _Course:
         self.owners = owners
 
 
-def _run(strategy, courses):
-    "Replay the steps of all courses, side by side."
+def _run(strategy, states):
+    "Replay the steps of all states, side by side."
     number = 0
-    while courses := [course for course in courses if number < len(course.plan.steps)]:
-        for course in courses:
-            course.go_to(course.plan.steps[number])
-        joining = [course for course in courses if not course.step.spared]
-        for course, owners, rounds in zip(joining, *_settled(strategy, [course.asked() for course in joining])):
-            course.take(owners, rounds, strategy.protocol == "eager")
+    while states := [state for state in states if number < len(state.plan.steps)]:
+        for state in states:
+            state.go_to(state.plan.steps[number])
+        joining = [state for state in states if not state.step.spared]
+        for state, owners, rounds in zip(joining, *_settled(strategy, [state.asked() for state in joining])):
+            state.take(owners, rounds, strategy.protocol == "eager")
         number += 1
 
 # %% ../../nbs/09_life/13_what_if.ipynb #5d6c0a19
@@ -268,27 +268,27 @@ def _as_recorded(strategy, generations):
     def asked(one):
         ids = {known.name(id): id for id, known in one.members.items()}
         claims = {pair: ids[name] for pair, name in (one.before.owners if one.before else {}).items() if name in ids}
-        return _Asked({id: known.topics for id, known in one.members.items()},
+        return _Joining({id: known.topics for id, known in one.members.items()},
                       {id: known.instance or None for id, known in one.members.items()}, one.topics, claims)
     for one, now in zip(generations, _answers(strategy, map(asked, generations))):
         yield now == {pair: id for id, own in one.assigned.items() for pair in own}
 
 # %% ../../nbs/09_life/13_what_if.ipynb #5d6c0a98
-def _figures(course):
+def _figures(state):
     "Rebalances, moves and pauses; None = unknown. Several rebalances may lie between two snapshots."
-    if course.plan.steps is None or course.plan.group.only_snapshots:
-        return None, None if course.plan.steps is None else course.moves, None
-    return course.rebalances, course.moves, course.paused if course.paused < inf else None
+    if state.plan.steps is None or state.plan.group.only_snapshots:
+        return None, None if state.plan.steps is None else state.moves, None
+    return state.rebalances, state.moves, state.paused if state.paused < inf else None
 
 
 def _rows_of(planned, strategy):
     "The rows of a strategy for each group."
     known = [forecastable(own[0].group) for own in planned]
     right = _as_recorded(strategy, [*chain.from_iterable(known)])
-    courses = [[_Course(plan) for plan in own] for own in planned]
-    _run(strategy, [course for own in courses for course in own if course.plan.steps is not None])
+    states = [[_State(plan) for plan in own] for own in planned]
+    _run(strategy, [state for own in states for state in own if state.plan.steps is not None])
     rows = []
-    for generations, own in zip(known, courses):
+    for generations, own in zip(known, states):
         forecast = sum(next(right) for _ in generations)
         rows.append([ReplayRow(one.plan.group.name, strategy.label, one.plan.static, *_figures(one), forecast,
                                len(generations)) for one in own])

@@ -203,7 +203,8 @@ def racks_of(columns):
         def numbered(racks):
             return [number.setdefault(rack, len(number) - 1) for rack in racks.tolist()]
 
-        members, places = (range(*offsets[group:group + 2]) for offsets in (columns.member_offsets, columns.group_offsets))
+        members, places = (range(*offsets[group:group + 2])
+                           for offsets in (columns.member_offsets, columns.group_offsets))
         found.append((
             [-1] * len(members) if racks is None else numbered(racks.member[members]),
             [[] if racks is None else numbered(racks.replicas[slice(*racks.replica_offsets[at:at + 2])])

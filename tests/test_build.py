@@ -195,7 +195,7 @@ def test_side_by_side_and_alone_again(fleet, data):
 
 
 def racks_of(columns):
-    """By group: the racks of its members, and of the replicas of each partition, numbered as they are met; -1 = none."""
+    """By group: the racks of its members and of each partition's replicas, numbered as they are met; -1 = none."""
     found, racks = [], columns.racks
     for group in range(columns.groups):
         number = {-1: -1}

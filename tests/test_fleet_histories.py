@@ -130,11 +130,11 @@ def test_clusters_are_kept_apart(spark, tmp_path):
 
 def test_what_goes_wrong_in_one_group_leaves_the_others_as_they_are(tmp_path, monkeypatch):
     """A strategy has no answer for one of many groups that it answers at once, and no row can be made of another."""
-    from kafka_assign.fleet import histories as module
+    from kafka_assign.fleet import facts as module
     from kafka_assign.life import what_if
     histories.write_traces(tmp_path / "in", 4, 12, files=1)
     parts = [{"name": "trace-0.jsonl", "path": str(tmp_path / "in" / "trace-0.jsonl")}]
-    batch = pa.RecordBatch.from_pylist([{"log": 0, "cluster": "c", "parts": parts}], module._PARTS)
+    batch = pa.RecordBatch.from_pylist([{"log": 0, "cluster": "c", "parts": parts}], module.PARTS_SCHEMA)
     facts = pa.Table.from_batches(module.read_facts([batch], most=100)).filter(pc.is_valid(pc.field("group_id")))
     facts = facts.sort_by([("group_id", "ascending"), ("place", "ascending")]).to_batches()
 

@@ -1675,8 +1675,6 @@ d = { 'settings': {'branch': 'main', 'doc_baseurl': '', 'doc_host': '', 'git_url
                                                                                     'kafka_assign/fleet/tables.py'),
                                            'kafka_assign.fleet.tables.rows_written': ( '12_fleet/tables.html#rows_written',
                                                                                        'kafka_assign/fleet/tables.py'),
-                                           'kafka_assign.fleet.tables.select_groups': ( '12_fleet/tables.html#select_groups',
-                                                                                        'kafka_assign/fleet/tables.py'),
                                            'kafka_assign.fleet.tables.select_tables': ( '12_fleet/tables.html#select_tables',
                                                                                         'kafka_assign/fleet/tables.py'),
                                            'kafka_assign.fleet.tables.write_table': ( '12_fleet/tables.html#write_table',

@@ -142,11 +142,11 @@ def spark(store):
     from kafka_assign.fleet.session import open_session
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("PYTHONPATH", PYTHON_PATH)
-        # small data: 200 partitions after each shuffle would take longer; it compiles no queries, either, but
-        # `test_a_cluster_gives_the_same_content` compares with a session that does
+        # small data: 200 partitions after each shuffle would take longer. The session does not compile queries, either;
+        # `test_a_cluster_gives_the_same_content` compares its results with those of one that does
         session = open_session("local[2,4]", {
             "spark.driver.memory": "1g", "spark.sql.shuffle.partitions": "3",
-            "spark.hadoop.fs.viewfs.mounttable.default.link./store": f"file:{store}"})
+            "spark.hadoop.fs.viewfs.mounttable.default.link./store": f"file:{store}"}, small=True)
         yield session
         java = session.sparkContext._gateway.proc
         session.stop()

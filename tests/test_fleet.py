@@ -33,6 +33,7 @@ from kafka_assign.fleet.kernel import (
     compare_batch, compare_batches, importable_name, pick_moments, split_batch)
 from kafka_assign.fleet.schemas import (
     COMPARED_SCHEMA, GROUP_SCHEMA, FleetError)
+from kafka_assign.fleet import tables
 from kafka_assign.fleet.inputs import find_inputs, needs_driver
 from kafka_assign.fleet.runs import folder_of_runs
 from kafka_assign.groups.notes import Note, instant
@@ -725,6 +726,30 @@ def of_other_writers(kind, bits):
     if pa.types.is_struct(kind):
         return pa.struct([column.with_type(of_other_writers(column.type, bits)) for column in kind])
     return bits if pa.types.is_integer(kind) else pa.large_string() if pa.types.is_string(kind) else kind
+
+
+def test_an_interrupt_also_ends_jobs_that_begin_after_it(monkeypatch):
+    """A job that Spark does not know of yet when Ctrl-C comes is ended, too, once it runs."""
+    interrupts, ended, really_wait, first = [], threading.Event(), tables.wait, iter([KeyboardInterrupt])
+
+    class Session:
+        def interruptAll(self):
+            interrupts.append(1)
+            if len(interrupts) == 3:
+                ended.set()
+
+    class Frame:
+        sparkSession = Session()
+
+    def wait(jobs, timeout=None):
+        for error in first:
+            raise error
+        return really_wait(jobs, 0.01)
+    monkeypatch.setattr(tables, "wait", wait)
+    monkeypatch.setattr(tables, "write_table", lambda *_: ended.wait(60))
+    with pytest.raises(KeyboardInterrupt):
+        tables.write_tables({"groups": Frame(), "results": Frame()}, "", None, print)
+    assert len(interrupts) >= 3
 
 
 @pytest.mark.parametrize("bits", [pa.int64(), pa.int32(), pa.int16()])

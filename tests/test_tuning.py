@@ -66,6 +66,7 @@ FIXED = {
     "fleet.inputs": {"_READERS"},
     "fleet.job": {"BYTES_OF_PART", "LARGE", "_FORMAT", "_ROWS_AT_ONCE"},
     "fleet.session": {"OLDEST_JAVA"},
+    "fleet.tables": {"_SECONDS_TO_END"},
     "fleet.text": {"_BYTES_OF_FILE"},
     "groups.build": {"MOST_PARTITIONS"},
     "groups.certificate": {"LARGEST"},

@@ -266,18 +266,20 @@ def side_by_side(parts: Sequence[Columns]) -> Columns:
 
 # %% ../../nbs/04_ground/06_columns.ipynb #4c48544e
 def _taken_racks(racks, members, partitions):
-    "The racks of some members and partitions, numbered from 0 again; None if none is known."
+    "The racks of the given members and partitions, renumbered from 0; None if none are known."
     offsets, at = take_rows(racks.replica_offsets, partitions)
     of_members, replicas = racks.member[members], racks.replicas[at]
-    used, number = np.unique(np.concatenate([of_members, replicas]), return_inverse=True)
-    if (used < 0).all():
+    used = np.zeros(2 + max(of_members.max(initial=-1), replicas.max(initial=-1)), bool)
+    used[of_members + 1] = used[replicas + 1] = True
+    used[0] = False                                         # of -1
+    if not used.any():
         return None
-    number = (number - np.count_nonzero(used < 0)).astype(np.int32)
-    return Racks(number[:len(of_members)], offsets, number[len(of_members):])
+    number = (used.cumsum() - 1).astype(np.int32)
+    return Racks(number[of_members + 1], offsets, number[replicas + 1])
 
 
 def take_groups(columns: Columns, groups: Sequence[int]) -> Columns:
-    "Some groups of a union, in the order given; members and racks are numbered from 0 again."
+    "The given groups of a union, in that order, with members and racks renumbered from 0."
     if columns.groups == len(groups) == 1:
         return columns
     groups, counted, racks = np.asarray(groups, np.int64), columns.counted, columns.racks
@@ -289,7 +291,7 @@ def take_groups(columns: Columns, groups: Sequence[int]) -> Columns:
     of_members, of_partitions, of_subscribers = (shift.repeat(row_lengths(offsets)) for offsets in (
         member_offsets, partition_offsets, subscriber_offsets[topic_offsets]))
     if counted is not None and ((counted := counted[members]) < 0).all():
-        counted = None                                      # the owners of these groups are known
+        counted = None                                      # all owners in these groups are known by name
     return Columns(
         topic_offsets, member_offsets, columns.partitions[topics], columns.missing[topics],
         subscriber_offsets, columns.subscribers[subscribers] + of_subscribers,

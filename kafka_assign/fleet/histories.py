@@ -111,7 +111,7 @@ def _write_run(spark, inputs, place, about, now, conf, options, report):
             reasons = [f"{shown(row['source'])}: {row['problem']}" for row in found if row["problem"]]
             raise FleetError(f"inputs must hold a rebalance (got {next(iter(reasons), 'none')})")
         tables = write_tables(
-            spark, [_tables(spark, inputs, found, histories)], f"{place.address}/{name}", now.date(), report)
+            _tables(spark, inputs, found, histories), f"{place.address}/{name}", now.date(), report)
         histories.unpersist()
         facts.unpersist()
         rejects = tables["rejects"]

@@ -39,7 +39,7 @@ from .schemas import (
 from .session import (
     cores, error_line, importable, interruptible, masked, set_for_job, settings_in_force,
     spark_errors, spark_session, wrap_spark_errors)
-from .tables import changed_needs, reconcile, select_groups, select_tables, write_tables
+from .tables import changed_needs, reconcile, select_tables, write_tables
 from .text import (
     TEXT_SCHEMA, TextAccount, parquet_rows, read_moment, store_rows)
 from ..groups.joins import checked_joins
@@ -189,7 +189,7 @@ _FORMAT = 3          # of the manifest and the tables
 
 
 def _changes_before(spark, plan, place):
-    "The table `changes` of the last run that was asked for the same; None if there is none."
+    "The table `changes` of the last run with the same strategies, joins and `everything`; None if there is none."
     asked = {"format": _FORMAT, "strategies": list(plan.strategies), "joins": plan.joins,
              "everything": plan.everything}
     if (last := latest_run(place, asked)) is None:
@@ -202,18 +202,17 @@ def _changes_before(spark, plan, place):
 
 
 def _write_tables(spark, plan, inputs, text, parts, place, name, date):
-    "Write all tables of the run `name`; returns what `write_tables` does, and the rows of other moments."
+    "Write all tables of the run `name`; returns what `write_tables` returns, and the rows of other moments."
     from pyspark.sql import Observation
     compared, other = _compared(spark, plan, inputs, text, parts), Observation()
-
-    def steps():
-        sources = [absolute(file.path) for file in inputs.parquet] + [one.name for one in inputs.text if one.folder]
-        groups = select_groups(compared, folder_columns(sources, ["source", *COMPARE_TABLES["groups"].names]))
-        yield {"groups": groups}
-        frames = select_tables(compared, text, inputs.rejects, other, plan.migrate)
-        yield frames | {"changes": changed_needs(
-            frames["attention"], groups, _changes_before(spark, plan, place), name)}
-    tables = write_tables(spark, steps(), f"{place.address}/{name}", date, plan.report)
+    sources = [absolute(file.path) for file in inputs.parquet] + [one.name for one in inputs.text if one.folder]
+    folders = folder_columns(sources, ["source", *COMPARE_TABLES["groups"].names])
+    frames = select_tables(compared, text, inputs.rejects, folders, other, plan.migrate)
+    write = partial(write_tables, place=f"{place.address}/{name}", run_date=date, report=plan.report)
+    groups = frames.pop("groups")
+    tables = write({"groups": groups})
+    frames["changes"] = changed_needs(frames["attention"], groups, _changes_before(spark, plan, place), name)
+    tables |= write(frames)
     compared.unpersist()
     return tables, other.get["rows"]
 

@@ -84,7 +84,7 @@ _DEFAULTS = {
     "spark.ui.enabled": "false"}                             # no open port
 _SMALL = {                                                   # for a job of seconds
     "spark.sql.codegen.wholeStage": "false", "spark.sql.codegen.factoryMode": "NO_CODEGEN",
-    "spark.sql.extensions.test.loadFromCp": "false"}         # functions of Spark's MLlib
+    "spark.sql.extensions.test.loadFromCp": "false"}         # no extensions from the class path
 _OF_SPARK = {                                                # Spark's own, if the user has none
     "spark.master": "local[*]", "spark.app.name": "pyspark-shell"}
 _LOOPBACK = "127.0.0.1"
@@ -280,11 +280,12 @@ def _open_remote(url: str):
 
 
 def open_session(master: str | None = None, conf: Mapping[str, str] | None = None,
-                 small: bool = True) -> Any:
+                 small: bool = False) -> Any:
     """A new Spark session; `stop` ends it.
 
     `master`: a master URL of Spark; None = that of Spark's settings, or this machine. `conf`:
-    settings that override all others, by name. `small`: whether the job takes only seconds.
+    settings that override all others, by name. `small`: whether it is for jobs of seconds that need
+    no compiled queries, and no extensions of Spark that are on the class path.
 
     Raises `FleetError` if Spark cannot start, and `ImportError` if it is not installed.
     """

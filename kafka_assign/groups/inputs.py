@@ -269,7 +269,7 @@ def _kept_lag(columns: Columns, topics: Sequence[str], offsets: Offsets | None,
 
 # %% ../../nbs/05_groups/06_inputs.ipynb #3631ea29
 def ranks_of(names):
-    "The place of each name among the distinct ones in order, int32; -1 where there is none."
+    "The rank of each name among the distinct ones, in Java's order, int32; -1 for None or an empty name."
     code = {name: i for i, name in enumerate(java_sorted({name for name in names if name}))}
     return np.array([code.get(name, -1) for name in names], np.int32)
 

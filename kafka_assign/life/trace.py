@@ -177,7 +177,7 @@ class Generation:
             members = {id: Known(**one | {"topics": one["topics"] and tuple(one["topics"])})
                        for id, one in row["members"].items()}
             causes = [Cause(**one) for one in row["causes"]]
-            pauses = [Pause(one[0], index(one[1]), _time_of(one[2]), float(one[3]), *one[4:]) for one in row["pauses"]]
+            pauses = [Pause(one[0], index(one[1]), _time_of(one[2]), one[3] + 0.0, *one[4:]) for one in row["pauses"]]
             assigned = {id: tuple((topic, index(number)) for topic, number in own)
                         for id, own in row["assignment"].items()}
             rejoined = {id: _time_of(time) for id, time in row["rejoined"].items() if time is not None}
@@ -187,9 +187,11 @@ class Generation:
                          *assigned, *rejoined, *(text for text in known if text is not None)], pairs)
             number = -1 if row["generation"] is None else index(row["generation"])
             wrong = [one for one in pauses if not 0 <= one.seconds < inf or one.kind not in ("measured", "at least")]
-            if number < -1 or wrong:
-                raise ValueError("a line of a trace must have a generation from 0 on, and pauses of 0 s or more "
-                                 f"(got {brief(wrong[0][3:] if wrong else number)})")
+            if row["generation"] is not None and number < 0:
+                raise ValueError(f"a generation of a trace must be null, or 0 or more (got {number})")
+            if wrong:
+                raise ValueError("a pause of a trace must last 0 s or more, and be measured or at least "
+                                 f"(got {brief(wrong[0][3:])})")
             return cls(row["group_id"], index(row["life"]), number, *(_time_of(row[name]) for name in _TIMES), causes,
                        row["leader"], row["protocol"], members, assigned, pauses, [*row["missing"]], rejoined,
                        _time_of(row["seen"]))

@@ -109,7 +109,7 @@ _Owners = dict[tuple[str, int], str]            # by partition: the member that 
 
 
 class _Joining(NamedTuple):
-    "A group about which a strategy is asked."
+    "The group that a strategy is asked to assign."
     members: Mapping[str, Sequence[str]]  # by id: to which topics it subscribes
     instances: Mapping[str, str | None]  # by id: its instance id; None = dynamic
     counts: Mapping[str, int]  # partitions of each topic
@@ -252,7 +252,7 @@ class _State:
 
 
 def _run(strategy, states):
-    "Replay the steps of all states, side by side."
+    "Advance all states together, one step at a time."
     number = 0
     while states := [state for state in states if number < len(state.plan.steps)]:
         for state in states:
@@ -269,7 +269,7 @@ def _as_recorded(strategy, generations):
         ids = {known.name(id): id for id, known in one.members.items()}
         claims = {pair: ids[name] for pair, name in (one.before.owners if one.before else {}).items() if name in ids}
         return _Joining({id: known.topics for id, known in one.members.items()},
-                      {id: known.instance or None for id, known in one.members.items()}, one.topics, claims)
+                        {id: known.instance or None for id, known in one.members.items()}, one.topics, claims)
     for one, now in zip(generations, _answers(strategy, map(asked, generations))):
         yield now == {pair: id for id, own in one.assigned.items() for pair in own}
 

@@ -145,8 +145,7 @@ def test_a_socket_is_not_held_by_a_strategy_that_hangs(many):
     ours, theirs = socket.socketpair()
 
     def hangs(given):
-        os.kill(os.getppid(), signal.SIGUSR1)
-        time.sleep(strategies.NEVER)
+        strategies.interrupt_the_worker(signal.SIGUSR1)
 
     def closed(*_):
         theirs.close()

@@ -40,7 +40,7 @@ def write_everywhere():
 
 
 def interrupt_the_worker(number=signal.SIGINT):
-    """While it waits for an answer: Python loses an interrupt in the middle of a fork, and then holds a lock forever."""
+    """While it waits for an answer: Python loses an interrupt in the middle of a fork, and then never frees a lock."""
     idle = 0
     while idle < 10:                    # a short sleep may be one in the fork, for another thread to let it go on
         idle = idle + 1 if " S " in Path(f"/proc/{os.getppid()}/stat").read_text() else 0

@@ -189,13 +189,13 @@ def test_side_by_side_and_alone_again(fleet, data):
     union = side_by_side(fleet)
     some = data.draw(st.permutations(range(len(fleet))))[:data.draw(st.integers(0, len(fleet)))]
     for places in [*([at] for at in range(len(fleet))), some, [*range(len(fleet))][::-1]]:
-        taken = take_groups(union, places)
-        found, given = arrays_of(taken), arrays_of(side_by_side([fleet[at] for at in places]))
+        taken, originals = take_groups(union, places), side_by_side([fleet[at] for at in places])
+        found, given = arrays_of(taken), arrays_of(originals)
         for name in found.keys() - {"lag", "counted", "racks.member", "racks.replica_offsets", "racks.replicas"}:
             assert (found[name].dtype, found[name].tolist()) == (given[name].dtype, given[name].tolist()), name
         for name, size in (("lag", taken.size), ("counted", taken.member_count)):
             one, other = ([-1] * size if getattr(of, name) is None else getattr(of, name).tolist()
-                          for of in (taken, side_by_side([fleet[at] for at in places])))
+                          for of in (taken, originals))
             assert one == other, name
         assert racks_of(taken) == [racks for at in places for racks in racks_of(fleet[at])]
 

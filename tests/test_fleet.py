@@ -719,15 +719,6 @@ def test_moments_do_not_depend_on_batches(rows, at, cuts):
 
 # --- sources and runs ----------------------------------------------------------------------------------------------
 
-def of_other_writers(kind, bits):
-    """The type as other writers have it: numbers of other widths, long lists, long strings."""
-    if pa.types.is_list(kind):
-        return pa.large_list(of_other_writers(kind.value_type, bits))
-    if pa.types.is_struct(kind):
-        return pa.struct([column.with_type(of_other_writers(column.type, bits)) for column in kind])
-    return bits if pa.types.is_integer(kind) else pa.large_string() if pa.types.is_string(kind) else kind
-
-
 def test_an_interrupt_also_ends_jobs_that_begin_after_it(monkeypatch):
     """A job that Spark does not know of yet when Ctrl-C comes is ended, too, once it runs."""
     interrupts, ended, really_wait, first = [], threading.Event(), tables.wait, iter([KeyboardInterrupt])
@@ -750,6 +741,15 @@ def test_an_interrupt_also_ends_jobs_that_begin_after_it(monkeypatch):
     with pytest.raises(KeyboardInterrupt):
         tables.write_tables({"groups": Frame(), "results": Frame()}, "", None, print)
     assert len(interrupts) >= 3
+
+
+def of_other_writers(kind, bits):
+    """The type as other writers have it: numbers of other widths, long lists, long strings."""
+    if pa.types.is_list(kind):
+        return pa.large_list(of_other_writers(kind.value_type, bits))
+    if pa.types.is_struct(kind):
+        return pa.struct([column.with_type(of_other_writers(column.type, bits)) for column in kind])
+    return bits if pa.types.is_integer(kind) else pa.large_string() if pa.types.is_string(kind) else kind
 
 
 @pytest.mark.parametrize("bits", [pa.int64(), pa.int32(), pa.int16()])

@@ -229,7 +229,7 @@ class Run:
             return read(None)
         if self._spark is not None:
             return read(self._spark)
-        with spark_session() as active:
+        with spark_session(small=True) as active:
             return read(active)
 
     @property

@@ -360,12 +360,12 @@ def _stop(spark) -> None:
 
 @contextmanager
 def spark_session(master: str | None = None, conf: Mapping[str, str] | None = None,
-                  py_files: Sequence[str | os.PathLike] = (), small: bool = True) -> Iterator:
+                  py_files: Sequence[str | os.PathLike] = (), small: bool = False) -> Iterator:
     """The active Spark session, or a new one that is stopped at the end.
 
     `master`: a master URL of Spark, or the address of a Spark Connect server (`sc://host:port`);
     `conf`: settings that override the user's; `py_files`: modules and archives that the workers can
-    import; `small`: whether the job takes only seconds. Raises `FleetError` with one line of text.
+    import; `small`: as in `open_session`. Raises `FleetError` with one line of text.
     """
     given, spark = dict(conf or {}), _active_session()
     other = given.pop("spark.master", None)

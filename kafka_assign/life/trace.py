@@ -190,7 +190,7 @@ class Generation:
             if row["generation"] is not None and number < 0:
                 raise ValueError(f"a generation of a trace must be null, or 0 or more (got {number})")
             if wrong:
-                raise ValueError("a pause of a trace must last 0 s or more, and be measured or at least "
+                raise ValueError("a pause of a trace must last 0 s or more, and its kind must be measured or at least "
                                  f"(got {brief(wrong[0][3:])})")
             return cls(row["group_id"], index(row["life"]), number, *(_time_of(row[name]) for name in _TIMES), causes,
                        row["leader"], row["protocol"], members, assigned, pauses, [*row["missing"]], rejoined,

@@ -30,7 +30,6 @@ _SHARED = "'its members share partitions, so there is no assignment to compare'"
 
 
 
-
 def select_tables(compared, text, files, folders, other, migrate=False) -> dict:
     """The tables of the job by name, except `changes`: selections without the columns of the run.
 

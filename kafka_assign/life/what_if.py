@@ -142,7 +142,6 @@ def _as_columns(groups: Sequence[_Joining]) -> tuple[Columns, list[str], list[tu
         missing=np.array(missing, bool), claims=np.array(previous, np.int32),
         instance=ranks_of(instances)), ids, pairs
 
-
 # %% ../../nbs/09_life/13_what_if.ipynb #5d6c0a23
 def _as_group(strategy: Strategy, asked: _Joining) -> Group:
     "The group alone, with what its members send; all claims are of one generation."

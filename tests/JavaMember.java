@@ -1,6 +1,6 @@
 // Real Java members of consumer groups, for tests: java JavaMember.java BOOTSTRAP
-// Lines of the input: "join CLIENT GROUP TOPIC,TOPIC ASSIGNOR" (the assignor "consumer" stands for the new protocol), with
-// "INSTANCE" after it for a static member, and "leave CLIENT". Lines of the output, one per callback:
+// Lines of the input: "join CLIENT GROUP TOPIC,TOPIC ASSIGNOR,ASSIGNOR" ("consumer" in place of assignors stands for the
+// new protocol), with "INSTANCE" after it for a static member, and "leave CLIENT". Lines of the output, one per callback:
 // "CLIENT assigned t-0 t-1", "CLIENT revoked ...", "CLIENT lost ...", and "CLIENT left" or "CLIENT failed ...".
 // All members close, and the program ends, when its input ends, and so together with its starter.
 import java.io.BufferedReader;
@@ -10,6 +10,8 @@ import java.util.Collection;
 import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
+import java.util.stream.Collectors;
+import java.util.stream.Stream;
 import org.apache.kafka.clients.consumer.ConsumerRebalanceListener;
 import org.apache.kafka.clients.consumer.KafkaConsumer;
 import org.apache.kafka.common.TopicPartition;
@@ -20,15 +22,20 @@ class JavaMember implements Runnable, ConsumerRebalanceListener {
     final String client;
     final KafkaConsumer<byte[], byte[]> consumer;
 
-    JavaMember(String bootstrap, String client, String group, String topics, String assignor, String instance) {
+    JavaMember(String bootstrap, String client, String group, String topics, String assignors, String instance) {
         this.client = client;
         Map<String, Object> settings = new HashMap<>(Map.of(
             "bootstrap.servers", bootstrap, "group.id", group, "client.id", client, "metadata.max.age.ms", "500"));
-        settings.putAll(assignor.equals("consumer") ? Map.of("group.protocol", "consumer") : Map.of(
-            "partition.assignment.strategy", "org.apache.kafka.clients.consumer." + assignor,
-            "session.timeout.ms", "6000", "heartbeat.interval.ms", "200"));
         if (instance != null)
-            settings.putAll(Map.of("group.instance.id", instance, "session.timeout.ms", "45000"));
+            settings.put("group.instance.id", instance);
+        if (assignors.equals("consumer")) {
+            settings.put("group.protocol", "consumer");
+        } else {
+            settings.put("partition.assignment.strategy", Stream.of(assignors.split(","))
+                .map("org.apache.kafka.clients.consumer."::concat).collect(Collectors.toList()));
+            settings.put("session.timeout.ms", instance == null ? "6000" : "45000");
+            settings.put("heartbeat.interval.ms", "200");
+        }
         consumer = new KafkaConsumer<>(settings, new ByteArrayDeserializer(), new ByteArrayDeserializer());
         consumer.subscribe(List.of(topics.split(",")), this);
         new Thread(this).start();

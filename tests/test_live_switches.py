@@ -120,7 +120,7 @@ def foretold(strategy, group, before=None):
 
 
 def bounce(broker, processes, name, clients, old, new):
-    """The first rolling restart, in which each member gets the list [new, old]: the group at rest, after each rebalance.
+    """The first rolling restart: each member gets the list [new, old]. Yields the group at rest after each rebalance.
 
     The rebalances before the group's assignor changes are left out, but for the last one.
     """

@@ -445,15 +445,26 @@ def test_a_static_member_that_is_back_does_not_stand_still_all_the_while(tmp_pat
     assert checked(capture, read_history(tmp_path))[2] < FOUND[capture][4]
 
 
-@pytest.mark.parametrize("number", [2**24, 4294967299])
-def test_a_partition_that_no_topic_can_have_makes_an_assignment_unknown(number, tmp_path):
+def with_a_partition(number, folder):
+    """The logs of members, in which the leader's answer of generation 3 has a partition of this number."""
     for log in (LOGS / "range-4.3.1/members").iterdir():
         with gzip.open(log, "rt") as file:
             text = file.read()
-        (tmp_path / log.stem).write_text(re.sub("(at generation 3: .*)payments-3", rf"\1payments-{number}", text))
-    group = read_history(tmp_path)["orders"]
+        (folder / log.stem).write_text(re.sub("(at generation 3: .*)payments-3", rf"\1payments-{number}", text))
+    return read_history(folder)
+
+
+def test_a_partition_that_no_topic_can_have_makes_an_assignment_unknown(tmp_path):
+    group = with_a_partition(2**24, tmp_path)["orders"]
     assert [one.generation for one in group.generations if not one.assigned] == [3, 16]
     assert group.generations[2].missing == ["assignment", "pauses"] and not group.generations[2].pauses
+
+
+def test_a_line_with_a_number_that_kafka_cannot_have_is_as_if_lost(tmp_path):
+    """What the members got is known from their own lines."""
+    found = with_a_partition(4294967299, tmp_path)
+    assert [one.generation for one in found["orders"].generations if not one.assigned] == [16]
+    assert [log.rejected for log in found.logs if log.problem] == [1]
 
 
 def test_a_coordinator_moves_to_another_broker(tmp_path):

@@ -33,7 +33,7 @@ class Said(NamedTuple):
 
 # %% ../../nbs/09_life/05_lines.ipynb #1482124c
 _MOST_DIGITS = 10                # of a number of 32 bits, as all numbers of Kafka here are
-_MOST_TIME = (1 << 42) / 1000    # seconds since 1970: in 2109
+MOST_TIME = (1 << 42) / 1000     # seconds since 1970: in 2109
 
 
 def number_in_digits(digits, what):
@@ -45,7 +45,7 @@ def number_in_digits(digits, what):
 
 def checked_time(seconds):
     "A time in seconds since 1970. Raises `ValueError` unless it is from 1970 to 2109."
-    if not 0 <= seconds < _MOST_TIME:                        # so is what is no number
+    if not 0 <= seconds < MOST_TIME:                        # so is what is no number
         raise ValueError(f"a time must be from 1970 to 2109 (got {brief(seconds)} seconds since 1970)")
     return seconds
 
@@ -251,6 +251,14 @@ _ROW = re.compile(r" {1,2}([\w.-]{1,249}) \[(-1|\d+)\]")
 _LIST_SECONDS = 0.005            # from the first to the last line of a list
 
 
+def _check_numbers(text):
+    "Raise `ValueError` if a line of librdkafka has a number that Kafka does not."
+    for pattern, place, what in ((_JOINED, 1, "a generation"), (_HEAD, 2, "a number of partitions"), (_ROW, 2, "a partition")):
+        found = pattern.match(text)
+        if found and found[place] != "-1":                   # all partitions of a topic
+            number_in_digits(found[place], what)
+
+
 class _Consumer:
     "A consumer of librdkafka."
 
@@ -259,7 +267,8 @@ class _Consumer:
         self.tag, self.lines = "", [""]
 
     def line(self, tag, time, text):
-        "What the record before a line says, if the line begins another one."
+        "What the record before a line says, if the line begins another one. Raises `ValueError`."
+        _check_numbers(text)
         seconds = (time or 0.0) - (self.last.time or 0.0)
         if text[:1] == " " and tag == self.tag and abs(seconds) <= _LIST_SECONDS:
             self.lines.append(text)
@@ -273,17 +282,17 @@ class _Consumer:
         said, listed = self.last, {}
         for row in (first, *rows):
             if head := _HEAD.match(row):
-                listed[head[1] or ""] = number_in_digits(head[2], "a number of partitions"), (own := [])
+                listed[head[1] or ""] = int(head[2]), (own := [])
             elif listed and (found := _ROW.match(row)):
-                own.append((found[1], -1 if found[2] == "-1" else number_in_digits(found[2], "a partition")))
+                own.append((found[1], int(found[2])))
         if any(count != len({*own}) for count, own in listed.values()):      # a row is lost
             self.held = None if self.tag == "GRPASSIGNMENT" else self.held
             return
         lists = {id: tuple(sorted({*own})) for id, (_, own) in listed.items()}
-        members = re.search(r" (?:assignor|assignment) for (\d+) member", first[:1000])
+        members = re.search(r" (?:assignor|assignment) for (\d{1,9}) member", first[:1000])
         if joined := _JOINED.match(first):
             number, protocol, member = joined.groups()
-            yield said._replace(kind="joined", generation=number_in_digits(number, "a generation"), member=member, text=protocol)
+            yield said._replace(kind="joined", generation=int(number), member=member, text=protocol)
         elif ': Joining group "' in first[:400]:
             yield said._replace(kind="rejoins")
         elif first.startswith("SyncGroup response: Success"):
@@ -292,7 +301,7 @@ class _Consumer:
             held, self.held = {*lists[""]} if self.held is None else self.held, {*lists[""]}
             for kind, pairs in ("gives", held - self.held), ("takes", self.held - held):
                 yield from [said._replace(kind=kind, detail=tuple(sorted(pairs)))] * bool(pairs)
-        elif members and len(lists) == number_in_digits(members[1], "a number of members"):
+        elif members and len(lists) == int(members[1]):
             if "finished in" in first:
                 yield said._replace(kind="answers", text="before withholding", detail=(lists, self.topics))
             else:
@@ -344,11 +353,14 @@ class Log:
             self.said += consumer.line("", None, "")
         return self
 
-    def reject(self, reason: str) -> None:
-        "The current line cannot be used; `problem` names the first such line, and says how many there are."
+    def reject(self, reason: str, line: int | None = None) -> None:
+        """A line cannot be used; `problem` names the first such line, and says how many more there are.
+
+        `reason`: what must hold. `line`: its number, from 1; None = the current one.
+        """
         self.rejected += 1
         first, _, _ = self.problem.partition(_MORE)
-        self.problem = f"line {self.lines:,}: {reason}" if self.rejected == 1 else (
+        self.problem = f"line {line or self.lines}: {reason}" if self.rejected == 1 else (
             f"{first}{_MORE}{count_of(self.rejected - 1, 'line')}")
 
     def _at(self, before):

@@ -2222,6 +2222,8 @@ d = { 'settings': {'branch': 'main', 'doc_baseurl': '', 'doc_host': '', 'git_url
                                          'kafka_assign.life.costs._assigned': ( '09_life/costs.html#_assigned',
                                                                                 'kafka_assign/life/costs.py'),
                                          'kafka_assign.life.costs._counted': ('09_life/costs.html#_counted', 'kafka_assign/life/costs.py'),
+                                         'kafka_assign.life.costs._longest_run': ( '09_life/costs.html#_longest_run',
+                                                                                   'kafka_assign/life/costs.py'),
                                          'kafka_assign.life.costs.by_cause': ('09_life/costs.html#by_cause', 'kafka_assign/life/costs.py'),
                                          'kafka_assign.life.costs.by_member': ( '09_life/costs.html#by_member',
                                                                                 'kafka_assign/life/costs.py'),

@@ -253,7 +253,8 @@ _LIST_SECONDS = 0.005            # from the first to the last line of a list
 
 def _check_numbers(text):
     "Raise `ValueError` if a line of librdkafka has a number that Kafka does not."
-    for pattern, place, what in ((_JOINED, 1, "a generation"), (_HEAD, 2, "a number of partitions"), (_ROW, 2, "a partition")):
+    numbers = (_JOINED, 1, "a generation"), (_HEAD, 2, "a number of partitions"), (_ROW, 2, "a partition")
+    for pattern, place, what in numbers:
         found = pattern.match(text)
         if found and found[place] != "-1":                   # all partitions of a topic
             number_in_digits(found[place], what)

@@ -18,7 +18,7 @@ from ..text.words import brief
 # %% ../../nbs/09_life/06_offsets_topic.ipynb #3ac4ffd2
 _RECORD = re.compile(r'offset: (?P<offset>\d+) (?:CreateTime|LogAppendTime): (?P<time>-?\d+) .{0,200}?sequence: '
                      r'(?P<sequence>-?\d+) .{0,200}? key: (?=\{"type":"(?P<kind>\d{1,5})")', re.S)
-_MOST_BEFORE_KEY = 2000          # characters
+_MOST_BEFORE_KEY = 20_000        # characters; some numbers may have thousands of digits
 
 
 def record_in(text: str) -> re.Match | None:

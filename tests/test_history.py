@@ -445,15 +445,27 @@ def test_a_static_member_that_is_back_does_not_stand_still_all_the_while(tmp_pat
     assert checked(capture, read_history(tmp_path))[2] < FOUND[capture][4]
 
 
-@pytest.mark.parametrize("number", [2**24, 4294967299])
-def test_a_partition_that_no_topic_can_have_makes_an_assignment_unknown(number, tmp_path):
+def with_a_partition(number, folder):
+    """The logs of members, in which the leader's answer of generation 3 has a partition of this number."""
     for log in (LOGS / "range-4.3.1/members").iterdir():
         with gzip.open(log, "rt") as file:
             text = file.read()
-        (tmp_path / log.stem).write_text(re.sub("(at generation 3: .*)payments-3", rf"\1payments-{number}", text))
-    group = read_history(tmp_path)["orders"]
+        (folder / log.stem).write_text(re.sub("(at generation 3: .*)payments-3", rf"\1payments-{number}", text))
+    return read_history(folder)
+
+
+@pytest.mark.parametrize("number", [10**6, 2**24])
+def test_a_partition_that_no_topic_can_have_makes_an_assignment_unknown(number, tmp_path):
+    group = with_a_partition(number, tmp_path)["orders"]
     assert [one.generation for one in group.generations if not one.assigned] == [3, 16]
     assert group.generations[2].missing == ["assignment", "pauses"] and not group.generations[2].pauses
+
+
+def test_a_line_with_a_number_that_kafka_cannot_have_is_as_if_lost(tmp_path):
+    """What the members got is known from their own lines."""
+    found = with_a_partition(4294967299, tmp_path)
+    assert [one.generation for one in found["orders"].generations if not one.assigned] == [16]
+    assert [log.rejected for log in found.logs if log.problem] == [1]
 
 
 def test_a_coordinator_moves_to_another_broker(tmp_path):
@@ -959,8 +971,10 @@ def test_a_trace_beside_its_logs_changes_nothing(tmp_path):
 
 def test_a_line_of_a_trace_that_is_not_valid_is_named(tmp_path):
     (tmp_path / "a.jsonl").write_text('\n{"group_id": "g", "life": 1, "generation": 1, "causes": [], "missing": []}\n')
-    with pytest.raises(ValueError, match=r"a\.jsonl:2: a line of a trace must have all keys"):
-        read_history(tmp_path)
+    [log] = read_history(tmp_path).logs
+    assert log.problem.startswith("line 2: a line of a trace must have all keys") and log.rejected == 1
+    code, _, err = command(tmp_path / "a.jsonl")
+    assert code == 3 and "a.jsonl: line 2: a line of a trace must have all keys" in err
     assert [log.lines for log in read_log([Origin("a.jsonl", "", str(tmp_path / "a.jsonl"))])] == [2]
 
 
@@ -969,12 +983,14 @@ def test_a_line_of_a_trace_that_is_not_valid_is_named(tmp_path):
     ("causes", [{"why": []}]), ("members", {"m": {"client": 1, "topics": None}}), ("assignment", {"m": [[None, 0]]}),
     ("assignment", {"m": [["t", -1]]}), ("pauses", [["t", 0, "now", 1.0, "measured"]]), ("rejoined", {"m": 5}),
     ("pauses", [["t", 0, None, -1.0, "measured"]]), ("pauses", [["t", 0, None, float("nan"), "at least"]]),
-    ("pauses", [["t", 0, None, 1.0, "guessed"]]), ("generation", -7),
+    ("pauses", [["t", 0, None, 1.0, "guessed"]]), ("pauses", [["t", 0, None, 10**400, "measured"]]),
+    ("generation", -7), ("generation", 2**31), ("life", 0), ("life", 10**5000), ("start", "0001-01-01T00:00:00+23:59"),
+    ("assignment", {"m": [["t", 2**31]]}), ("assignment", {"m": [["t", 0], ["t", 1]], "n": [["t", 1]]}),
     ("group_id", "\ud800")])
 def test_a_value_of_a_trace_that_is_not_valid_is_an_error(key, value):
     row = made(1).row()
     assert Generation.from_row(row) == made(1)
-    with pytest.raises(ValueError, match="of a trace must|a time must be ISO 8601"):
+    with pytest.raises(ValueError, match="of a trace must|a time must be|a partition must be"):
         Generation.from_row(row | {key: value})
 
 

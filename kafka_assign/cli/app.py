@@ -453,6 +453,9 @@ def replay_command(
     timeout = duration(session_timeout, "--session-timeout")
     history = read_history(sources_of(files), session_timeout=timeout, zones=typed_zones(zone))
     if not history:
+        for log in history.logs:
+            if log.problem:
+                write_remark(f"{log.name}: {log.problem}")
         raise ValueError(f"{first_of(files, 3)}: no rebalance of a group here: logs of brokers or members, dumps of "
                          "__consumer_offsets, traces, or snapshots with their times must be given")
     history = picked_history(history, group, since, until)

@@ -19,8 +19,8 @@ from heapq import heappop, heappush
 from itertools import combinations, islice
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
-from .lines import Log, Said
-from .offsets_topic import RECORD, OffsetsReader
+from .lines import Log, Said, short_integer
+from .offsets_topic import OffsetsReader, record_in
 from ..snapshot.sources import NoText, Origin
 from ..text.words import quoted
 
@@ -42,11 +42,21 @@ def unpacked(origin: Origin) -> Origin:
     return origin._replace(content=gzip.open(origin.content)) if packed else origin
 
 
+_MOST_BYTES_OF_LINE = 1 << 24    # no line of a log is as long
+
+
 def _lines_of(origin):
-    "The lines of one part of a log. Raises `NoText`."
+    "The lines of one part of a log; None for a line that is too long. Raises `NoText`."
     try:
-        for block in unpacked(origin).blocks():
-            yield from block.decode(errors="replace").removesuffix("\n").split("\n")
+        for block in unpacked(origin).blocks(_MOST_BYTES_OF_LINE):
+            whole = block
+            if len(block) > _MOST_BYTES_OF_LINE:
+                first, _, rest = block.partition(b"\n")
+                if len(first) > _MOST_BYTES_OF_LINE:
+                    yield None
+                    whole = rest
+            if whole:
+                yield from whole.decode(errors="replace").removesuffix("\n").split("\n")
     except EOFError:
         raise NoText("unreadable", "a gzip file that is cut off") from None
 
@@ -72,8 +82,13 @@ def read_log(parts: Sequence[Origin], most: int | None = None) -> Iterator[Log]:
             try:
                 for line in _lines_of(origin):
                     log.lines += 1
-                    if " key: " in line[:2000] and RECORD.search(line):      # which may hold names like messages
-                        log.said += records.line(line)
+                    if line is None:
+                        log.reject(f"a line must have at most {_MOST_BYTES_OF_LINE:,} bytes (got more)")
+                    elif record_in(line):                    # which may hold names like messages
+                        try:
+                            log.said += records.line(line)
+                        except ValueError as error:
+                            log.reject(str(error))
                         log.zoned = True
                     elif line.startswith('{"group_id": ') and (row := _trace(line)):
                         log.traces.append((log.lines, row))
@@ -93,7 +108,7 @@ def read_log(parts: Sequence[Origin], most: int | None = None) -> Iterator[Log]:
 def _trace(line):
     "The row of a trace in a line; None if it is something else."
     try:
-        row = json.loads(line)
+        row = json.loads(line, parse_int=short_integer)
     except (ValueError, RecursionError):
         return None
     return row if {"group_id", "life", "generation", "causes", "missing"} <= row.keys() else None
@@ -132,6 +147,7 @@ _LEAST_SHIFT = 0.25              # seconds, the way of a message; if one generat
 _HEARTBEATS = 10.0               # seconds in which a member of the new protocol hears of an epoch: 5 by default
 _MARKS = {"stabilized", "joined", "stable", "bumped", "epoch"}
 _OF_BROKER = {"stabilized", "bumped"}
+_MOST_TIMES = 16                 # of a generation in a log; all pairs of them are compared
 
 
 def differences(said: Mapping[int, Iterable[Said]]) -> Iterator[tuple[int, int, list[float]]]:
@@ -149,7 +165,8 @@ def differences(said: Mapping[int, Iterable[Said]]) -> Iterator[tuple[int, int, 
             marks[log] = times
             yield log, log, [0.0] * len(times)
     slow = any(one.kind in ("bumped", "epoch") for found in said.values() for one in found)
-    for (one, here), (other, there) in combinations(sorted(marks.items()), 2):
+    first = {log: {key: sorted(own)[:_MOST_TIMES] for key, own in times.items()} for log, times in marks.items()}
+    for (one, here), (other, there) in combinations(sorted(first.items()), 2):
         shifts = [later - former for key in here.keys() & there.keys() for former in here[key] for later in there[key]]
         yield one, other, [0.0 if slow and abs(shift) < _HEARTBEATS else shift for shift in shifts]
 

@@ -6,7 +6,7 @@
 __all__ = ['ReplayRow', 'by_cause', 'by_member', 'history_row']
 
 # %% ../../nbs/09_life/12_costs.ipynb #e11de826
-from collections import Counter, defaultdict
+from collections import Counter, defaultdict, deque
 from itertools import pairwise
 from statistics import median
 from typing import Any, NamedTuple
@@ -92,6 +92,27 @@ _LEAST_GAPS = 6                  # between rebalances of a loop: by chance, one 
 _MOST_VARIATION = 1.2            # the longest of them by the shortest
 
 
+def _longest_run(gaps):
+    "The first of the longest runs of gaps in which the longest gap is at most `_MOST_VARIATION` times the shortest."
+    highest, lowest = deque(), deque()   # places of gaps: no later one in the run is as long, or as short
+    first, best = 0, range(0)
+    for at, gap in enumerate(gaps):
+        while highest and gaps[highest[-1]] <= gap:
+            highest.pop()
+        while lowest and gaps[lowest[-1]] >= gap:
+            lowest.pop()
+        highest.append(at)
+        lowest.append(at)
+        while highest and gaps[highest[0]] > _MOST_VARIATION * gaps[lowest[0]]:
+            first += 1
+            for places in (highest, lowest):
+                if places and places[0] < first:
+                    places.popleft()
+        if at + 1 - first > len(best):
+            best = range(first, at + 1)
+    return gaps[best.start:best.stop]
+
+
 def period(history: GroupHistory) -> float | None:
     "Seconds between the rebalances of a loop: one cause and client, at equal distances; None = there is none."
     shared, times = set(), defaultdict(list)
@@ -103,14 +124,8 @@ def period(history: GroupHistory) -> float | None:
             name = cause.member if cause.client in shared else cause.client or cause.member
             if name and one.begin is not None:
                 times[one.life, cause.why, name].append(one.begin)
-    longest: list[float] = []
-    for own in times.values():
-        run: list[float] = []
-        for gap in (later - time for time, later in pairwise(own)):
-            run.append(gap)
-            while max(run) > _MOST_VARIATION * min(run):
-                del run[0]
-            longest = max(longest, run[:], key=len)
+    runs = [_longest_run([later - time for time, later in pairwise(own)]) for own in times.values()]
+    longest = max(runs, key=len, default=[])
     return median(longest) if len(longest) >= _LEAST_GAPS else None
 
 # %% ../../nbs/09_life/12_costs.ipynb #a4c1d0ec

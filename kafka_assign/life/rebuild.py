@@ -114,7 +114,7 @@ def _by_join(said):
             if before and one.generation not in (-1, before.generation):     # the line of the join is lost
                 last[key] = before = before._replace(generation=one.generation, time=one.time)
                 once[key] = {}
-            asks_again = key in rejoins and (one.time is None or one.time > rejoins[key])
+            asks_again = key in rejoins and (None in (one.time, rejoins[key]) or one.time > rejoins[key])
             late = before and one.kind in _ONCE and (one.time or 0.0) > (before.time or inf) + _LATE
             if asks_again or late or once.get(key, {}).get(one.kind, one) != one:
                 once.pop(key, None)                          # it is of a later join, of which the line is lost
@@ -140,23 +140,38 @@ _NAMING = {"preparing", "bumped", "stabilized", "emptied", "stable", "joined", "
 
 def _lives_of(said):
     "The lives of a group: when each of their generations was first named."
-    lives = [{}]
+    lives, newest = [{}], -1         # the highest generation of the last life
     for time, generation, kind in sorted((one.time, one.generation, one.kind) for one in said
                                          if one.kind in _NAMING and one.time is not None and one.generation >= 0):
         life = lives[-1]
-        known = generation in life and (time - life[generation] <= _LATE or time - life[max(life)] < _COARSE)
-        if life and generation < max(life) and not known or kind == "preparing" and not generation and any(life):
+        known = generation in life and (time - life[generation] <= _LATE or time - life[newest] < _COARSE)
+        if generation < newest and not known or kind == "preparing" and not generation and newest > 0:
             lives.append(life := {})
+            newest = -1
         life.setdefault(generation, time)
+        newest = max(newest, generation)
     return lives
 
 
-def _life_of(lives, one):
-    "The life, from 1, in which a generation is named."
-    named = [at for at, life in enumerate(lives, 1) if one.generation in life]
-    if one.time is None or len(named) <= 1:
-        return named[-1] if named else len(lives)
-    return min(named, key=lambda at: abs(one.time - lives[at - 1][one.generation]))
+def _by_generation(lives):
+    "By generation: when it was first named in each life that has it, and the numbers of these lives, from 1."
+    found = defaultdict(lambda: ([], []))
+    for number, life in enumerate(lives, 1):
+        for generation, time in life.items():
+            times, numbers = found[generation]
+            times.append(time)
+            numbers.append(number)
+    return found
+
+
+def _life_of(named, last, one):
+    "The life in which a generation is named; `named`: as from `_by_generation`, `last`: the last life."
+    times, numbers = named.get(one.generation, ([], [last]))
+    if one.time is None or len(times) <= 1:
+        return numbers[-1]
+    after = bisect_left(times, one.time)
+    near = range(max(0, after - 1), min(len(times), after + 1))
+    return numbers[min(near, key=lambda at: abs(one.time - times[at]))]
 
 # %% ../../nbs/09_life/11_rebuild.ipynb #daeddb83
 _EVENTS = {"adds": "join", "leaves": "leave", "fails": "death", "late": "late", "resubscribes": "subscription",
@@ -177,9 +192,10 @@ def _time(told, name):
 def _filed(said, new):
     "What is said about a group, by life and generation. `new`: whether the broker assigns."
     lives, filed = _lives_of(said), defaultdict(list)
+    named = _by_generation(lives)
     for one in said:
         if one.generation >= (one.kind != "preparing") and not (new and one.kind in {*_CLASSIC, "takes", "gives"}):
-            filed[_life_of(lives, one), one.generation + (one.kind in ("preparing", "closes"))].append(one)
+            filed[_life_of(named, len(lives), one), one.generation + (one.kind in ("preparing", "closes"))].append(one)
     ends = sorted((time + _LEAVING * any(one.kind == "emptied" for one in told), key) for key, told in filed.items()
                   if (time := _time(told, "start" if new else "joined")) is not None)
     for one in said:
@@ -202,6 +218,7 @@ class _Facts(NamedTuple):
     known: dict[str, Known]      # by member id
     sessions: dict[str, float]   # by member id: its session timeout in seconds
     topics: dict[str, str]       # by id of a topic: its name
+    static: bool                 # whether some member may be static
 
     def name(self, id: str) -> str:
         return self.known.get(id, Known()).name(id)
@@ -218,7 +235,8 @@ def _facts(said, topics):
             client = one.client or old.client or instance == "" and id_before_uuid(one.member) or None
             known[one.member] = Known(client, instance, host or old.host)
             sessions |= {one.member: session} if session else {}
-    return _Facts(said[0].group, any(one.kind in ("bumped", "epoch") for one in said), known, sessions, topics)
+    new, static = any(one.kind in ("bumped", "epoch") for one in said), any(one.instance != "" for one in known.values())
+    return _Facts(said[0].group, new, known, sessions, topics, static)
 
 
 def _causes(told, names, facts):
@@ -247,7 +265,7 @@ def _generation(key, told, before, facts):
         last["stored"] = next(said for said in told if said.kind == "stored")
     one = Generation(facts.group, *key, *(_time(told, name) for name in _TIMES))
     if one.answered is not None and "answered" not in last and one.joined is not None and one.answered > (
-            one.joined + _BACK) and any(known.instance != "" for known in facts.known.values()):
+            one.joined + _BACK) and facts.static:
         one.answered = None                              # it may be a static member that is back
     one.leader = next((last[kind].member for kind in ("stored", "answered", "answers") if kind in last), "")
     one.protocol = next((said.text for said in told if said.kind in ("stored", "computed", "joined") and said.text), "")
@@ -424,6 +442,18 @@ def traced(log: str, line: int, row: Mapping[str, Any]) -> Generation:
     except ValueError as error:
         raise ValueError(f"{shown(log)}:{line}: {error}") from None
 
+
+def _traces_of(logs):
+    "The generations that lines of traces tell of; a line of which none can be made is rejected."
+    found = []
+    for log in logs:
+        for line, row in log.traces:
+            try:
+                found.append(Generation.from_row(row))
+            except ValueError as error:
+                log.reject(str(error), line)
+    return found
+
 # %% ../../nbs/09_life/11_rebuild.ipynb #3f94e785
 def read_history(inputs: str | PathLike | IO | Iterable, *, session_timeout: float | None = None,
                  zones: Mapping[str, str] | None = None) -> History:
@@ -437,7 +467,8 @@ def read_history(inputs: str | PathLike | IO | Iterable, *, session_timeout: flo
     name of a zone by the name of a log that has none, which may contain `*`; without a name, that of all
     other logs; None = they are in UTC, unless another log says when it was.
 
-    Raises `SnapshotError` if a source is not valid, and `ValueError` if a line of a trace or a zone is not.
+    A line that cannot be used is counted and named in its log: `rejected` and `problem` of `logs`. Raises
+    `SnapshotError` if a source is not valid, and `ValueError` if a zone is not.
     """
     parts = logs_of(origins(inputs))
     logs = [log for found in parts for log in read_log(found)]
@@ -452,5 +483,4 @@ def read_history(inputs: str | PathLike | IO | Iterable, *, session_timeout: flo
     nameless = chain.from_iterable(by_group.pop("", {}).values())
     topics = {one.member: one.text for one in nameless if one.kind == "topic"}
     found = [generations(said.values(), topics, session_timeout) for said in by_group.values()]
-    traces = [traced(log.name, *trace) for log in logs for trace in log.traces]
-    return History([*chain.from_iterable(found), *traces, *seen], logs)
+    return History([*chain.from_iterable(found), *_traces_of(logs), *seen], logs)

@@ -13,16 +13,15 @@ from dataclasses import dataclass, field
 from datetime import datetime, timezone
 from functools import cached_property
 from itertools import chain, groupby, pairwise
-from math import inf
 from operator import attrgetter, index
 from typing import IO, Any, NamedTuple
 
 from ..groups.assignment import Assignment
 from ..groups.build import MOST_PARTITIONS
-from ..groups.fields import Member, TopicPartition
+from ..groups.fields import Member, TopicPartition, checked_number
 from ..groups.group import Group
 from ..groups.notes import instant
-from .lines import Log, Partitions, check_names
+from .lines import MOST_TIME, Log, Partitions, check_names, checked_time
 from .rebalance import NOT_KNOWN, Phase, Recorded
 from ..text.words import brief, first_of, shown
 
@@ -71,7 +70,7 @@ def _time_of(text):
         return None
     if (found := instant(text)) is None:
         raise ValueError(f"a time must be ISO 8601 (got {shown(text)})")
-    return found.timestamp()
+    return checked_time(found.timestamp())
 
 # %% ../../nbs/09_life/09_trace.ipynb #6372e432
 @dataclass
@@ -185,19 +184,24 @@ class Generation:
             known = chain(*((*one[:3], *(one.topics or ())) for one in members.values()))
             check_names([row["group_id"], row["leader"], row["protocol"], *row["missing"], *chain(*causes), *members,
                          *assigned, *rejoined, *(text for text in known if text is not None)], pairs)
-            number = -1 if row["generation"] is None else index(row["generation"])
-            wrong = [one for one in pauses if not 0 <= one.seconds < inf or one.kind not in ("measured", "at least")]
-            if row["generation"] is not None and number < 0:
-                raise ValueError(f"a generation of a trace must be null, or 0 or more (got {number})")
+            number = -1 if row["generation"] is None else checked_number(
+                row["generation"], "a generation of a trace", least=0)
+            owned = Counter(chain(*assigned.values()))
+            twice = [pair for pair, owners in owned.most_common(1) if owners > 1]
+            if twice:
+                raise ValueError(f"a partition of a trace must have one owner (got {brief(twice[0])} twice)")
+            wrong = [one for one in pauses
+                     if not 0 <= one.seconds < MOST_TIME or one.kind not in ("measured", "at least")]
             if wrong:
                 raise ValueError("a pause of a trace must last 0 s or more, and its kind must be measured or at least "
                                  f"(got {brief(wrong[0][3:])})")
-            return cls(row["group_id"], index(row["life"]), number, *(_time_of(row[name]) for name in _TIMES), causes,
+            life = checked_number(row["life"], "a life of a trace", least=1)
+            return cls(row["group_id"], life, number, *(_time_of(row[name]) for name in _TIMES), causes,
                        row["leader"], row["protocol"], members, assigned, pauses, [*row["missing"]], rejoined,
                        _time_of(row["seen"]))
         except UnicodeEncodeError:
             raise ValueError("a line of a trace must be text that UTF-8 can encode") from None
-        except (LookupError, TypeError, AttributeError) as error:
+        except (LookupError, TypeError, AttributeError, ArithmeticError) as error:
             raise ValueError(f"a line of a trace must have all keys and valid values (got {error!r})") from None
 
 
@@ -281,6 +285,10 @@ def distinct(states: Iterable[Generation]) -> list[Generation]:
     return found
 
 # %% ../../nbs/09_life/09_trace.ipynb #191d8b41
+_SHARE = 10                      # partitions that topics may have, for each that some member had
+_MOST_MORE = 10**4               # in addition; a partition takes some 100 bytes
+
+
 @dataclass
 class GroupHistory:
     """The generations of one group, in order of life and generation; of equal ones, the one of which most is known.
@@ -300,16 +308,21 @@ class GroupHistory:
         self.only_snapshots = bool(unique) and not told
         self.generations = told or distinct(unique)
         life, before, counts = 0, None, {}
+        known: set[tuple[str, int]] = set()
         for one in self.generations:
             if one.life != life:
                 life, before, counts = one.life, None, {}
+                known = set()
             pairs = sorted(chain.from_iterable(one.assigned.values()))
+            new = {*pairs} - known
             seen = counts | {topic: max(number + 1, counts.get(topic, 0)) for topic, number in pairs}
-            if sum(seen.values()) > MOST_PARTITIONS:               # no group has so many
+            most = min(MOST_PARTITIONS, _MOST_MORE + _SHARE * (len(known) + len(new)))
+            if sum(seen.values()) > most:                          # no group has so many
                 one.assigned, one.pauses = {}, []
                 one.missing = [*dict.fromkeys([*one.missing, "assignment", "pauses"])]
             else:
                 counts = seen
+                known |= new
             one.before, one.counts = before, counts
             before = before if "assignment" in one.missing and not one.assigned else one
 

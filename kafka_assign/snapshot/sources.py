@@ -29,6 +29,7 @@ from ..text.words import shown
 
 # %% ../../nbs/07_snapshot/01_sources.ipynb #13a1f0dc
 BLOCK_BYTES = 1 << 22          # read and parsed at once
+MOST_BYTES_OF_LINE = 1 << 27   # a group with as many partitions as Kafka can have takes less in JSON
 
 # %% ../../nbs/07_snapshot/01_sources.ipynb #e0c3f0aa
 def excerpt(text: str, length: int = 60) -> str:
@@ -59,9 +60,12 @@ class Origin(NamedTuple):
     content: object  # a path to open, the bytes of a file, or a stream to read
     named: bool = True  # whether the caller named it; otherwise it was found in a folder
 
-    def blocks(self) -> Iterator[bytes]:
-        "The text in blocks of whole lines, as UTF-8. Raises `NoText`."
-        begun = []
+    def blocks(self, longest: int | None = None) -> Iterator[bytes]:
+        """The text in blocks of whole lines, as UTF-8. Raises `NoText`.
+
+        `longest`: bytes; of a longer line, the first of its block, one byte more is left; None = a line with more
+        than `MOST_BYTES_OF_LINE` raises `NoText`.
+        """
         is_path = isinstance(self.content, str)
         if is_path and not self.named and os.path.exists(self.content) and not os.path.isfile(self.content):
             what = "a folder that cannot be listed" if os.path.isdir(self.content) else "no regular file"
@@ -69,14 +73,7 @@ class Origin(NamedTuple):
         try:
             content = io.BytesIO(self.content) if isinstance(self.content, bytes) else self.content
             with open(content, "rb") if is_path else nullcontext(content) as stream:
-                for part in _utf8_parts(getattr(stream, "buffer", stream)):
-                    whole = part.rfind(b"\n") + 1
-                    if whole:
-                        yield b"".join([*begun, part[:whole]])
-                        begun = []
-                    begun.append(part[whole:])
-            if rest := b"".join(begun):
-                yield rest
+                yield from _whole_lines(_utf8_parts(getattr(stream, "buffer", stream)), longest)
         except UnicodeDecodeError as error:
             raise NoText("binary", f"no text in {error.encoding}") from None
         except (OSError, ValueError) as error:         # ValueError: a zero byte in the name
@@ -98,6 +95,23 @@ def _utf8_parts(stream):
     else:
         yield next(parts).removeprefix(codecs.BOM_UTF8)
         yield from parts
+
+
+def _whole_lines(parts, longest):
+    "Parts of a text as blocks of whole lines; `longest`: as for `Origin.blocks`."
+    most = MOST_BYTES_OF_LINE if longest is None else longest
+    begun = bytearray()                                # the beginning of a line
+    for part in parts:
+        first = part.find(b"\n")
+        begun += part[:len(part) if first < 0 else first][:most + 1 - len(begun)]
+        if longest is None and len(begun) > most:
+            raise NoText("unreadable", f"a line with more than {most:,} bytes")
+        if first >= 0:
+            whole = part.rfind(b"\n") + 1
+            yield bytes(begun) + part[first:whole]
+            begun = bytearray(part[whole:][:most + 1])
+    if begun:
+        yield bytes(begun)
 
 # %% ../../nbs/07_snapshot/01_sources.ipynb #f1dc951f
 _FILE_ADDRESS = re.compile(r"file:(?://(?:localhost)?(?=/))?(.+)", re.S)

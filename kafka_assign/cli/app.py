@@ -210,7 +210,7 @@ def assign_command(
     """
     from kafka_assign.cli.output import show_assignment
     [chosen], changes = resolved([strategy]), typed_changes(ctx)
-    form, groups = form_to_write(form, output, files or ()), groups_of(ctx.params)
+    form, groups = form_to_write(form, output), groups_of(ctx.params)
     [one] = picked_groups(groups, group and [group], one=True).values()
     if one.members_unknown:
         raise ValueError(f"{group_label(one)}: its members must be known, "

@@ -8,7 +8,6 @@ __all__ = ['form_to_write', 'check_outputs', 'written_to', 'write_lines', 'write
 
 # %% ../../nbs/13_cli/06_writing.ipynb #90de8d16
 import csv
-import json
 import os
 import re
 import shutil
@@ -24,7 +23,7 @@ import typer
 
 from .errors import usage_errors
 from ..text.tables import Table, folded
-from ..text.words import quoted, shown
+from ..text.words import ascii_json, quoted, shown
 
 # %% ../../nbs/13_cli/06_writing.ipynb #3280c76e
 _FORM_OF_FILE = {".json": "json", ".csv": "csv", ".txt": "table"}
@@ -160,7 +159,7 @@ def write_lines(lines: Iterable[str]) -> None:
 def write_json(answer: Mapping | Iterable[Mapping]) -> None:
     "Write an object as a line of JSON; or a list, with a line for each object. All of it is printable ASCII."
     one = isinstance(answer, Mapping)
-    objects = [json.dumps(thing).replace("\x7f", "\\u007f") for thing in ([answer] if one else answer)]
+    objects = list(map(ascii_json, [answer] if one else answer))
     write_lines(objects if one else ["[" + ",\n".join(objects), "]"])
 
 # %% ../../nbs/13_cli/06_writing.ipynb #461cdab5

@@ -21,7 +21,7 @@ from .snapshots import read_snapshots
 from .trace import Cause, Generation, History, Known, Pause
 from ..snapshot.layout import id_before_uuid
 from ..snapshot.sources import origins
-from ..text.words import shown
+from ..text.words import first_of, shown
 
 # %% ../../nbs/09_life/11_rebuild.ipynb #73eee413
 _WHYS = ["rejoin", "asked", "second round", "topics", "subscription", "join", "leave", "poll timeout", "late", "death",
@@ -424,6 +424,19 @@ def traced(log: str, line: int, row: Mapping[str, Any]) -> Generation:
     except ValueError as error:
         raise ValueError(f"{shown(log)}:{line}: {error}") from None
 
+
+def _traces_of(log):
+    "The generations that the lines of a trace tell of; those that cannot be used are the problem of their log."
+    found, refused = [], []
+    for line, row in log.traces:
+        try:
+            found.append(Generation.from_row(row))
+        except ValueError as error:
+            refused.append(f"line {line}: {error}")
+    if refused:
+        log.problem = log.problem or first_of(refused, 1)
+    return found
+
 # %% ../../nbs/09_life/11_rebuild.ipynb #3f94e785
 def read_history(inputs: str | PathLike | IO | Iterable, *, session_timeout: float | None = None,
                  zones: Mapping[str, str] | None = None) -> History:
@@ -437,7 +450,9 @@ def read_history(inputs: str | PathLike | IO | Iterable, *, session_timeout: flo
     name of a zone by the name of a log that has none, which may contain `*`; without a name, that of all
     other logs; None = they are in UTC, unless another log says when it was.
 
-    Raises `SnapshotError` if a source is not valid, and `ValueError` if a line of a trace or a zone is not.
+    A file that cannot be read, and a line of a trace that is not valid, is the `problem` of its log in
+    `History.logs`; the rest counts. Raises `SnapshotError` if a source is not valid, and `ValueError` if a
+    zone is not.
     """
     parts = logs_of(origins(inputs))
     logs = [log for found in parts for log in read_log(found)]
@@ -452,5 +467,5 @@ def read_history(inputs: str | PathLike | IO | Iterable, *, session_timeout: flo
     nameless = chain.from_iterable(by_group.pop("", {}).values())
     topics = {one.member: one.text for one in nameless if one.kind == "topic"}
     found = [generations(said.values(), topics, session_timeout) for said in by_group.values()]
-    traces = [traced(log.name, *trace) for log in logs for trace in log.traces]
+    traces = [*chain.from_iterable(map(_traces_of, logs))]
     return History([*chain.from_iterable(found), *traces, *seen], logs)

@@ -6,7 +6,6 @@
 __all__ = ['Cause', 'Pause', 'Known', 'Generation', 'History']
 
 # %% ../../nbs/09_life/09_trace.ipynb #4a19eec5
-import json
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -24,7 +23,7 @@ from ..groups.group import Group
 from ..groups.notes import instant
 from .lines import Log, Partitions, check_names
 from .rebalance import NOT_KNOWN, Phase, Recorded
-from ..text.words import brief, first_of, shown
+from ..text.words import ascii_json, brief, first_of, quoted, shown
 
 # %% ../../nbs/09_life/09_trace.ipynb #7a91e7a4
 class Cause(NamedTuple):
@@ -189,6 +188,7 @@ class Generation:
             wrong = [one for one in pauses if not 0 <= one.seconds < inf or one.kind not in ("measured", "at least")]
             if row["generation"] is not None and number < 0:
                 raise ValueError(f"a generation of a trace must be null, or 0 or more (got {number})")
+            _check_owners(assigned)
             if wrong:
                 raise ValueError("a pause of a trace must last 0 s or more, and its kind must be measured or at least "
                                  f"(got {brief(wrong[0][3:])})")
@@ -202,6 +202,18 @@ class Generation:
 
 
 _TIMES = ("start", "joined", "answered")
+
+
+def _check_owners(assigned):
+    "Raise `ValueError` unless each partition has one owner."
+    owner_of: dict[tuple[str, int], str] = {}
+    for id, own in assigned.items():
+        for pair in own:
+            if pair in owner_of:
+                name = quoted("-".join(map(str, pair)))
+                raise ValueError("a partition of a trace must have one owner "
+                                 f"(got {name} of {quoted(owner_of[pair])} and {quoted(id)})")
+            owner_of[pair] = id
 
 # %% ../../nbs/09_life/09_trace.ipynb #d7a91fba
 _DID = {"join": "joined", "rejoin": "joined again", "leave": "left", "death": "died", "poll timeout": "polled too late",
@@ -363,9 +375,9 @@ class History(dict[str, GroupHistory]):
         super().__init__({name: GroupHistory(name, list(found)) for name, found in by_group})
 
     def write(self, file: IO[str]) -> None:
-        """Write the trace.
+        """Write the trace, in printable ASCII: names that could control a terminal are escaped.
 
         `file`: a text file that is open for writing.
         """
-        file.writelines(json.dumps(one.row(), ensure_ascii=False) + "\n"
+        file.writelines(ascii_json(one.row()) + "\n"
                         for group in self.values() for one in group.generations)

@@ -324,6 +324,26 @@ def test_one_bad_topic_does_not_spoil_the_others():
         "topic 'bad'"]
 
 
+@pytest.mark.parametrize("numbers", [[1, 2], [0, 2], [7], [0, 1, 1], [-1, 0]], ids=str)
+def test_a_topic_whose_partitions_are_not_numbered_from_0_costs_only_itself(numbers):
+    """As a broker shows it that lacks a part of the metadata."""
+    asked = Cluster({"g": ({}, TWO, {("t", 1): 1, ("u", 1): 4})})
+    answer = asked.describe_topics
+
+    def describe(names):
+        found = answer(names)
+        for topic in found:
+            if topic["name"] == "u":
+                topic["partitions"] = [{**topic["partitions"][0], "partition_index": number} for number in numbers]
+        return found
+    asked.describe_topics = describe
+    found = read_cluster(asked, Requests("k:1"))
+    assert found["g"].topic_counts == {"t": 3} and ("topics-not-described", 1) in kinds(found["g"])
+    [reject] = found.rejects
+    assert reject.reason.startswith("topic 'u': its partitions must be numbered from 0 without a gap (got ")
+    assert found["g"].lag.tolist() == [0, 99, 0]
+
+
 def test_share_groups_and_those_of_other_programs_are_ignored():
     groups = {"g": ({}, TWO, {}), "s": ({"group_type": "share", "protocol_type": "share"}, None, None),
               "c": ({"protocol_type": "connect"}, None, None), "d": ({"protocol_type": "sr"}, None, None)}

@@ -1,6 +1,7 @@
 """Histories on Spark: the answers of `read_history` and `replay`, however the work is divided, and nothing lost."""
 import gzip
 import json
+import pickle
 import shutil
 import sys
 from datetime import datetime, timedelta
@@ -13,7 +14,10 @@ import pytest
 
 from kafka_assign import Group, Member, read_history, replay
 from kafka_assign.fleet.schemas import REPLAY_TABLES, FleetError
+from kafka_assign.life import clocks
 from kafka_assign.life.costs import history_row, recorded_row
+from kafka_assign.samples import path
+from test_hostile_files import HARMLESS, KINDS
 
 pytestmark = pytest.mark.needs("spark", "java")
 
@@ -182,3 +186,45 @@ def test_snapshots_and_their_trace(spark, tmp_path, form):
     assert [(one["generation"], one["answered"], one["seen"].timestamp()) for one in told(run, "generations")] == [
         (None, None, one.seen) for one in history["g"].generations] and len(history["g"].generations) == 3
     assert run.counts["lines"] == {"snapshots": 4, "trace": 3}[form] and not run.rejected
+
+
+def test_files_that_cannot_be_read_are_rejects_and_the_others_are_counted(spark, tmp_path):
+    """Each kind of such a file is a row, none ends the job or makes it wait; hidden files and runs are counted."""
+    folder = tmp_path / "in"
+    folder.mkdir()
+    (folder / "good.log").write_bytes(path("broker-log").read_bytes())
+    bad = [made for kind, made in KINDS.items() if kind != "a device as a gzip file"]      # the same device again
+    for number, (make, ending) in enumerate(bad):
+        make(folder / f"{number}x.log{ending}")
+    for number, (make, ending) in enumerate(HARMLESS.values()):
+        make(folder / f"{number}y.log{ending}")
+    (folder / "notes.txt").write_text("call Anna\n")
+    for name in "_SUCCESS", "b.log._COPYING_":
+        (folder / name).write_bytes(b"")
+    run = replayed(folder, tmp_path / "runs", spark)
+    assert sorted(Path(row["source"]).name for row in told(run, "rejects")) == sorted(
+        f"{number}x.log{ending}" for number, (_, ending) in enumerate(bad))
+    silent = 1 + sum(not (folder / f"{number}y.log{ending}").is_dir()
+                     for number, (_, ending) in enumerate(HARMLESS.values()))
+    assert run.counts["files"] == {"read": 1 + len(bad) + silent, "used": 1, "rejected": len(bad),
+                                   "silent": silent, "skipped": 2}
+    assert [row["group_id"] for row in told(run, "history")] == ["orders"]
+
+
+def test_a_log_whose_reading_fails_is_a_reject(tmp_path, monkeypatch):
+    """Whatever the reason: the reader of one line fails for an error that nobody thought of."""
+    from kafka_assign.fleet import facts as module
+    for name in "good", "bad":
+        (tmp_path / f"{name}.log").write_bytes(path("broker-log").read_bytes())
+    batches = [pa.RecordBatch.from_pylist(
+        [{"log": at, "cluster": "", "parts": [{"name": f"{name}.log", "path": str(tmp_path / f"{name}.log")}]}
+         for at, name in enumerate(["bad", "good"])], module.PARTS_SCHEMA)]
+
+    def read_log(parts, most):
+        if parts[0].name == "bad.log":
+            raise RuntimeError("out of luck")
+        return clocks.read_log(parts, most)
+    monkeypatch.setattr(module, "read_log", read_log)
+    rows = [row for batch in module.read_facts(batches, 10) for row in batch.to_pylist() if row["group_id"] is None]
+    bad, good = (pickle.loads(row["facts"])[0] for row in rows)
+    assert bad.problem == "must be readable (got RuntimeError: out of luck)" and (good.problem, good.lines) == ("", 71)

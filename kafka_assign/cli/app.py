@@ -18,9 +18,9 @@ from .arguments import (
     InOrder, Options, duration, resolved, typed_changes, typed_joins, typed_settings)
 from .changes import with_given_subscriptions
 from .comparing import changed, compared_groups, restarts_of
-from kafka_assign.cli.errors import (
+from .errors import (
     DONE, HOLDS, MOST_REMARKS, NAME, UNUSABLE, Commands, finish, open_streams, usage_errors,
-    write_remark)
+    write_remark, write_remarks)
 from .inputs import (
     check_usable, group_label, groups_of, picked_groups, remark_on_answer,
     remark_on_input, remark_on_missing, remark_on_rows, sources_of, write_once)
@@ -210,7 +210,7 @@ def assign_command(
     """
     from kafka_assign.cli.output import show_assignment
     [chosen], changes = resolved([strategy]), typed_changes(ctx)
-    form, groups = form_to_write(form, output, files or ()), groups_of(ctx.params)
+    form, groups = form_to_write(form, output), groups_of(ctx.params)
     [one] = picked_groups(groups, group and [group], one=True).values()
     if one.members_unknown:
         raise ValueError(f"{group_label(one)}: its members must be known, "
@@ -452,10 +452,9 @@ def replay_command(
     within = duration(static, "--static")
     timeout = duration(session_timeout, "--session-timeout")
     history = read_history(sources_of(files), session_timeout=timeout, zones=typed_zones(zone))
+    unread = [f"{log.name}: {log.problem}" for log in history.logs if log.problem]
     if not history:
-        for log in history.logs:
-            if log.problem:
-                write_remark(f"{log.name}: {log.problem}")
+        write_remarks(unread, "logs that cannot be read")
         raise ValueError(f"{first_of(files, 3)}: no rebalance of a group here: logs of brokers or members, dumps of "
                          "__consumer_offsets, traces, or snapshots with their times must be given")
     history = picked_history(history, group, since, until)
@@ -465,11 +464,8 @@ def replay_command(
     if trace is not None:
         with written_to(trace):
             history.write(sys.stdout)
-    for log in history.logs:
-        if log.problem:
-            write_remark(f"{log.name}: {log.problem}")
+    write_remarks(unread, "logs that cannot be read")
     holds, judged = judge_history(history, conditions, strict)
-    unread = any(log.problem for log in history.logs)
     raise typer.Exit(UNUSABLE if unread or not judged else HOLDS if holds else DONE)
 
 # %% ../../nbs/13_cli/11_app.ipynb #50014bb6

@@ -16,6 +16,7 @@ from typer.core import TyperCommand
 
 from .changes import FORMS, Change, parse_change
 from .errors import usage_errors
+from .writing import check_outputs
 from ..text.words import quoted
 
 # %% ../../nbs/13_cli/03_arguments.ipynb #a0833733
@@ -179,8 +180,9 @@ _TYPED = "kafka_assign.typed"
 
 
 class InOrder(TyperCommand):
-    """A command that keeps its repeatable options as typed, as (name, value), in `ctx.meta[_TYPED]`,
-    and refuses other options that are given more than once."""
+    """A command that keeps its repeatable options as typed, as (name, value), in `ctx.meta[_TYPED]`.
+
+    It refuses other options that are given more than once, and outputs that would replace an input."""
 
     def parse_args(self, ctx: typer.Context, args: list[str]) -> list[str]:
         "Parse the arguments."
@@ -192,7 +194,10 @@ class InOrder(TyperCommand):
                                          param_hint=max(one.opts, key=len))
         rest = {one.name: iter(values[one.name]) for one in options if one.multiple}
         ctx.meta[_TYPED] = [(one.name, next(rest[one.name])) for one in options if one.multiple]
-        return super().parse_args(ctx, args)
+        unused = super().parse_args(ctx, args)
+        if not ctx.resilient_parsing:                # as for the shell, while a command is typed
+            check_outputs(ctx.params)
+        return unused
 
 # %% ../../nbs/13_cli/03_arguments.ipynb #d49c3a87
 def typed_changes(ctx: typer.Context) -> list[Change]:

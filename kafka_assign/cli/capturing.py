@@ -10,7 +10,7 @@ import signal
 import time
 from collections.abc import Mapping
 from datetime import datetime, timezone
-from itertools import chain
+from itertools import chain, count
 from pathlib import Path
 from threading import Event
 
@@ -48,39 +48,50 @@ def capture_history(given: Mapping) -> bool:
     if not server:
         raise typer.BadParameter("give it, or bootstrap.servers in --command-config", param_hint="--bootstrap-server")
     since = instant(given["since"]).timestamp() if given["since"] else None
-    groups, first, count = given["group"] or [], [], 0
+    groups, first, rejected = given["group"] or [], [], 0
 
     def reject(reason):
-        nonlocal count
-        count += 1
-        if count <= MOST_REMARKS:
+        nonlocal rejected
+        rejected += 1
+        if rejected <= MOST_REMARKS:
             first.append(f"{server}: {reason}")
     with written_to(given["output"]), shown_progress(server, "records") as progress:
         topics, records = stored_records(
             server, groups, settings, since=since, timeout=given["timeout"], progress=progress)
         lines = dump_lines(records, reject, topics, groups)
         line = next(lines, None)
-        if line is None and not count:
+        if line is None and not rejected:
             of = f"of {first_of([*map(quoted, groups)], 3)} " if groups else ""
             raise ValueError(f"{server}: __consumer_offsets holds no generation {of}yet"
                              f"{' since ' + given['since'] if since else ''}")
         write_lines(chain([line] if line else [], lines))
-    write_remarks(first, "records that cannot be decoded", count)
-    return not count
+    write_remarks(first, "records that cannot be decoded", rejected)
+    return not rejected
 
 # %% ../../nbs/13_cli/17_capturing.ipynb #5d1700c3
 _LEAST = 2.0                     # seconds between two moments: the name of a file has the second
 
 
+def _write_moment(groups, folder):
+    "Write groups into a new file of a folder; its path."
+    from kafka_assign.cli.output import show_groups
+    stem = next(iter(groups.values())).time.replace(":", "-")
+    for number in count(1):
+        name = f"{stem}.jsonl" if number == 1 else f"{stem}-{number}.jsonl"
+        try:
+            with written_to(str(Path(folder, name)), new=True):
+                show_groups(groups.values())
+        except FileExistsError:            # of another capture, in the same second
+            continue
+        return Path(folder, name)
+
+
 def _capture_moment(given):
     "Write the groups as they are now into a file of the folder, and say so; whether it could be done."
-    from kafka_assign.cli.output import show_groups
     from kafka_assign.clients.cluster import CaptureError
     try:
         groups = groups_of(given)
-        file = Path(given["output"], f"{next(iter(groups.values())).time.replace(':', '-')}.jsonl")
-        with written_to(str(file)):
-            show_groups(groups.values())
+        file = _write_moment(groups, given["output"])
     except (CaptureError, OSError) as error:
         write_remark(f"{datetime.now(timezone.utc):%FT%TZ}: not captured: {line_of_error(error)}")
         return False

@@ -267,6 +267,9 @@ def _sums(table):
             name: round(row[f"{name}_sum"], 1) for name in ("rebalances", "moves", "paused")}}
 
 
+_IGNORED = {"silent": "without messages of a rebalance", "skipped": "skipped, hidden or of a run"}
+
+
 def show_histories(run, form: str, out: str = "") -> None:
     "Write sums, first groups and folder of a `Run` of `fleet replay` in the folder `out`; as CSV, its table `replay`."
     path = os.path.join(out, os.path.basename(run.path))
@@ -279,7 +282,10 @@ def show_histories(run, form: str, out: str = "") -> None:
     if form == "json":
         return write_json({"run": path, "counts": run.counts, "strategies": sums, "groups": groups})
     counted = [count_of(run.counts[what]["used"], what[:-1]) for what in ("groups", "files")]
-    write_blocks([f"{counted[0]} in {counted[1]}, {count_of(run.rejected, 'reject')}"],
+    files = run.counts["files"]
+    ignored = [f"{count_of(files[kind], 'file')} {words}" for kind, words in _IGNORED.items() if files[kind]]
+    first = f"{counted[0]} in {counted[1]}, {count_of(run.rejected, 'reject')}"
+    write_blocks(["; ".join([first, *ignored])],
                  *([known_table(rows[0], rows)] for rows in (sums, groups) if rows))
     write_lines([f"run  {shown(path)}"])
 

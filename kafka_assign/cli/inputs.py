@@ -143,12 +143,14 @@ def remark_on_rows(rejects: Iterable[tuple[str, int, str]], ignored: Mapping[str
 
 # %% ../../nbs/13_cli/04_inputs.ipynb #40dd6022
 def remark_on_input(groups) -> bool:
-    "Write what was rejected and what was ignored; True if anything was rejected."
+    "Write what was rejected and what was ignored; True if anything was rejected, or could not be read."
     ignored = Counter()
     for entry in groups.ignored:
         ignored[entry.kind] += entry.lines
+    unread = [f"{entry.source}: {entry.reason}" for entry in groups.ignored if entry.kind == "unreadable"]
+    write_remarks(unread, "files that cannot be read")
     remark_on_rows(groups.rejects, ignored, "rejected rows")
-    return bool(groups.rejects)
+    return bool(groups.rejects or unread)
 
 # %% ../../nbs/13_cli/04_inputs.ipynb #7888ac81
 def write_once(pairs: Iterable[tuple[str, str]]) -> None:

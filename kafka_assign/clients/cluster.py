@@ -181,6 +181,12 @@ def _read_topics(requests, admin, names, brokers):
             requests.undescribed.add(name)
         if topic["error_code"]:
             continue
+        numbers = [one["partition_index"] for one in partitions]
+        if numbers != list(range(len(numbers))):
+            requests.undescribed.add(name)
+            requests.reject("topic", name, "its partitions must be numbered from 0 without a gap "
+                            f"(got {first_of(list(map(str, numbers)), 5)})")
+            continue
         counts[name] = len(partitions)
         begin[name], end[name] = ([-1] * len(partitions) for _ in range(2))
         led += [TopicPartition(name, one["partition_index"]) for one in partitions if one["leader_id"] >= 0]

@@ -19,6 +19,7 @@ from .kernel import resolve_here
 from .schemas import REPLAYED_SCHEMA, TABLE_KEY
 from ..life.clocks import commonest, differences, moved, read_log
 from ..life.costs import history_row, recorded_row
+from ..life.lines import Log
 from ..life.rebalance import client_strategy
 from ..life.rebuild import generations, traced
 from ..life.snapshots import read_snapshots
@@ -52,10 +53,15 @@ def _facts(row, most):
     parts = [Origin(part["name"], "", part["path"] or part["text"], named=False) for part in row["parts"]]
 
     def portions():
-        for log in read_log(parts, most):
-            yield log
-        if not count and not topics and not log.problem:                 # it may be a snapshot
-            log.traces = [(0, one.row()) for one in read_snapshots([(log, parts)])]
+        log = Log(row["parts"][-1]["name"])
+        try:
+            for log in read_log(parts, most):
+                yield log
+            if not count and not topics and not log.problem:             # it may be a snapshot
+                log.traces = [(0, one.row()) for one in read_snapshots([(log, parts)])]
+                yield log
+        except Exception as error:       # one log must not end the job, whatever it holds
+            log.problem = f"must be readable (got {brief(error)})"
             yield log
     for log in portions():
         by_group = defaultdict(lambda: ([], []))

@@ -38,12 +38,12 @@ _LINES_AT_ONCE = 5_000           # of a log, in the memory of a worker
 
 
 def _frame_of_logs(spark, inputs: Inputs, cluster: str | None):
-    "A frame with a row for each log, and how many there are."
+    "A frame with a row for each log, and of how many files each consists."
     parts = logs_of(inputs.text)
     rows = [{"log": at, "cluster": cluster or folder_values(found[0].folder)[0] or "", "parts": [
         {"name": one.name, "path": os.path.abspath(one.content)} if isinstance(one.content, str) else
         {"name": one.name, "text": one.content} for one in found]} for at, found in enumerate(parts)]
-    return spark.createDataFrame(pa.Table.from_pylist(rows, PARTS_SCHEMA)).repartition(max(1, len(rows))), len(rows)
+    return spark.createDataFrame(pa.Table.from_pylist(rows, PARTS_SCHEMA)).repartition(max(1, len(rows))), [len(found) for found in parts]
 
 
 def _placed(facts):
@@ -95,8 +95,8 @@ def _write_run(spark, inputs, place, about, now, conf, options, report):
     chosen = {name: str(value) for name, value in chosen.items() if spark.conf.get(name, None) is None}
     with new_run(place) as name, set_for_job(spark, chosen | {"spark.sql.session.timeZone": "UTC"}):
         settings = settings_in_force(spark, conf)
-        logs, count = _frame_of_logs(spark, inputs, about["cluster"])
-        report(f"reading {count_of(count, 'log')}")
+        logs, counts = _frame_of_logs(spark, inputs, about["cluster"])
+        report(f"reading {count_of(len(counts), 'log')}")
         facts = logs.mapInArrow(partial(read_facts, most=_LINES_AT_ONCE), spark_schema(FACTS_SCHEMA)).repartition(
             parts, "cluster", "group_id").sortWithinPartitions(
             "cluster", "group_id", "log", "place").persist(StorageLevel.DISK_ONLY)
@@ -115,8 +115,10 @@ def _write_run(spark, inputs, place, about, now, conf, options, report):
         histories.unpersist()
         facts.unpersist()
         rejects = tables["rejects"]
+        silent = sum(number for number, row in zip(counts, found) if not row["said"] and not row["problem"])
         done = {"versions": versions(spark), "settings": settings, "counts": {
-            "files": {"read": inputs.files, "used": inputs.files - rejects["file"], "rejected": rejects["file"]},
+            "files": {"read": inputs.files, "used": inputs.files - rejects["file"] - silent,
+                      "rejected": rejects["file"], "silent": silent, "skipped": inputs.skipped},
             "lines": sum(row["lines"] for row in found),
             "facts": reconcile("facts", sum(row["said"] for row in found), used - rejects["row"], rejects["row"]),
             "groups": reconcile("groups", groups + rejected, tables["history"]["rows"], rejects["group"]),

@@ -111,6 +111,7 @@ class Inputs(NamedTuple):
     addresses: tuple[str, ...] = ()  # not listed yet
     rejects: tuple[Reject, ...] = ()  # files that cannot be read
     text_size: int = 0  # in bytes
+    skipped: int = 0  # how many files were passed over for their names
 
     @property
     def size(self) -> int:
@@ -147,7 +148,7 @@ def _read_here(origin):
 
 
 def _found_in(source):
-    "The inputs in a source that is not an address: text, Parquet files and rejects."
+    "The inputs in a source that is not an address: text, Parquet files and rejects; None for a file that is skipped."
     base = source if isinstance(source, str) else ""
     for origin in origins(source):
         if origin.named and base and not os.path.exists(base):
@@ -156,7 +157,7 @@ def _found_in(source):
         if not isinstance(path, str):
             yield _read_here(origin)
         elif not origin.named and _is_skipped(os.path.relpath(path, base)):
-            continue
+            yield None
         elif not os.path.isfile(path):
             yield _read_here(origin) if origin.named else origin          # a pipe in a folder has no end
         else:
@@ -175,8 +176,11 @@ def _found_in(source):
 
 def _sorted_out(found, addresses=()) -> Inputs:
     "The inputs by what they are; a file that was found twice, perhaps behind a link, counts once."
-    kinds, size = {ParquetFile: {}, Origin: {}, Reject: {}}, 0
+    kinds, size, skipped = {ParquetFile: {}, Origin: {}, Reject: {}}, 0, 0
     for one in found:
+        if one is None:
+            skipped += 1
+            continue
         place = one.content if isinstance(one, Origin) else one[0]
         if not isinstance(place, str):
             identity = id(one)
@@ -189,7 +193,7 @@ def _sorted_out(found, addresses=()) -> Inputs:
             size += len(one.content)
         elif os.path.isfile(one.content):
             size += os.path.getsize(one.content)
-    return Inputs(parquet, text, tuple(addresses), rejects, size)
+    return Inputs(parquet, text, tuple(addresses), rejects, size, skipped)
 
 # %% ../../nbs/12_fleet/08_inputs.ipynb #85c1776b
 def as_list(inputs) -> list:
@@ -218,7 +222,7 @@ _READERS = 16
 
 def with_addresses(spark, inputs: Inputs) -> Inputs:
     "The inputs with the files that a Spark session finds at the addresses."
-    added, size = [], inputs.text_size
+    added, size, skipped = [], inputs.text_size, inputs.skipped
     for address in inputs.addresses:
         folder = Address(address, spark)
 
@@ -233,12 +237,14 @@ def with_addresses(spark, inputs: Inputs) -> Inputs:
             # Spark does not report empty files
             return Origin(path, os.path.dirname(path), path if bytes_of_file else b"", not inside)
         with wrap_spark_errors(f"{shown(address)} must be readable"), ThreadPoolExecutor(_READERS) as readers:
-            files = [file for file in folder.files() if not file[1] or not _is_skipped(file[1])]
+            listed = folder.files()
+            files = [file for file in listed if not file[1] or not _is_skipped(file[1])]
+            skipped += len(listed) - len(files)
             found = list(readers.map(look, *zip(*files)))
             size += sum(file[2] for file, one in zip(files, found) if isinstance(one, Origin))
             added += found
     both = (before + more for before, more in zip(inputs._replace(addresses=())[:4], _sorted_out(added)))
-    return Inputs(*both, size)
+    return Inputs(*both, size, skipped)
 
 # %% ../../nbs/12_fleet/08_inputs.ipynb #f4997810
 _FOLDER = "/[^/]*$"

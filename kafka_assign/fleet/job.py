@@ -7,7 +7,6 @@ __all__ = ['BYTES_OF_PART', 'LARGE', 'versions', 'write_manifest', 'session_for_
 
 # %% ../../nbs/12_fleet/11_job.ipynb #521d26db
 import io
-import json
 import os
 import re
 import sys
@@ -46,7 +45,7 @@ from ..groups.joins import checked_joins
 from ..ranking.judging import strategies_for_joins
 from ..snapshot.moments import moments_of_files
 from ..snapshot.sources import end_of, local_path
-from ..text.words import count_of, shown
+from ..text.words import ascii_json, count_of, shown
 
 # %% ../../nbs/12_fleet/11_job.ipynb #e8921543
 def chosen_strategies(names: Iterable[str] | None = None,
@@ -263,7 +262,7 @@ def write_manifest(place: Disk | Address, name: str, began: datetime, about: Map
     "Write the manifest of the run `name`: what was asked and what was done; returns the run's address."
     seconds = round((datetime.now(UTC) - began).total_seconds(), 3)
     manifest = about | {"run": name, "began": f"{began:%Y-%m-%dT%H:%M:%SZ}", "seconds": seconds} | done
-    text = json.dumps(manifest, indent=2, ensure_ascii=False, allow_nan=False) + "\n"
+    text = ascii_json(manifest, indent=2, allow_nan=False) + "\n"
     place.write(f"{name}/run.json", text.encode())
     return f"{place.address}/{name}"
 

@@ -21,7 +21,7 @@ from .snapshots import read_snapshots
 from .trace import Cause, Generation, History, Known, Pause
 from ..snapshot.layout import id_before_uuid
 from ..snapshot.sources import origins
-from ..text.words import shown
+from ..text.words import first_of, shown
 
 # %% ../../nbs/09_life/11_rebuild.ipynb #73eee413
 _WHYS = ["rejoin", "asked", "second round", "topics", "subscription", "join", "leave", "poll timeout", "late", "death",

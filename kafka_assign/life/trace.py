@@ -6,7 +6,6 @@
 __all__ = ['Cause', 'Pause', 'Known', 'Generation', 'History']
 
 # %% ../../nbs/09_life/09_trace.ipynb #4a19eec5
-import json
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -23,7 +22,7 @@ from ..groups.group import Group
 from ..groups.notes import instant
 from .lines import MOST_TIME, Log, Partitions, check_names, checked_time
 from .rebalance import NOT_KNOWN, Phase, Recorded
-from ..text.words import brief, first_of, shown
+from ..text.words import ascii_json, brief, first_of, quoted, shown
 
 # %% ../../nbs/09_life/09_trace.ipynb #7a91e7a4
 class Cause(NamedTuple):
@@ -186,10 +185,7 @@ class Generation:
                          *assigned, *rejoined, *(text for text in known if text is not None)], pairs)
             number = -1 if row["generation"] is None else checked_number(
                 row["generation"], "a generation of a trace", least=0)
-            owned = Counter(chain(*assigned.values()))
-            twice = [pair for pair, owners in owned.most_common(1) if owners > 1]
-            if twice:
-                raise ValueError(f"a partition of a trace must have one owner (got {brief(twice[0])} twice)")
+            _check_owners(assigned)
             wrong = [one for one in pauses
                      if not 0 <= one.seconds < MOST_TIME or one.kind not in ("measured", "at least")]
             if wrong:
@@ -206,6 +202,18 @@ class Generation:
 
 
 _TIMES = ("start", "joined", "answered")
+
+
+def _check_owners(assigned):
+    "Raise `ValueError` unless each partition has one owner."
+    owner_of: dict[tuple[str, int], str] = {}
+    for id, own in assigned.items():
+        for pair in own:
+            if pair in owner_of:
+                name = quoted("-".join(map(str, pair)))
+                raise ValueError("a partition of a trace must have one owner "
+                                 f"(got {name} of {quoted(owner_of[pair])} and {quoted(id)})")
+            owner_of[pair] = id
 
 # %% ../../nbs/09_life/09_trace.ipynb #d7a91fba
 _DID = {"join": "joined", "rejoin": "joined again", "leave": "left", "death": "died", "poll timeout": "polled too late",
@@ -376,9 +384,9 @@ class History(dict[str, GroupHistory]):
         super().__init__({name: GroupHistory(name, list(found)) for name, found in by_group})
 
     def write(self, file: IO[str]) -> None:
-        """Write the trace.
+        """Write the trace, in printable ASCII: names that could control a terminal are escaped.
 
         `file`: a text file that is open for writing.
         """
-        file.writelines(json.dumps(one.row(), ensure_ascii=False) + "\n"
+        file.writelines(ascii_json(one.row()) + "\n"
                         for group in self.values() for one in group.generations)

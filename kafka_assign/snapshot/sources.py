@@ -9,10 +9,12 @@ __all__ = ['excerpt', 'checked_utf8', 'SnapshotError', 'NoText', 'Origin', 'loca
 
 # %% ../../nbs/07_snapshot/01_sources.ipynb #13a1f0c4
 import codecs
+import gzip
 import io
 import json
 import os
 import re
+import zlib
 from bisect import bisect_left
 from collections import Counter
 from collections.abc import Iterable, Iterator
@@ -59,6 +61,19 @@ class Origin(NamedTuple):
     folder: str  # the folder that holds it; empty if none does
     content: object  # a path to open, the bytes of a file, or a stream to read
     named: bool = True  # whether the caller named it; otherwise it was found in a folder
+    packed: bool = False  # whether the path is that of a gzip file, whose text is in it
+
+    def _opened(self):
+        "The content as a stream in a context, which closes what it opens. Raises `NoText`."
+        if isinstance(self.content, bytes):
+            return nullcontext(io.BytesIO(self.content))
+        if not isinstance(self.content, str):
+            return nullcontext(self.content)
+        if not self.named and os.path.exists(self.content) and not os.path.isfile(self.content):
+            is_folder = os.path.isdir(self.content)
+            what = "a folder that cannot be listed" if is_folder else "no regular file"
+            raise NoText("unreadable", what)                      # a pipe would wait forever
+        return gzip.open(self.content) if self.packed else open(self.content, "rb")
 
     def blocks(self, longest: int | None = None) -> Iterator[bytes]:
         """The text in blocks of whole lines, as UTF-8. Raises `NoText`.
@@ -66,16 +81,15 @@ class Origin(NamedTuple):
         `longest`: bytes; of a longer line, the first of its block, one byte more is left; None = a line with more
         than `MOST_BYTES_OF_LINE` raises `NoText`.
         """
-        is_path = isinstance(self.content, str)
-        if is_path and not self.named and os.path.exists(self.content) and not os.path.isfile(self.content):
-            what = "a folder that cannot be listed" if os.path.isdir(self.content) else "no regular file"
-            raise NoText("unreadable", what)                      # a pipe would wait forever
         try:
-            content = io.BytesIO(self.content) if isinstance(self.content, bytes) else self.content
-            with open(content, "rb") if is_path else nullcontext(content) as stream:
+            with self._opened() as stream:
                 yield from _whole_lines(_utf8_parts(getattr(stream, "buffer", stream)), longest)
         except UnicodeDecodeError as error:
             raise NoText("binary", f"no text in {error.encoding}") from None
+        except EOFError:
+            raise NoText("unreadable", "a gzip file that is cut off") from None
+        except zlib.error as error:
+            raise NoText("unreadable", f"a damaged gzip file ({error})") from None
         except (OSError, ValueError) as error:         # ValueError: a zero byte in the name
             raise NoText("unreadable", getattr(error, "strerror", None) or shown(error)) from None
 

@@ -5,6 +5,7 @@ import random
 import subprocess
 from dataclasses import replace
 from pathlib import Path
+from uuid import NAMESPACE_URL, uuid5
 
 import numpy as np
 import pytest
@@ -13,6 +14,7 @@ from kafka_assign import Group, GroupError, LiveGroup, Member, assign, strategie
 from kafka_assign.assignors.conformance import random_groups
 from kafka_assign.assignors.memory import at_switch, remembers, reported_name
 from kafka_assign.assignors.registry import resolve
+from kafka_assign.life.rolling import restart_in_turn
 from kafka_assign.protocol.wire import Claims, encode_sticky
 
 HERE = Path(__file__).parent
@@ -257,3 +259,40 @@ def test_an_evicted_member_remembers_and_has_lost():
         live.reset_generation()
         first = live.history[-1].assignments[0].group.decode_claims(resolve(strategy).claims)
         assert all(bool(member.owned) == claimed for member in first.details)
+
+
+# --- rolling restarts ----------------------------------------------------------------------------------------------
+
+PAIRS = [("range", "cooperative-sticky"), ("range", "kafka-cooperative-sticky"), ("roundrobin", "sticky"),
+         ("sticky", "cooperative-sticky"), ("cooperative-sticky", "sticky"), ("kafka-sticky", "range")]
+
+
+@pytest.mark.parametrize("pair", PAIRS, ids="-to-".join)
+def test_a_rolling_restart_that_brings_another_strategy_costs_what_a_live_group_shows(pair):
+    """All members list both; those that are back list the new one alone, which the first of them brings."""
+    old, new = pair
+    for seed in range(12):
+        rng = random.Random(seed)
+        topics = {"a": rng.randint(1, 6), "b": rng.randint(1, 6)}
+        names = [f"m{number}" for number in range(rng.randint(2, 4))]
+        static = {name for name in names if rng.random() < 0.4}
+        members = [Member(name, rng.choice([["a"], ["b"], ["a", "b"]]), instance_id=name if name in static else None)
+                   for name in names]
+        live, total = LiveGroup(old, topics, {}), {"rebalances": 0, "moved": 0, "paused": 0, "down": 0}
+        live.join(members, strategies=[old, new])
+        restarted = rng.sample(names, rng.randint(1, len(names)))
+        found, again = restart_in_turn(live.group, restarted, resolve(new), before=resolve(old)), 0
+        for name in restarted:
+            total["down"] += len(live[name])
+            if name in static:
+                happened = [live.restart(name, strategies=[new])]
+            else:
+                again += 1
+                made_up = f"consumer-{again}-{uuid5(NAMESPACE_URL, f'consumer-{again}')}"
+                back = replace(members[names.index(name)], id=made_up)
+                happened = [live.leave(name), live.join([back], strategies=[new])]
+            for rebalance in happened:
+                total["rebalances"] += rebalance.rounds
+                total["moved"] += len(rebalance.moved)
+                total["paused"] += len(rebalance.revoked)
+        assert found == (new, len(restarted), len(static.intersection(restarted)), *total.values()), seed

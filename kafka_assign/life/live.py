@@ -13,6 +13,7 @@ from threading import Lock
 from typing import Any, NamedTuple
 
 from ..assignors.base import Strategy
+from ..assignors.memory import reported_name
 from ..assignors.registry import StrategyLike
 from ..groups.build import GroupError
 from ..groups.fields import (
@@ -20,7 +21,7 @@ from ..groups.fields import (
 from ..groups.group import Group
 from ..groups.members import listed_members, ordered_members
 from .rebalance import (
-    Consumer, LiveState, Phase, Rebalance, client_strategy, run_rounds)
+    Consumer, LiveState, Phase, Rebalance, client_strategy, elected, names_listed, run_rounds)
 from ..text.words import count_of, first_of, quoted, shown
 
 # %% ../../nbs/09_life/02_live.ipynb #c0de4805
@@ -28,7 +29,7 @@ class Event(NamedTuple):
     "What happens to a live group: a method of `LiveGroup`, and its arguments."
     kind: str  # name of the method, as in `leave`
     arguments: tuple[Any, ...] = ()  # arguments of the method; for `join`, `Member`s
-    listed: tuple[Strategy, ...] = ()  # for `join`: what they list; empty = the group's
+    listed: tuple[Strategy, ...] = ()  # for `join`, `restart`: what they list; empty = as before
 
 # %% ../../nbs/09_life/02_live.ipynb #c0de4810
 _MOST_NAMED = 3               # members in a title
@@ -81,11 +82,19 @@ def _added(state, *added, listed=()):
     ids, taken = {one.id for one in added}, {one.instance_id for one in added} - {None}
     evicted = tuple(one for one in state.evicted
                     if one.id not in ids and one.instance_id not in taken)
-    new = [Consumer(one.id, one.topics, one.instance_id, one.rack,
-                    frozenset(TopicPartition(*pair) for pair in one.owned),
-                    one.generation, epoch=one.generation,
-                    listed=listed or (state.strategy,)) for one in added]
+    listed = listed or (state.strategy,)
+    names_listed(listed)                        # no name twice
+    new = [_process(member, state.strategy, listed) for member in added]
     return replace(state, members=(*state.members, *new), evicted=evicted)
+
+
+def _process(member, running, listed):
+    "The process of a member that joins; the strategy that the group runs made its claims."
+    consumer = Consumer(
+        member.id, member.topics, member.instance_id, member.rack,
+        frozenset(TopicPartition(*pair) for pair in member.owned), member.generation,
+        epoch=member.generation, listed=listed, memories=())
+    return consumer.remember(running) if member.owned else consumer
 
 
 def _start(state, *added):
@@ -103,19 +112,12 @@ def _edited(state, names, **changes):
 
 
 def _state_after(state, kind, names):
-    "The state after a member event: members leave, crash, rejoin, freeze, thaw or restart."
+    "The state after a member event: members leave, crash, rejoin, freeze or thaw."
     if kind in ("leave", "crash"):
         gone = state.evict(names)
         return gone if kind == "crash" else replace(gone, evicted=state.evicted)
     if kind == "freeze":
         return _edited(state, names, frozen=True)
-    if kind == "restart":
-        for one in state.members:
-            if one.id in names and one.instance_id is None:
-                raise GroupError(f"a member that restarts must have an instance id (got "
-                                 f"{quoted(one.id)}; without one, it leaves and joins)")
-        return replace(state, members=tuple(
-            replace(one, losses=one.losses + (one.id in names)) for one in state.members))
     # Members that rejoin or thaw respond; those that were evicted come back.
     evicted = {one.id: one for one in state.evicted}
     back = [replace(evicted.pop(name), frozen=False) for name in names if name in evicted]
@@ -123,7 +125,44 @@ def _state_after(state, kind, names):
     return replace(state, members=(*state.members, *back), evicted=tuple(evicted.values()))
 
 
-_MEMBER_EVENTS = "leave", "crash", "rejoin", "freeze", "thaw", "restart"
+_MEMBER_EVENTS = "leave", "crash", "rejoin", "freeze", "thaw"
+
+
+def _check_restart(state, member, listed):
+    "Raise `GroupError` if the coordinator would not take a member for the one that was there."
+    if member.instance_id is None:
+        raise GroupError(f"a member that restarts must have an instance id (got "
+                         f"{quoted(member.id)}; without one, it leaves and joins)")
+    common = set.intersection(*(set(names_listed(one.listed)) for one in state.members))
+    if listed and common.isdisjoint(names_listed(listed)):
+        labels = ", ".join(strategy.label for strategy in listed)
+        raise GroupError(
+            "a member that restarts must list a strategy that all members list, and which it "
+            f"listed before (got {labels}; Kafka raises InconsistentGroupProtocolException)")
+
+
+def _switches(state):
+    "Whether members elect another strategy than the one that the group runs."
+    return reported_name(elected(state)) != reported_name(state.strategy)
+
+
+def _restart(state, *names, listed=()):
+    named = _named(state, names, "restart")
+    members = []
+    for member in state.members:
+        if member.id in named:
+            _check_restart(state, member, listed)
+            member = replace(member, losses=member.losses + 1, memories=(),
+                             listed=listed or member.listed)
+        members.append(member)
+    after = replace(state, members=tuple(members))
+    if _switches(after):                        # all join again, and the new processes have nothing
+        back = [member.lose() for member in members]
+    else:                                       # the coordinator returns the last assignment
+        back = [member.remember(state.strategy) for member in members]
+    pairs = zip(members, back)
+    members = tuple(new if member.id in named else member for member, new in pairs)
+    return replace(after, members=members), _title(named, "restart")
 
 # %% ../../nbs/09_life/02_live.ipynb #c0de4823
 def _resubscribe(state, name, topics):
@@ -160,10 +199,8 @@ def _change_leader(state, name=None):
 
 
 def _reset_generation(state):
-    forgotten = {"claims": frozenset(), "consuming": frozenset(), "generation": -1}
-    changes = forgotten if state.strategy.protocol == "cooperative" else {}
     members, evicted = (
-        tuple(replace(one, losses=one.losses + 1, **changes) for one in consumers)
+        tuple(replace(one.lose(), losses=one.losses + 1) for one in consumers)
         for consumers in (state.members, state.evicted))
     changed = replace(state, generation=0, members=members, evicted=evicted)
     return changed, "the generation is reset"
@@ -171,8 +208,9 @@ def _reset_generation(state):
 # %% ../../nbs/09_life/02_live.ipynb #c0de4830
 _OTHER_EVENTS = {"start": _start, "join": _join, "resubscribe": _resubscribe,
                  "add_partitions": _add_partitions, "delete_topic": _delete_topic,
-                 "change_leader": _change_leader, "reset_generation": _reset_generation}
-_QUIET = "freeze", "thaw", "restart"            # no rebalance, unless a member joins
+                 "change_leader": _change_leader, "reset_generation": _reset_generation,
+                 "restart": _restart}
+_QUIET = "freeze", "thaw"                       # no rebalance, unless a member joins
 
 
 def _fetched(state):
@@ -196,7 +234,11 @@ def step(state: LiveState, event: Event) -> tuple[LiveState, Rebalance]:
     else:
         lists = {"listed": listed} if listed else {}
         after, title = _OTHER_EVENTS[kind](state, *arguments, **lists)
-    if kind not in _QUIET or len(after.members) > len(state.members):
+    if kind == "restart":
+        rebalances = _switches(after)
+    else:
+        rebalances = kind not in _QUIET or len(after.members) > len(state.members)
+    if rebalances:
         rounds, answers, after = run_rounds(after)
     subscribed = {topic for one in after.members for topic in one.topics}
     wanted = {TopicPartition(topic, number) for topic, count in after.topics
@@ -296,14 +338,15 @@ class LiveGroup:
     def join(self, members: str | Mapping[str, Iterable[str]] | Iterable[Member],
              topics: Iterable[str] | None = None, *,
              strategies: Iterable[str] = ()) -> Rebalance:
-        """One member joins, or several.
+        """One member joins, or several; their processes are new.
 
-        `members`: an id; or several members as in `Group`, with their claims. `topics`:
-        the topics to which the member subscribes; required if `members` is an id.
-        `strategies`: those that the members list in `partition.assignment.strategy`,
-        the preferred one first; empty = the one that the group runs. Raises
-        `GroupError` if an id or instance id is taken, if a member has user data, or if
-        not all members list a common strategy.
+        `members`: an id; or several members as in `Group`, with their claims, which the
+        strategy that the group runs made. `topics`: the topics to which the member
+        subscribes; required if `members` is an id. `strategies`: those that the members
+        list in `partition.assignment.strategy`, the preferred one first; empty = the one
+        that the group runs. Raises `GroupError` if an id or instance id is taken, if a
+        member has user data, if two strategies have the same protocol name, or if not
+        all members list a common strategy.
         """
         given = {members: topics} if isinstance(members, str) else members
         listed = tuple(map(client_strategy, strategies))
@@ -326,7 +369,9 @@ class LiveGroup:
         return self._step("crash", *members)
 
     def rejoin(self, *members: str) -> Rebalance:
-        """Evicted members come back and claim what they owned before.
+        """Evicted members come back; their assignors still remember what they were assigned.
+
+        A cooperative member has lost its partitions, and claims none.
 
         `members`: ids. Raises `GroupError` if none is named, or if one has not been
         evicted.
@@ -348,15 +393,19 @@ class LiveGroup:
         """
         return self._step("thaw", *members)
 
-    def restart(self, member: str) -> Rebalance:
+    def restart(self, member: str, *, strategies: Iterable[str] = ()) -> Rebalance:
         """A static member restarts before its session times out.
 
-        It keeps its partitions without a rebalance, but loses what it had fetched.
+        It keeps its partitions without a rebalance, but loses what it had fetched. Only
+        its assignor of the elected strategy remembers what it was assigned. If its list
+        makes the group elect another strategy, all members join again.
 
-        `member`: its id. Raises `GroupError` if it is not in the group, is frozen, or
-        has no instance id.
+        `member`: its id. `strategies`: those that it lists from now on, as in `join`;
+        empty = as before. Raises `GroupError` if it is not in the group, is frozen, has
+        no instance id, or lists no strategy that all members and itself listed before.
         """
-        return self._step("restart", member)
+        listed = tuple(map(client_strategy, strategies))
+        return self._step("restart", member, listed=listed)
 
     def resubscribe(self, member: str, topics: Iterable[str]) -> Rebalance:
         """A member subscribes to other topics.
@@ -393,6 +442,7 @@ class LiveGroup:
     def reset_generation(self) -> Rebalance:
         """The coordinator loses the group; all members rejoin, and generations restart at 1.
 
-        Cooperative members learn that they lost their partitions, and claim nothing.
+        Members lose their partitions. Cooperative ones claim nothing; the others' assignors
+        still remember what they were assigned.
         """
         return self._step("reset_generation")

@@ -14,7 +14,10 @@ from dataclasses import replace
 from typing import NamedTuple
 from uuid import NAMESPACE_URL, uuid5
 
+import numpy as np
+
 from ..assignors.base import Strategy
+from ..assignors.memory import at_switch, remembers
 from ..groups.assignment import Assignment
 from ..groups.group import Group
 from ..groups.leader import clients_of
@@ -90,31 +93,64 @@ def _settled(answer, *newcomers):
     return group.replace(members=[*members, *newcomers])
 
 
+def _answer(group, strategy, running, eager):
+    """What a strategy answers in a group that runs it, or `running`; moves are those of the partitions that members have.
+
+    `eager`: ids of the members that list an eager strategy, too.
+    """
+    if not remembers(strategy, running):
+        seen = at_switch(group)
+    elif strategy.protocol == "cooperative" and eager:
+        members = [group.details[at] for at in group.listed]
+        seen = group.replace(members=[
+            replace(member, owned=(), generation=-1, user_data=None) if member.id in eager else member
+            for member in members])
+    else:
+        return strategy.run(group)
+    answer = strategy.run(seen)
+    return strategy.assignment(group, answer.owner, answer.target)
+
+
+def _cost_of(answer, eager):
+    "Rebalances, moves and pauses of an answer; members that list an eager strategy pause all that they have."
+    figures, group = answer.summary(), answer.group
+    paused = figures["paused"]
+    if answer.protocol == "cooperative":
+        pauses = np.append([name in eager for name in group.members], False)
+        paused += int((pauses[group.previous] & answer.kept).sum())
+    return {"rebalances": 1 + (figures["withheld"] > 0), "moved": figures["moved"], "paused": paused}
+
+
 def restart_in_turn(group: Group, names: Sequence[str], strategy: Strategy,
                     track: Callable[[Sequence], Iterable] = iter, static: bool = False,
                     before: Strategy | None = None) -> Restarts:
     """The cost of restarting the members `names` of a group; `track` shows how many are done.
 
     `static`: whether all of them count as static members whose instance ids last. `before`: the strategy
-    that the group runs until the first of them is back, which brings it the other one; None = the same.
+    that the group runs until the first of them is back, which brings it the other one: all members list
+    both, and list only the other one when they are back; None = the same.
     """
-    total, count, running = Counter(), len(names), before or strategy
+    total, count, running, eager = Counter(), len(names), before or strategy, set()
+    if before is not None and "eager" in (before.protocol, strategy.protocol):
+        eager = set(group.members)
     for name in track(names):
         member = group.details[group.members.index(name)]
         own = group.previous == group.members.index(name)
         total["down"] += int(own.sum())
         pod = _next_pod(member.instance_id) if looks_replaced(member.instance_id) else None
+        answers = []
         if static or pod is None is not member.instance_id:
             total["static"] += 1
-            answers = [strategy.run(group)] * (running is not strategy)
+            if running is not strategy:
+                answers.append(_answer(group, strategy, running, eager))
         else:
-            left = running.run(group.leave(name))
+            left = _answer(group.leave(name), running, running, eager)
             total["moved"] += int((own & (left.target >= 0)).sum())
             new = replace(member, id=next(_ids_of(pod or _client_id(member), group)), instance_id=pod, owned=(),
                           generation=-1, user_data=None)
-            answers = [left, strategy.run(_settled(left, new))]
+            answers += [left, _answer(_settled(left, new), strategy, running, eager)]
         for answer in filter(len, answers):                # in an empty group no member computes one
-            figures = answer.summary()
-            total.update(rebalances=1 + (figures["withheld"] > 0), moved=figures["moved"], paused=figures["paused"])
+            total.update(_cost_of(answer, eager))
+        eager.discard(name)
         group, running = _settled(answers[-1]) if answers else group, strategy
     return Restarts(strategy.label, count, *(total[key] for key in Restarts._fields[2:]))

@@ -2481,6 +2481,8 @@ d = { 'settings': {'branch': 'main', 'doc_baseurl': '', 'doc_host': '', 'git_url
                                                                                    'kafka_assign/life/rebuild.py'),
                                            'kafka_assign.life.rebuild._lives_of': ( '09_life/rebuild.html#_lives_of',
                                                                                     'kafka_assign/life/rebuild.py'),
+                                           'kafka_assign.life.rebuild._may_be_earlier': ( '09_life/rebuild.html#_may_be_earlier',
+                                                                                          'kafka_assign/life/rebuild.py'),
                                            'kafka_assign.life.rebuild._measure': ( '09_life/rebuild.html#_measure',
                                                                                    'kafka_assign/life/rebuild.py'),
                                            'kafka_assign.life.rebuild._members': ( '09_life/rebuild.html#_members',

@@ -2477,6 +2477,8 @@ d = { 'settings': {'branch': 'main', 'doc_baseurl': '', 'doc_host': '', 'git_url
                                                                                  'kafka_assign/life/rebuild.py'),
                                            'kafka_assign.life.rebuild._generation': ( '09_life/rebuild.html#_generation',
                                                                                       'kafka_assign/life/rebuild.py'),
+                                           'kafka_assign.life.rebuild._in_time': ( '09_life/rebuild.html#_in_time',
+                                                                                   'kafka_assign/life/rebuild.py'),
                                            'kafka_assign.life.rebuild._life_of': ( '09_life/rebuild.html#_life_of',
                                                                                    'kafka_assign/life/rebuild.py'),
                                            'kafka_assign.life.rebuild._lives_of': ( '09_life/rebuild.html#_lives_of',

@@ -98,6 +98,8 @@ def _by_join(said):
             if "leaving the group" not in one.text:          # then the next join may be long after
                 asked[key] = one
         elif one.kind == "rejoins":
+            if key in asked and None not in (asked[key].time, former := rejoins.get(key)) and asked[key].time <= former:
+                del asked[key]                               # it led to a join of which the line is lost
             rejoins[key] = one.time
         elif one.kind == "process":
             topics[key] = tuple(sorted(one.text.split(", ")))
@@ -119,11 +121,18 @@ def _by_join(said):
             if before and one.generation not in (-1, before.generation):     # the line of the join is lost
                 last[key] = before = before._replace(generation=one.generation, time=one.time)
                 once[key] = {}
-            asks_again = one.kind in _OF_ANSWER and key in again or key in rejoins and (None in (one.time, rejoins[key]) or one.time > rejoins[key])
+                again.discard(key)
+                for waiting in (asked, rejoins):
+                    waiting.pop(key, None)
+            asks_again = key in rejoins and (None in (one.time, rejoins[key]) or one.time > rejoins[key])
+            if one.kind in _OF_ANSWER and key in again:
+                asks_again = True
+                asked.pop(key, None)
             late = before and one.kind in _ONCE and (one.time or 0.0) > (before.time or inf) + _LATE
             if asks_again or late or once.get(key, {}).get(one.kind, one) != one:
                 once.pop(key, None)                          # it is of a later join, of which the line is lost
-            if before and (key in once or before.kind == "epoch"):
+            another = before and one.kind == "closes" and one.member not in ("", before.member)
+            if before and not another and (key in once or before.kind == "epoch"):
                 found.append(one._replace(generation=before.generation, member=before.member))
                 if before.kind == "joined" and one.kind in _ONCE:
                     once[key][one.kind] = one
@@ -205,10 +214,9 @@ def _filed(said, new):
     ends = sorted((time + _LEAVING * any(one.kind == "emptied" for one in told), key) for key, told in filed.items()
                   if (time := _time(told, "start" if new else "joined")) is not None)
     starts = {key: _time(told, "start") for key, told in filed.items()}
-    for (key, _), (later, joined) in pairwise(sorted((key, time) for time, key in ends)):
-        if key[0] == later[0] and not new:                   # who has joined again gets no earlier answer
-            filed[key] = [one for one in filed[key] if one.kind not in _OF_ANSWER or one.time is None
-                          or one.time <= joined + _SLACK]
+    joins = sorted((key, time) for time, key in ends) if not new else []
+    for (key, joined), (later, again) in pairwise([*joins, ((0, 0), inf)]):
+        filed[key] = _in_time(filed[key], joined, again if later[0] == key[0] else inf)
     for one in said:
         event = one.kind in _EVENTS and one.generation < 0
         if one.time is not None and (event or new and one.kind in ("takes", "gives")):
@@ -216,6 +224,16 @@ def _filed(said, new):
             if 0 <= at < len(ends) and not (event and _may_be_earlier(one, ends, at, starts)):
                 filed[ends[at][1]].append(one)
     return filed
+
+
+def _in_time(told, joined, again):
+    """What is said about a generation, without what must be said about another one, whose join is lost.
+
+    A member that has joined again gets no earlier answer, and one that leaves after all have joined led to a later
+    generation. `joined`: when all had joined; `again`: when they had joined the next one that is known.
+    """
+    last = dict.fromkeys(_OF_ANSWER, again + _SLACK) | {"closes": joined + _SLACK}
+    return [one for one in told if one.time is None or one.time <= last.get(one.kind, inf)]
 
 
 def _may_be_earlier(one, ends, at, starts):
@@ -278,8 +296,9 @@ def _causes(told, names, facts):
 
 def _generation(key, told, before, facts):
     "One generation, from what is said about it and from the one before."
-    told = [said for said in told if said.kind != "reason" or before.joined is None or said.time is None
-            or said.time > before.joined]                # else it led to a join of which the line is lost
+    told = [said for said in told if said.kind != "reason" or (
+        before.joined is None or said.time is None or said.time > before.joined     # else it led to a join of which
+        ) and (said.text != _FIRST or "members" not in before.missing)]             # the line is lost
     last = {said.kind: said for said in told}
     if "stored" in last:                                 # and again when a static member is back, with its new topics
         last["stored"] = next(said for said in told if said.kind == "stored")

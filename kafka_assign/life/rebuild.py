@@ -10,7 +10,7 @@ import re
 from bisect import bisect_left
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from itertools import chain
+from itertools import chain, pairwise
 from math import inf
 from os import PathLike
 from typing import IO, Any, NamedTuple
@@ -73,6 +73,7 @@ def _most_telling(causes):
 # %% ../../nbs/09_life/11_rebuild.ipynb #79f4078b
 _FIRST = "member-id of a first join"      # in place of the reason of a client that gives none
 _OF_CONSUMER = ("assigned", "takes", "gives", "synced", "closes", "rejoined")
+_OF_ANSWER = {"assigned", "takes", "synced", "answers"}       # after a join
 
 _ONCE = {"assigned", "takes", "answers"}        # after a join
 _LATE = 10.0                     # seconds after which a message is not about a generation any more
@@ -87,13 +88,18 @@ def _by_join(said):
     "What a log says about a group, each message of a client with the member and generation of its last join."
     said = sorted(said, key=lambda one: one.time) if all(one.time is not None for one in said) else said
     last, once, asked, rejoins, topics, shared, found = {}, {}, {}, {}, {}, set(), []
+    again = set()                    # who asked to join again
     for one in said:
         key = _process(one)
         before = last.get(key)
         if one.kind == "asks":
+            if "need to revoke" not in one.text:             # which a member says before it takes what it got
+                again.add(key)
             if "leaving the group" not in one.text:          # then the next join may be long after
                 asked[key] = one
         elif one.kind == "rejoins":
+            if key in asked and None not in (asked[key].time, former := rejoins.get(key)) and asked[key].time <= former:
+                del asked[key]                               # it led to a join of which the line is lost
             rejoins[key] = one.time
         elif one.kind == "process":
             topics[key] = tuple(sorted(one.text.split(", ")))
@@ -102,6 +108,7 @@ def _by_join(said):
                     "", before.member):                      # as of pods that share a client id, and a log
                 shared.add(key)
             once[key] = {}
+            again.discard(key)
             last[key] = one = one._replace(member=one.member or (before.member if before else ""))
             found.append(one._replace(detail=topics.get(key)))
             if time := rejoins.pop(key, None):
@@ -114,11 +121,18 @@ def _by_join(said):
             if before and one.generation not in (-1, before.generation):     # the line of the join is lost
                 last[key] = before = before._replace(generation=one.generation, time=one.time)
                 once[key] = {}
+                again.discard(key)
+                for waiting in (asked, rejoins):
+                    waiting.pop(key, None)
             asks_again = key in rejoins and (None in (one.time, rejoins[key]) or one.time > rejoins[key])
+            if one.kind in _OF_ANSWER and key in again:
+                asks_again = True
+                asked.pop(key, None)
             late = before and one.kind in _ONCE and (one.time or 0.0) > (before.time or inf) + _LATE
             if asks_again or late or once.get(key, {}).get(one.kind, one) != one:
                 once.pop(key, None)                          # it is of a later join, of which the line is lost
-            if before and (key in once or before.kind == "epoch"):
+            another = before and one.kind == "closes" and one.member not in ("", before.member)
+            if before and not another and (key in once or before.kind == "epoch"):
                 found.append(one._replace(generation=before.generation, member=before.member))
                 if before.kind == "joined" and one.kind in _ONCE:
                     once[key][one.kind] = one
@@ -178,6 +192,7 @@ _EVENTS = {"adds": "join", "leaves": "leave", "fails": "death", "late": "late", 
            "reason": "", "closes": "leave"}
 _CLASSIC = {"joined", "rejoined", "reason", "answers", "assigned", "synced", "closes"}       # by members; no epochs
 _SLACK = 0.25                    # seconds by which the clocks of a member and its coordinator may differ
+_AT_ONCE = 0.02                  # seconds from an event to the rebalance that it begins
 _LEAVING = 0.1                   # seconds after a group is empty in which the leave of its last member is logged
 
 
@@ -198,13 +213,36 @@ def _filed(said, new):
             filed[_life_of(named, len(lives), one), one.generation + (one.kind in ("preparing", "closes"))].append(one)
     ends = sorted((time + _LEAVING * any(one.kind == "emptied" for one in told), key) for key, told in filed.items()
                   if (time := _time(told, "start" if new else "joined")) is not None)
+    starts = {key: _time(told, "start") for key, told in filed.items()}
+    joins = sorted((key, time) for time, key in ends) if not new else []
+    for (key, joined), (later, again) in pairwise([*joins, ((0, 0), inf)]):
+        filed[key] = _in_time(filed[key], joined, again if later[0] == key[0] else inf)
     for one in said:
         event = one.kind in _EVENTS and one.generation < 0
         if one.time is not None and (event or new and one.kind in ("takes", "gives")):
             at = bisect_left(ends, (one.time,)) - (not event)
-            if 0 <= at < len(ends):
+            if 0 <= at < len(ends) and not (event and _may_be_earlier(one, ends, at, starts)):
                 filed[ends[at][1]].append(one)
     return filed
+
+
+def _in_time(told, joined, again):
+    """What is said about a generation, without what must be said about another one, whose join is lost.
+
+    A member that has joined again gets no earlier answer, and one that leaves after all have joined led to a later
+    generation. `joined`: when all had joined; `again`: when they had joined the next one that is known.
+    """
+    last = dict.fromkeys(_OF_ANSWER, again + _SLACK) | {"closes": joined + _SLACK}
+    return [one for one in told if one.time is None or one.time <= last.get(one.kind, inf)]
+
+
+def _may_be_earlier(one, ends, at, starts):
+    "Whether an event may have led to a generation before the next one that is known, of which no line is left."
+    life, number = ends[at][1]
+    last = ends[at - 1][1] if at else (life, 0)
+    known = last == (life, number - 1) or last[0] < life and number <= 1
+    start = starts[life, number]
+    return not known and (start is None or one.time < start - _AT_ONCE)
 
 # %% ../../nbs/09_life/11_rebuild.ipynb #65c2c7f2
 _GONE = {"leave", "death", "poll timeout", "late"}
@@ -258,8 +296,9 @@ def _causes(told, names, facts):
 
 def _generation(key, told, before, facts):
     "One generation, from what is said about it and from the one before."
-    told = [said for said in told if said.kind != "reason" or before.joined is None or said.time is None
-            or said.time > before.joined]                # else it led to a join of which the line is lost
+    told = [said for said in told if said.kind != "reason" or (
+        before.joined is None or said.time is None or said.time > before.joined     # else it led to a join of which
+        ) and (said.text != _FIRST or "members" not in before.missing)]             # the line is lost
     last = {said.kind: said for said in told}
     if "stored" in last:                                 # and again when a static member is back, with its new topics
         last["stored"] = next(said for said in told if said.kind == "stored")

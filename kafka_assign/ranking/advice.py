@@ -117,6 +117,7 @@ class Cost(NamedTuple):
     "What a strategy costs a group, the most important first; a new cost is a field here, from a figure of `Outcome`."
     idle: int  # members that it leaves idle although they could take partitions
     moved: int  # in the next rebalance under it, the first if it is a change of the assignor
+    later: int  # what would move if the group ran it already
 
 # %% ../../nbs/08_ranking/02_advice.ipynb #01904d44
 def _moves(moves):
@@ -253,8 +254,8 @@ class Adviser(NamedTuple):
 
     def cost(self, label: str, group: int) -> Cost:
         "What a strategy costs a group."
-        figures = self._next(label).figures
-        return Cost(int(figures["could_take"][group]), int(figures["moved"][group]))
+        figures, later = self._next(label).figures, self.results[label].figures["moved"]
+        return Cost(*(int(figure[group]) for figure in (figures["could_take"], figures["moved"], later)))
 
     def _check(self, group):
         "The remedy if a group runs a strategy without memory that assigns other owners."
@@ -290,7 +291,7 @@ class Adviser(NamedTuple):
         words = f"{shown(label)} ({who}): {_moves(int(figures['moved'][group]))}"
         moved = int(once_it_runs["moved"][group])
         if moved != int(figures["moved"][group]):
-            words += " in the first rebalance under it, because no member claims what it owns"
+            words += " in the first rebalance under it"
             words += "" if leader.strategy else f" ({moved:,} if the group runs it already)"
         if (placed := int(figures["placed"][group])) > 0:
             words += f", {placed:,} placed"

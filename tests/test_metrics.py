@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from kafka_assign import Assignment, Group, Member, compare
 from kafka_assign.arrays import metrics
-from kafka_assign.arrays.columns import side_by_side, take_groups
+from kafka_assign.arrays.columns import shifted, side_by_side, take_groups
 from kafka_assign.arrays.ragged import row_of
 
 
@@ -43,6 +43,7 @@ def by_definition(group, owner, protocol=""):
         "moved": sum(tp in before and before[tp] != m for tp, m in holder.items()),
         "placed": sum(tp not in before for tp in holder),
         "paused": {"": -1, "eager": len(before)}.get(protocol, sum(holder.get(tp) != m for tp, m in before.items())),
+        "switch": -1, "switch_paused": -1,
         "topic_spread": sum(count * count for count in cell.values()),
         "topic_gap": max((max(counts) - min(counts) for topic in group.topics
                           if (counts := [cell[topic, m] for m in asked[topic]])), default=0),
@@ -77,6 +78,25 @@ def test_every_figure_is_what_its_definition_says(data):
     owner = np.array(data.draw(owners(group)), np.int32)
     protocol = data.draw(st.sampled_from(["", "eager", "cooperative", "broker"]))
     assert figures(group.columns, owner, protocol=protocol) == by_definition(group, owner.tolist(), protocol)
+
+
+@given(st.data())
+def test_the_price_of_a_switch_is_what_its_definition_says(data):
+    """For several groups side by side, each with its own answer to what changes over, and to what pauses."""
+    found = data.draw(st.lists(groups(), min_size=1, max_size=3))
+    firsts = [np.array(data.draw(owners(group)), np.int32) for group in found]
+    changes, all_pause = (data.draw(st.lists(st.booleans(), min_size=len(found), max_size=len(found))) for _ in "cp")
+    columns = side_by_side([group.columns for group in found])
+    shifts = columns.member_offsets.tolist()
+    first = np.concatenate([shifted(owner, shift) for owner, shift in zip(firsts, shifts, strict=False)])
+    prices = metrics.measure_switch(columns, first, np.array(changes), np.array(all_pause))
+    for at, (group, owner) in enumerate(zip(found, firsts, strict=True)):
+        pairs = [(before, after) for before, after in zip(group.previous, owner, strict=True) if before >= 0]
+        moved = sum(after not in (-1, before) for before, after in pairs)
+        paused = len(pairs) if all_pause[at] else sum(after != before for before, after in pairs)
+        unknown = not changes[at] or not group.members or any(one.counted is not None for one in group.details)
+        expected = (-1, -1) if unknown else (moved, paused)
+        assert (prices["switch"][at], prices["switch_paused"][at]) == expected
 
 
 @given(st.data())

@@ -4,7 +4,8 @@
 
 # %% auto #0
 __all__ = ['BUILT_IN', 'ALIASES', 'find_strategy', 'importable_place', 'strategy', 'strategies', 'who_can_run',
-           'usual_strategies', 'resolve', 'resolve_all', 'checked_group', 'assign', 'assign_many']
+           'usual_strategies', 'resolve', 'resolve_all', 'checked_group', 'with_price', 'assign', 'assign_many',
+           'priced_at_once']
 
 # %% ../../nbs/06_assignors/02_registry.ipynb #780d05aa
 import re
@@ -12,6 +13,7 @@ import sys
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from dataclasses import fields as dataclass_fields, replace
+from functools import partial
 from importlib import import_module
 from importlib.machinery import PathFinder
 from importlib.metadata import entry_points
@@ -21,9 +23,11 @@ import numpy as np
 
 from ..arrays.columns import shifted, side_by_side
 from .base import Strategy, StrategyError, StrategyLike
-from ..groups.assignment import Assignment
+from .memory import at_switch, ignores_claims, starts_over
+from ..groups.assignment import Assignment, Switch
 from ..groups.build import GroupError
 from ..groups.group import Group
+from ..groups.leader import Leader, leader_of
 from ..text.errors import checked_kind, crash_place
 from ..text.words import brief, did_you_mean, quoted, shown
 
@@ -265,6 +269,34 @@ def checked_group(group: Group, call: str) -> Group:
     checked_kind(group, Group, "group", call, GroupError)
     return group
 
+# %% ../../nbs/06_assignors/02_registry.ipynb #b5e9963e
+def _reported_strategy(leader: Leader) -> Strategy | None:
+    "The strategy of the name that a group reports; None = none is known."
+    with suppress(StrategyError):               # another package's, which cannot be loaded
+        return find_strategy(leader.strategy) if leader.strategy else None
+    return None
+
+
+def _first_rebalance(strategy, answer):
+    "What `Assignment.switch` is, given the answer of a strategy."
+    group, leader = answer.group, leader_of(answer.group)
+    anew = starts_over(strategy, leader, _reported_strategy(leader))
+    if anew is None or group.counted is not None:
+        return None
+    if not anew or ignores_claims(strategy) or (group.previous < 0).all():
+        return Switch(answer.target, all_pause=anew)
+    try:
+        first = (strategy.run_many(at_switch(group.columns))[1] if strategy.many
+                 else strategy.run(at_switch(group)).target)
+    except ValueError:                          # it has no answer for that rebalance
+        return None
+    return Switch(first, all_pause=True)
+
+
+def with_price(strategy: Strategy, answer: Assignment) -> Assignment:
+    "The answer of a strategy for a group, with the price of changing over to the strategy."
+    return answer.with_switch(partial(_first_rebalance, strategy))
+
 # %% ../../nbs/06_assignors/02_registry.ipynb #786a54de
 def assign(group: Group, strategy: StrategyLike, **options: object) -> Assignment:
     """The assignment that a strategy computes for a group.
@@ -277,7 +309,8 @@ def assign(group: Group, strategy: StrategyLike, **options: object) -> Assignmen
     group.
     """
     checked_group(group, "assign(group, strategy)")
-    return resolve(strategy, **options).run(group)
+    chosen = resolve(strategy, **options)
+    return with_price(chosen, chosen.run(group))
 
 # %% ../../nbs/06_assignors/02_registry.ipynb #32037358
 if TYPE_CHECKING:
@@ -310,9 +343,27 @@ def assign_many(groups: Mapping[Any, Group] | Iterable[Group], strategy: Strateg
     groups = [checked_group(group, call) for group in groups]
     chosen = resolve(strategy, **options)
     if not chosen.many:
-        return [chosen.run(group) for group in groups]
+        return [with_price(chosen, chosen.run(group)) for group in groups]
     groups = [group.decode_claims(chosen.claims) for group in groups]
     columns = side_by_side([group.columns for group in groups])
     alone = [np.split(shifted(owner, -columns.first_member), columns.group_offsets[1:-1])
              for owner in chosen.run_many(columns)]
-    return list(map(chosen.assignment, groups, *alone))
+    return [with_price(chosen, chosen.assignment(*parts)) for parts in zip(groups, *alone)]
+
+# %% ../../nbs/06_assignors/02_registry.ipynb #bc793b77
+def priced_at_once(strategy: Strategy, answers: Iterable[Assignment]) -> list[Assignment]:
+    """The answers of a strategy with their prices of a switch, which are computed now.
+
+    `answers`: for groups that report the same, and whose claims are decoded.
+    """
+    answers = list(answers)
+    leader = leader_of(answers[0].group) if answers else Leader("", "")
+    anew = starts_over(strategy, leader, _reported_strategy(leader))
+    if not (strategy.many and anew) or ignores_claims(strategy):
+        return answers
+    try:
+        firsts = assign_many([at_switch(one.group) for one in answers], strategy)
+    except ValueError:                          # of some group; one by one, the others have a price
+        return answers
+    return [one.with_switch(Switch(first.target, all_pause=True).known)
+            for one, first in zip(answers, firsts)]

@@ -208,6 +208,7 @@ def assign_command(
       kafka-assign assign describe.txt --strategy roundrobin
       kafka-assign assign all-groups.txt -s fair --group billing -o billing.csv
     """
+    from kafka_assign.assignors.registry import with_price
     from kafka_assign.cli.output import show_assignment
     [chosen], changes = resolved([strategy]), typed_changes(ctx)
     form, groups = form_to_write(form, output), groups_of(ctx.params)
@@ -217,7 +218,7 @@ def assign_command(
                          "but the input does not show them")
     one = with_given_subscriptions(one, changes)
     after, made = changed(one, changes, like)
-    answer = chosen.run(after)
+    answer = with_price(chosen, chosen.run(after))
     with written_to(output):
         show_assignment(answer, form, made)
     finish(remark_on_answer(groups, [one], at, form))

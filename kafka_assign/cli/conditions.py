@@ -13,6 +13,7 @@ from decimal import Decimal
 from itertools import groupby
 from typing import NamedTuple
 
+from ..arrays.metrics import OF_SWITCH
 from ..assignors.running import running_strategy
 from .changes import lost_topics
 from .errors import NAME, usage_errors, write_remark, write_remarks
@@ -112,6 +113,9 @@ def _why_unknown(comparison, rows, rule):
     unknown = [row for row in rows if rule.holds(row) is None]
     if not unknown or not (comparison.group.members or only_lag):       # lag needs no members
         return ""
+    if rule.key in OF_SWITCH and unknown[0]["moved"] is not None:
+        return (f"no change to {unknown[0]['strategy']} can be forecast: the group runs it already, or its members "
+                "cannot change over to it (name another strategy with --strategy)")
     if not rule.is_bound(unknown[0]) or unknown[0][rule.key] is None:
         return f"{rule.key} is not known"
     partitions = count_of(unknown[0]["lag_unknown"], "partition")

@@ -72,7 +72,8 @@ _LASTS = "a rebalance lasts until every member has polled again, at most max.pol
 def comparison_notes(comparison: Comparison, changed: Sequence[Change] = ()) -> list[str]:
     "What a reader of the figures must know; `changed`: the what-ifs, by member id."
     lasts = [_LASTS] * bool(changed and not leader_of(comparison.group).by_broker)
-    return ([comparison.doubt] * bool(comparison.doubt) + comparison.notes + lasts
+    prices = [comparison.price_note] if comparison.price_note else []
+    return ([comparison.doubt] * bool(comparison.doubt) + comparison.notes + prices + lasts
             + change_notes(comparison.group, changed, comparison.assignments) + rollout_notes(comparison.group))
 
 # %% ../../nbs/13_cli/07_rows.ipynb #7a0c0402

@@ -93,6 +93,8 @@ _NEED_FIELDS = (
     _field("affected", pa.int64(), "number of affected partitions, or of members if the reason counts these"),
     _field("reason", pa.string(), "what is wrong, in words"),
     _field("strategy", pa.string(), "strategy that would help; null = none"),
+    _field("switch", pa.int64(), "partitions that move in the first rebalance under that strategy, if the group does "
+           "not run it; null = it does, or unknown"),
     _field("remedy", pa.string(), "what would help, in words"),
     _field("steps", pa.list_(pa.string()), "what to do, in this order; empty = nothing"),
     *(_field(name, pa.int64(), f"of the group as it is: {FIGURE_MEANINGS[name]}")

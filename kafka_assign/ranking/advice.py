@@ -27,6 +27,7 @@ class Remedy(NamedTuple):
     words: str = ""  # what would help and what it costs, or why no strategy does
     steps: tuple[str, ...] = ()  # what an operator does, in this order; empty = nothing
     doubt: str = ""  # why the input is probably wrong; empty = it is not
+    switch: int | None = None  # partitions that move in the first rebalance under the strategy, if it is new
 
 # %% ../../nbs/08_ranking/02_advice.ipynb #ad71ce04
 def no_strategy(*steps: str, but: Sequence[str] = ()) -> Remedy:
@@ -115,7 +116,8 @@ def runnable(leader: Leader, strategies: Mapping[str, Strategy]) -> list[str]:
 class Cost(NamedTuple):
     "What a strategy costs a group, the most important first; a new cost is a field here, from a figure of `Outcome`."
     idle: int  # members that it leaves idle although they could take partitions
-    moved: int
+    moved: int  # in the next rebalance under it, the first if it is a change of the assignor
+    later: int  # what would move if the group ran it already
 
 # %% ../../nbs/08_ranking/02_advice.ipynb #01904d44
 def _moves(moves):
@@ -137,6 +139,7 @@ class Adviser(NamedTuple):
     strategies: Mapping[str, Strategy]  # by label
     running: Sequence[str | None]  # the label of what each group runs
     fails: Collection[int] = ()  # groups whose next rebalance fails
+    first: Mapping[str, Outcome] = {}  # as for `needs`: of changes of the assignor, by label
 
     def remedy(self, group: int, cured: Mapping[str, np.ndarray], need: str) -> Remedy:
         "The remedy with the strategy that cures a group best, of those that its members can run."
@@ -171,7 +174,16 @@ class Adviser(NamedTuple):
                 words.append("joined topics may be split (declare them with --joins)")
         if best and (not chosen or cost[best] < cost[chosen]):
             words.append(f"best possible: {_moves(cost[best].moved)} ({shown(best)})")
-        return Remedy(chosen, "; ".join(words), steps)
+        return Remedy(chosen, "; ".join(words), steps, switch=self._switch(group, chosen))
+
+    def _next(self, label):
+        "What comes out of the next rebalance under a strategy, after a change of the assignor if it is one."
+        return self.first.get(label, self.results[label])
+
+    def _switch(self, group, label):
+        "How many partitions a change to a strategy moves; None = it is none, or that is not known."
+        moves = int(self.results[label].figures["switch"][group]) if label else -1
+        return None if moves < 0 else moves
 
     def _restart(self, group):
         "The remedy for partitions without an owner, which a rebalance assigns."
@@ -242,8 +254,8 @@ class Adviser(NamedTuple):
 
     def cost(self, label: str, group: int) -> Cost:
         "What a strategy costs a group."
-        figures = self.results[label].figures
-        return Cost(int(figures["could_take"][group]), int(figures["moved"][group]))
+        figures, later = self._next(label).figures, self.results[label].figures["moved"]
+        return Cost(*(int(figure[group]) for figure in (figures["could_take"], figures["moved"], later)))
 
     def _check(self, group):
         "The remedy if a group runs a strategy without memory that assigns other owners."
@@ -264,7 +276,8 @@ class Adviser(NamedTuple):
 
     def _effect(self, group, label):
         "Who can run a strategy, and what it does to a group."
-        leader, figures = self.batch.leaders[group], self.results[label].figures
+        leader, figures = self.batch.leaders[group], self._next(label).figures
+        once_it_runs = self.results[label].figures
         who = "if its clients can load it"
         if label == self.running[group]:
             who = "runs now"
@@ -276,12 +289,17 @@ class Adviser(NamedTuple):
             who = (f"{leader.client.name} clients, by their ids{ships}"
                    if leader.clients == (leader.client.name,) else "if its clients are Java")
         words = f"{shown(label)} ({who}): {_moves(int(figures['moved'][group]))}"
+        moved = int(once_it_runs["moved"][group])
+        if moved != int(figures["moved"][group]):
+            words += " in the first rebalance under it"
+            words += "" if leader.strategy else f" ({moved:,} if the group runs it already)"
         if (placed := int(figures["placed"][group])) > 0:
             words += f", {placed:,} placed"
         if (near := int(figures["in_rack"][group])) >= 0:
             size = count_of(figures["partitions"][group], "partition")
             words += f", then {near:,} of {size} in rack"
-        if withheld := int(figures["withheld"][group]):
+        remembered = label == self.running[group] or label not in self.first
+        if remembered and (withheld := int(once_it_runs["withheld"][group])):
             words += f", {withheld:,} withheld until a second rebalance"
         if idle := int(figures["could_take"][group]):
             words += f", leaves {count_of(idle, 'member')} idle that could take some"

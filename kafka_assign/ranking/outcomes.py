@@ -4,10 +4,10 @@
 
 # %% auto #0
 __all__ = ['UNATTAINABLE', 'LEAST_LAG', 'Outcome', 'busiest_topics', 'outcome', 'current_outcome', 'least', 'attainable',
-           'shortfalls']
+           'shortfalls', 'cured_at_switch']
 
 # %% ../../nbs/08_ranking/01_outcomes.ipynb #21dce1cd
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from types import MappingProxyType
 from typing import NamedTuple
 
@@ -84,9 +84,13 @@ def least(results: Mapping[str, Outcome], figure: str) -> np.ndarray:
     return np.minimum.reduce([one.figures[figure] for one in results.values()])
 
 # %% ../../nbs/08_ranking/01_outcomes.ipynb #84ff247e
-def attainable(current: Outcome, results: Mapping[str, Outcome]) -> dict[str, Outcome]:
-    "The outcomes; a group of which more can be assigned gets unattainable figures."
-    found, outcomes = {}, [current, *results.values()]
+def attainable(current: Outcome, results: Mapping[str, Outcome],
+               others: Collection[Outcome] = ()) -> dict[str, Outcome]:
+    """The outcomes; a group of which more can be assigned gets unattainable figures.
+
+    `others` are outcomes that count, too, but are not returned.
+    """
+    found, outcomes = {}, [current, *results.values(), *others]
     most = np.maximum.reduce([one.figures["assigned"] for one in outcomes])
     for name, one in results.items():
         figures, short = one.figures, one.figures["assigned"] < most
@@ -138,9 +142,14 @@ def _overload(columns, current, results, everything=False):
 LEAST_LAG = 10_000    # records; a smaller lag of a member or topic is minor
 
 
+def _about_least(lag, best):
+    "Whether the largest lag is about the least one that is possible."
+    return (lag <= best) | (lag != UNATTAINABLE) & (lag - best < best - best // 2)
+
+
 def _excess_lag(columns, current, results, everything=False, own=MappingProxyType({})):
     "The shortfall of the largest lag of a member; a small lag is left out by default."
-    now, best, _, cured = shortfall("lag_max", current, results, own=own)
+    now, best, _, _ = shortfall("lag_max", current, results, own=own)
     excess = (now >= (1 if everything else LEAST_LAG)) & (now - best >= best - best // 2)
     affected = np.zeros_like(now)
     if excess.any():
@@ -148,9 +157,7 @@ def _excess_lag(columns, current, results, everything=False, own=MappingProxyTyp
         is_worst = np.append(lag_per_member(columns, current.owner) == worst, False)
         lagging = (columns.lag > 0) & is_worst[current.owner]
         affected = row_sums(lagging, columns.group_offsets)
-    for name, one in results.items():
-        lag = one.figures["lag_max"]
-        cured[name] |= (lag != UNATTAINABLE) & (lag - best < best - best // 2)
+    cured = {name: _about_least(one.figures["lag_max"], best) for name, one in results.items()}
     return Shortfall(now, best, affected, cured)
 
 # %% ../../nbs/08_ranking/01_outcomes.ipynb #5bead002
@@ -184,3 +191,25 @@ def shortfalls(columns: Columns, current: Outcome, results: Mapping[str, Outcome
     judged = least(results, "could_take") != UNATTAINABLE
     return {need: short._replace(affected=short.affected * judged)
             for need, short in found.items()}
+
+# %% ../../nbs/08_ranking/01_outcomes.ipynb #b691494d
+_FIGURES_OF_NEEDS = {"no-owner": "unowned", "idle": "could_take", "overload": "max_load",
+                     "skew": "missing_spread", "lag": "lag_max", "split-join": "split_joins"}
+
+
+def cured_at_switch(short: Mapping[str, Shortfall],
+                    first: Mapping[str, Outcome]) -> dict[str, Shortfall]:
+    """The shortfalls, with fewer groups as cured: those that the switch cures, too.
+
+    `first`: by label, the outcome of the first rebalance under a strategy, where another
+    one than its answer counts then.
+    """
+    found = {}
+    for need, one in short.items():
+        def reached(outcome, figure=_FIGURES_OF_NEEDS[need], need=need, best=one.possible):
+            value = outcome.figures[figure]
+            return _about_least(value, best) if need == "lag" else value <= best
+        cured = {label: mask & reached(first[label]) if label in first else mask
+                 for label, mask in one.cured.items()}
+        found[need] = one._replace(cured=cured)
+    return found

@@ -22,8 +22,9 @@ from ..groups.notes import absence_notes, absent_topics, disputed
 from ..groups.progress import Progress, pace, stuck
 from .advice import (
     CALL_LEADER, Adviser, Remedy, no_strategy, runnable)
-from .outcomes import (
-    UNATTAINABLE, Outcome, Shortfall, attainable, busiest_topics, least, shortfalls)
+from kafka_assign.ranking.outcomes import (
+    UNATTAINABLE, Outcome, Shortfall, attainable, busiest_topics, cured_at_switch, least,
+    shortfalls)
 from ..text.words import count_of, first_of, shown
 
 # %% ../../nbs/08_ranking/03_rules.ipynb #e71d0002
@@ -32,6 +33,7 @@ class Evidence(NamedTuple):
     batch: GroupBatch
     current: Outcome  # of the groups as they are
     results: Mapping[str, Outcome]  # what is attainable, by label of the strategy
+    first: Mapping[str, Outcome]  # after a change to a strategy, where that is another outcome
     short: Mapping[str, Shortfall]  # how far the groups fall short of it, by need
     fails: Mapping[int, str]  # why the next rebalance of a group fails
     progress: Mapping[int, Progress]  # of a group since the moment before, if that is known
@@ -68,19 +70,29 @@ def _own(batch, strategies):
     return {label: np.array([label in labels for labels in able], bool) for label in strategies}
 
 
+def _without_moves(outcomes, cut):
+    "The outcomes, in which moves of groups are unknown where the input cuts some partitions off."
+    found = {}
+    for label, one in outcomes.items():
+        unknown = {name: np.where(cut, -1, one.figures[name]) for name in ("moved", "placed", "switch")}
+        found[label] = one._replace(figures={**one.figures, **unknown})
+    return found
+
+
 def evidence_of(batch: GroupBatch, current: Outcome, results: Mapping[str, Outcome],
                 strategies: Mapping[str, Strategy], fails: Mapping[int, str] | None = None,
                 everything: bool = False,
-                progress: Mapping[int, Progress] | None = None) -> Evidence:
+                progress: Mapping[int, Progress] | None = None,
+                first: Mapping[str, Outcome] | None = None) -> Evidence:
     "What is known about the groups of a batch; the parameters are those of `needs`."
-    cut, results = row_sums(cut_short(batch), batch.columns.group_offsets), attainable(current, results)
-    for label, one in results.items():
-        unknown = {name: np.where(cut, -1, one.figures[name]) for name in ("moved", "placed")}
-        results[label] = one._replace(figures={**one.figures, **unknown})
+    cut = row_sums(cut_short(batch), batch.columns.group_offsets)
+    first = _without_moves(attainable(current, first or {}, results.values()), cut)
+    results = _without_moves(attainable(current, results), cut)
     short = shortfalls(batch.columns, current, results, everything, _own(batch, strategies))
+    short = cured_at_switch(short, first)
     unowned = short["no-owner"]
     short["no-owner"] = unowned._replace(now=unowned.now - cut, affected=unowned.affected - cut)
-    return Evidence(batch, current, results, short, fails or {}, progress or {},
+    return Evidence(batch, current, results, first, short, fails or {}, progress or {},
                     loads(batch.columns, current.owner) == 0, list(_absent_topics(batch)))
 
 # %% ../../nbs/08_ranking/03_rules.ipynb #e71d0005
@@ -256,6 +268,8 @@ def _failing(evidence):
     "Groups whose next rebalance fails."
     able = {label: one.figures["could_take"] != UNATTAINABLE
             for label, one in evidence.results.items()}
+    for label, one in evidence.first.items():
+        able[label] = able[label] & (one.figures["could_take"] != UNATTAINABLE)
     for group, why in evidence.fails.items():
         partitions = int(evidence.current.figures["partitions"][group])
         yield Finding(group, partitions, {"why": why}, able)
@@ -458,16 +472,16 @@ class Need(NamedTuple):
     kind: int  # the place of its name in `NEEDS`; 0 is the most urgent
     affected: int  # partitions, or members if the reason counts these
     reason: str
-    remedy: Remedy
+    remedy: Remedy  # with the price of the change, if it is one
     in_rack: int | None  # partitions of the group with a replica in the rack of their owner
     topic_spread: int | None  # `topic_spread` of the group as it is
 
     def row(self) -> dict[str, Any]:
         "The need as part of a row."
-        strategy, words, steps, _ = self.remedy
+        strategy, words, steps, _, switch = self.remedy
         return {"need": NEEDS[self.kind], "kind": self.kind, "affected": self.affected,
-                "reason": self.reason, "strategy": strategy or None, "remedy": words,
-                "steps": list(steps), "in_rack": self.in_rack, "topic_spread": self.topic_spread}
+                "reason": self.reason, "strategy": strategy or None, "switch": switch,
+                "remedy": words, "steps": list(steps), "in_rack": self.in_rack, "topic_spread": self.topic_spread}
 
 # %% ../../nbs/08_ranking/03_rules.ipynb #2d112333
 def in_words(rule: Rule, found: Finding, adviser: Adviser, current: Outcome) -> Need:
@@ -495,17 +509,22 @@ def in_words(rule: Rule, found: Finding, adviser: Adviser, current: Outcome) -> 
 def needs(batch: GroupBatch, current: Outcome, results: Mapping[str, Outcome],
           strategies: Mapping[str, Strategy], running: Sequence[str | None] | None = None,
           fails: Mapping[int, str] | None = None, everything: bool = False,
-          progress: Mapping[int, Progress] | None = None) -> list[Need]:
+          progress: Mapping[int, Progress] | None = None,
+          first: Mapping[str, Outcome] | None = None) -> list[Need]:
     """The needs of all groups of a batch, by group, then the most urgent first.
 
     `current` is the outcome of the groups as they are, `results` of each strategy, by label.
     `strategies` has these strategies. `running` is the label of what each group runs now, and
     `fails` says why the next rebalance of a group fails. `everything` includes minor needs.
-    `progress` says, by the place of a group, what happened to it since the moment before.
+    `progress` says, by the place of a group, what happened to it since the moment before. `first`
+    has the outcomes of the first rebalance after a change to a strategy, where they are not those
+    of `results`.
     """
-    evidence = evidence_of(batch, current, results, strategies, fails, everything, progress)
+    evidence = evidence_of(batch, current, results, strategies, fails, everything, progress,
+                           first)
     adviser = Adviser(batch, evidence.results, strategies,
-                      running or [None] * batch.columns.groups, evidence.fails)
+                      running or [None] * batch.columns.groups, evidence.fails,
+                      evidence.first)
     found = [(rule, one) for rule in RULES for one in rule.find(evidence)
              if not (rule.settled and rebalancing(batch.states[one.group]))]
     shared = {one.group for rule, one in found if rule.name == "two-owners"}

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 from ..arrays.metrics import SummaryRow
 from ..assignors.base import ForecastError, Strategy, StrategyError
 from ..assignors.registry import (
-    BUILT_IN, StrategyLike, checked_group, resolve_all)
+    BUILT_IN, StrategyLike, checked_group, resolve_all, with_price)
 from ..assignors.running import FORECASTS, WITHOUT_MEMORY, doubt_owners, running_strategy
 from ..groups.assignment import SUMMARY_KEYS, Assignment
 from ..groups.build import GroupError
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 # %% ../../nbs/10_reports/01_comparison.ipynb #0468aeb7
 _ONLY_IF_ANY = "withheld", "unassigned", "placed"
 _ONLY_IF_WIDE = ("balanced", "topic_spread", "topic_gap", "split_numbers", "lag_min", "lag_total",
-                 "lag_unknown")
+                 "lag_unknown", "switch_paused")
 
 
 def _columns_worth_showing(rows: Sequence[Mapping], wide: bool = False) -> list[str]:
@@ -46,7 +46,8 @@ def _columns_worth_showing(rows: Sequence[Mapping], wide: bool = False) -> list[
             return len({row[key] for row in rows}) > 1
         if key in _ONLY_IF_ANY or key == "lag_unknown" and not wide:
             return any(row[key] for row in rows)
-        if key == "paused":                 # of a group whose members own something
+        if key in ("paused", "switch") or wide and key == "switch_paused":
+            # only in a group whose members own something
             return any(row[key] is not None and row["kept"] + row["moved"] for row in rows)
         if key == "lag_total" and all(row["lag_max"] is None for row in rows):
             return any(row[key] is not None for row in rows)
@@ -72,6 +73,11 @@ def _assumed_strategy(group):
     words = f"the default of {client.name}, by client id" if client else "the default of most clients"
     words += ", but it does not give these owners" * (not fitting)
     return (able[default].label, words) if default in able else ("", "")
+
+
+_SWITCH_NOTE = ("moved is what a strategy does once the group runs it; changing over to it costs what switch "
+                "says: in the first rebalance under another assignor, no member claims what it owns ({})")
+_IF_IT_CHANGES = "; the input does not show which strategy the group runs"
 
 
 class Comparison:
@@ -119,6 +125,16 @@ class Comparison:
         "A summary per strategy, in the order asked for."
         return [assignment.summary() for assignment in self.assignments.values()]
 
+    @property
+    def price_note(self) -> str:
+        "Which figures say what a change to a strategy moves, with examples; \"\" = `moved` says it, too."
+        prices = [f"{row['strategy']}: {row['switch']:,}, then {row['moved']:,}" for row in self.rows
+                  if row["switch"] is not None and row["switch"] != row["moved"]]
+        if not prices:
+            return ""
+        unknown = _IF_IT_CHANGES if self.running is None and not self.group.strategy else ""
+        return _SWITCH_NOTE.format("; ".join(prices)) + unknown
+
     def figure_table(self, rows: list[SummaryRow], wide: bool = False, caption: str = "",
                      notes: Iterable[str] = ()) -> Table:
         """Summaries as a table, in which the strategy that the group runs now is marked.
@@ -139,7 +155,8 @@ class Comparison:
         known = (self.current.owner >= 0).any() or self.before.counted is not None
         rows = ([self.current.summary()] if known else []) + self.rows
         caption = ", then ".join(repr(group)[1:-1] for group in groups) + f"; {self.doubt}" * bool(self.doubt)
-        return self.figure_table(rows, wide, caption, self.notes)
+        prices = [self.price_note] if self.price_note else []
+        return self.figure_table(rows, wide, caption, self.notes + prices)
 
     def __repr__(self):
         return self.table().text()
@@ -237,7 +254,7 @@ def compare(group: Group, strategies: Iterable[StrategyLike] | StrategyLike | No
     decoded = {rule: group.decode_claims(rule) for rule in {one.claims for one in chosen}}
     for label, one in labeled.items():
         try:
-            answers[label] = one.run(decoded[one.claims])
+            answers[label] = with_price(one, one.run(decoded[one.claims]))
         except ValueError as error:
             failed(one, error)
     rows, on_places = try_places(group, labeled, answers, made_up, failed, track) if made_up else ({}, [])

@@ -15,7 +15,7 @@ import numpy as np
 
 from ..arrays.metrics import SummaryRow
 from ..assignors.base import ForecastError, Strategy
-from ..assignors.registry import assign_many
+from ..assignors.registry import assign_many, priced_at_once
 from ..assignors.running import WITHOUT_MEMORY
 from ..groups.assignment import Assignment
 from ..groups.group import Group
@@ -109,7 +109,8 @@ def try_places(group: Group, strategies: Mapping[str, Strategy], answers: dict[s
             groups = [_placed(group, parts, rank) for rank in ranks[first:first + _PLACES_AT_ONCE]]
             for label, strategy in list(able.items()):
                 try:
-                    pairs = [(one.summary(), one) for one in assign_many(groups, strategy)]
+                    found = priced_at_once(strategy, assign_many(groups, strategy))
+                    pairs = [(one.summary(), one) for one in found]
                 except ValueError as error:
                     if isinstance(error, ForecastError):
                         error.reason += " (under some of the ids that new members may get)"
@@ -121,8 +122,10 @@ def try_places(group: Group, strategies: Mapping[str, Strategy], answers: dict[s
                     own = answers[label].group
                     member = np.full(len(own.members) + 1, -1, np.int32)        # the last one: no member
                     member[there.group.listed] = own.listed
+                    first = there.switch and there.switch._replace(owner=member[there.switch.owner])
                     answers[label] = Assignment(own, member[there.owner], there.strategy, there.prove,
-                                                member[there.target], there.remarks, there.protocol)
+                                                member[there.target], there.remarks, there.protocol,
+                                                first and first.known)
                 rows[label] += [row for row, _ in pairs]
         notes += [_note_on_places(tried, total, {label: rows[label] for label in able})] * bool(total > 1 and able)
     return {label: sorted(rows[label], key=_severity, reverse=True) for label in answers}, notes

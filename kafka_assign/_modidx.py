@@ -3730,4 +3730,6 @@ d = { 'settings': {'branch': 'main', 'doc_baseurl': '', 'doc_host': '', 'git_url
                                          'kafka_assign.text.words.quoted': ('04_ground/words.html#quoted', 'kafka_assign/text/words.py'),
                                          'kafka_assign.text.words.runs_in_words': ( '04_ground/words.html#runs_in_words',
                                                                                     'kafka_assign/text/words.py'),
-                                         'kafka_assign.text.words.shown': ('04_ground/words.html#shown', 'kafka_assign/text/words.py')}}}
+                                         'kafka_assign.text.words.shown': ('04_ground/words.html#shown', 'kafka_assign/text/words.py'),
+                                         'kafka_assign.text.words.without_secrets': ( '04_ground/words.html#without_secrets',
+                                                                                      'kafka_assign/text/words.py')}}}

@@ -235,7 +235,8 @@ def typed_settings(texts: Sequence[str] | None) -> dict[str, str]:
     "The settings of all `--conf`, by name; raises a usage error."
     for text in texts or []:
         if text.find("=") < 1:
-            raise ValueError(f"a setting must have the form KEY=VALUE (got {quoted(text)})")
+            name = quoted(text.split()[0]) if text.strip() else "''"        # the rest may be a password
+            raise ValueError(f"a setting must have the form KEY=VALUE (got {name})")
     return dict(text.split("=", 1) for text in texts or [])
 
 # %% ../../nbs/13_cli/03_arguments.ipynb #d566dc98

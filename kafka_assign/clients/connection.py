@@ -19,7 +19,7 @@ from urllib.parse import urlencode
 from urllib.request import Request, urlopen
 
 from ..text.errors import needing
-from ..text.words import count_of, first_of, quoted
+from ..text.words import count_of, first_of, quoted, without_secrets
 
 # %% ../../nbs/11_clients/05_connection.ipynb #c15e0006
 class SettingsError(ValueError):
@@ -53,7 +53,8 @@ _HARMLESS_KEY = r"bootstrap\.servers|.*\.(list|protocol|mechanisms?|username|loc
 
 def _harmless(value):
     "A value in quotes for a message, if it can hold no login and no key."
-    return quoted(value) if re.fullmatch(r"[\w./:~ -]*", value) and "-----" not in value else "***"
+    is_plain = re.fullmatch(r"[\w./:~ -]*", value) and "-----" not in value
+    return quoted(value) if is_plain and without_secrets(value) == value else "***"
 
 
 def read_settings(path: str) -> dict[str, str]:
@@ -144,7 +145,7 @@ def _ssl_context(settings, ours):
                 context.load_cert_chain(certificate, files["key"], password=ours.get("ssl.key.password", ""))
         except (OSError, ValueError) as error:              # `ssl.SSLError` is an `OSError`
             keys = [key for key in settings if re.fullmatch(r"ssl\..*\.(location|pem)", _ALIASES.get(key, key))]
-            got = ", ".join(_harmless(settings[key]) for key in keys)
+            got = ", ".join(_harmless(settings[key]) if key.endswith("location") else "***" for key in keys)
             raise SettingsError(f"{', '.join(keys)} must name PEM files that can be read, with the ssl.key.password of "
                                 f"a key that has one (got {got}: {getattr(error, 'strerror', '') or error})") from None
     context.check_hostname = ours.get("ssl.endpoint.identification.algorithm", "https") not in ("none", "")
@@ -200,6 +201,7 @@ def checked_servers(text: str) -> list[str]:
         found = re.fullmatch(rf"(?:(?:{'|'.join(_PROTOCOLS)})://)?(\[[^\[\]\s]+\]|[^\[\]:/\s]+)(?::(\d{{1,5}}))?",
                              given.strip(), re.ASCII)
         if not found or not 0 < int(found[2] or 9092) < 2**16:
-            raise SettingsError(f"a bootstrap server must have the form HOST:PORT (got {quoted(given.strip())})")
+            name = "***" if "@" in given else quoted(given.strip())              # a login may be before it
+            raise SettingsError(f"a bootstrap server must have the form HOST:PORT (got {name})")
         servers.append(f"{found[1]}:{found[2] or 9092}")
     return servers

@@ -59,9 +59,13 @@ FOREIGN_TEXTS = (
 )
 
 
+_PASSWORD = re.compile(r"(?=.*[a-zA-Z])(?=.*\d)[\w!@#$%^&*.+/=-]{8,}")       # as a file may hold, and nothing else
+
+
 def foreign_text(line: str) -> str:
     "Why a text with this line is no output of the tool, and what to do."
     looks = next((kind for kind, pattern in FOREIGN_TEXTS if pattern.match(line)), "")
     advice = "save what rpk group describe GROUP prints" if "rpk" in looks else _DESCRIBE
-    return (f"no output of kafka-consumer-groups.sh: no header, but {excerpt(line)!r}"
+    beginning = "***" if _PASSWORD.fullmatch(line.strip()) else excerpt(line)
+    return (f"no output of kafka-consumer-groups.sh: no header, but {beginning!r}"
             f"{f' (it looks like {looks})' * bool(looks)}; {advice}")

@@ -27,16 +27,19 @@ from urllib.parse import unquote
 
 from ..groups.documents import json_value
 from ..groups.notes import instant
-from ..text.words import shown
+from ..text.words import shown, without_secrets
 
 # %% ../../nbs/07_snapshot/01_sources.ipynb #13a1f0dc
 BLOCK_BYTES = 1 << 22          # read and parsed at once
 MOST_BYTES_OF_LINE = 1 << 27   # a group with as many partitions as Kafka can have takes less in JSON
 
 # %% ../../nbs/07_snapshot/01_sources.ipynb #e0c3f0aa
+_MOST_READ = 4096               # characters of a foreign text in which secrets are looked for
+
+
 def excerpt(text: str, length: int = 60) -> str:
-    "The beginning of foreign text, safe to show."
-    text = text.strip()
+    "The beginning of foreign text, safe to show: nothing moves a terminal, and no secret is in it."
+    text = without_secrets(text.strip()[:_MOST_READ])
     return shown(text if len(text) <= length else text[:length - 3] + "...")
 
 # %% ../../nbs/07_snapshot/01_sources.ipynb #e0c3f0ab

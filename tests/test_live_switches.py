@@ -12,7 +12,7 @@ from live_members import live_group, until
 from test_live_confluent import consumer_of
 from test_live_migration import captured, java_members, owners
 
-from kafka_assign import Assignment
+from kafka_assign import Assignment, LiveGroup, Member, compare
 from kafka_assign.assignors.registry import resolve
 from kafka_assign.clients import assignor
 
@@ -178,15 +178,43 @@ SWITCHES = {  # client, whether its members are static, their number, topics, ol
     "librdkafka": ("librdkafka", False, 4, TWO_TOPICS, "range", "roundrobin", "roundrobin")}
 
 
+def simulated(before, last, static, forecast, old):
+    """The client id that owns each partition, by a simulated group: its last member with the old list stops.
+
+    `before` is the group at that moment. Its other members list `forecast`, then `old`.
+    """
+    members = [Member(member.id, member.topics, owned=own, instance_id=member.instance_id)
+               for member, own in zip(before.details, Assignment.current(before).values())]
+    if static:
+        group = LiveGroup(old, before.topic_counts, members)
+        for member in members:
+            group.restart(member.id, strategies=[forecast, old])
+    else:
+        group = LiveGroup(old, before.topic_counts, [member for member in members if member.id == last])
+        group.join([member for member in members if member.id != last], strategies=[forecast, old])
+        group.leave(last)
+    assert group.state.strategy.label == forecast
+    clients = {member.id: member.client_id for member in before.details}
+    owner = {pair: clients[member] for member in group for pair in group[member]}
+    return [owner[pair] for pair in map(before.at, range(before.columns.size))]
+
+
 @pytest.mark.parametrize("case", SWITCHES.values(), ids=SWITCHES)
 def test_the_first_rebalance_under_another_assignor_gives_what_was_foretold(broker, started, case):
     """It finds a claim that is foretold and that no client makes, or the reverse: nobody claims anything at the switch,
-    and everybody what it owns afterwards."""
+    and everybody what it owns afterwards. The strategy, `LiveGroup` and the price in `compare` say the same."""
     client, static, count, topics, old, new, forecast = case
     name, processes = started(client, topics, static)
     clients = [f"{name}-{number}" for number in range(count)]
     before, after, *later = bounce(broker, processes, name, clients, old, new)
     assert owners(after) == foretold(forecast, after)
+    [last] = [member.id for member in before.details if member.client_id == clients[-1]]
+    runs = resolve(f"kafka-{old}" if old == "sticky" else old).label
+    assert owners(after) == simulated(before, last, static, forecast, runs)
+    switched = before if static else before.leave(last)
+    moved = sum(old_owner >= 0 and switched.details[old_owner].client_id != new_owner
+                for old_owner, new_owner in zip(switched.previous.tolist(), owners(after)))
+    assert compare(switched, [forecast], before=before)[forecast].summary()["switch"] == moved
     for before, after in pairwise([after, *later]):
         assert owners(after) == foretold(forecast, after, before)
 

@@ -483,6 +483,15 @@ def test_what_is_certain_after_lost_lines_is_true(capture, source, seed):
 
 
 @captures
+def test_the_order_of_files_changes_nothing(capture):
+    """Nor if many of their lines are lost."""
+    rng = random.Random(3)
+    texts = ["\n".join(thinned(lines, rng)) + "\n" for lines in texts_of(capture, "broker and topic")] + [
+        "\n".join(lines) + "\n" for lines in texts_of(capture, "members")]
+    assert trace(read_history(texts[::-1])) == trace(read_history(texts))
+
+
+@captures
 @pytest.mark.parametrize("source", SOURCES)
 @pytest.mark.long
 def test_what_is_certain_after_lost_lines_is_true_however_often_it_is_tried(capture, source):

@@ -653,3 +653,33 @@ def test_a_pipe_in_a_folder_does_not_wait_for_a_writer(tmp_path):
     assert len(groups) == 1
     assert [(os.path.basename(one.source), one.kind, one.reason) for one in groups.ignored if one.kind != "header"] == [
         ("pipe.txt", "unreadable", "no regular file")]
+
+
+# Numbers that Kafka cannot have
+
+HUGE = ["9" * 5000, "9" * 18, "99999999999", "2147483648", "-1", "1e400", "NaN", "null", "[]", '"9999-12-31"', "9999-12-31"]
+
+
+@given(st.sampled_from([*filter(None, FILES)]), st.integers(0, 2**32))
+def test_a_hostile_number_costs_no_more_than_its_row(lines, seed):
+    """In any place of the output, or of JSON; every row is still used or rejected."""
+    rng, lines = random.Random(seed), [*lines]
+    for _ in range(rng.randint(1, 3)):
+        at = rng.randrange(len(lines))
+        if numbers := [*re.finditer(r"\d+", lines[at])]:
+            begin, end = rng.choice(numbers).span()
+            lines[at] = lines[at][:begin] + rng.choice(HUGE) + lines[at][end:]
+    try:
+        groups = read_groups("".join(lines) + "\n", at=rng.choice(["latest", "all"]))
+    except SnapshotError:
+        return
+    assert groups.read == groups.used + groups.rejected
+    for group in groups.values():
+        group.to_json()
+
+
+@pytest.mark.parametrize("number, column", [("99999999999", "#PARTITIONS"), ("9" * 5000, "#PARTITIONS")])
+def test_a_count_that_kafka_cannot_have_is_named(number, column):
+    row = ["g", "m-1", "-", "/h", "c", number, "-"]
+    groups = read_groups(table(LISTED, row) + "\n" + table(OFFSETS, G_T_0))
+    assert [reject.reason.split(" must")[0] for reject in groups.rejects] == [column] and [*groups] == ["g"]

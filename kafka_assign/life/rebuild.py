@@ -223,7 +223,9 @@ def _filed(said, new):
             at = bisect_left(ends, (one.time,)) - (not event)
             if 0 <= at < len(ends) and not (event and _may_be_earlier(one, ends, at, starts)):
                 filed[ends[at][1]].append(one)
-    return filed
+    left = {one.member: key for key, told in filed.items() for one in told if one.kind in ("leaves", "fails")}
+    return {key: [one for one in told if one.kind != "closes" or left.get(one.member, key) == key]
+            for key, told in filed.items()}              # the coordinator knows when a member left
 
 
 def _in_time(told, joined, again):

@@ -12,7 +12,7 @@ from collections.abc import Mapping
 
 from .layout import layout_of
 from .rows import (
-    LEAST_TOO_HIGH, MemberRow, OffsetsRow, Row, StateRow, name_in, number_in)
+    LEAST_TOO_HIGH, MOST_COUNT, MemberRow, OffsetsRow, Row, StateRow, name_in, number_in)
 from .sources import checked_utf8, excerpt
 
 # %% ../../nbs/07_snapshot/04_rpk.ipynb #03a1f0f8
@@ -31,7 +31,7 @@ def summary_entry(line: str) -> tuple[str, str] | None:
 def summary_row(summary: Mapping[str, str], position: int = 0) -> StateRow:
     "The row that a summary amounts to; `position`: that of its last line. Raises `ValueError`."
     summary = {key: checked_utf8(value, key) for key, value in summary.items()}
-    members = number_in(summary.get("MEMBERS", ""), "MEMBERS")
+    members = number_in(summary.get("MEMBERS", ""), "MEMBERS", None, MOST_COUNT)
     return StateRow(name_in(summary, "GROUP"), summary.get("BALANCER", ""), summary.get("STATE", ""), members, -1, "",
                     position)
 

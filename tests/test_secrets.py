@@ -30,7 +30,8 @@ FILES = {
     "a key": f"-----BEGIN PRIVATE KEY-----\n{BODY}\n-----END PRIVATE KEY-----\n",
     "a key with attributes": f"Bag Attributes\n    friendlyName: me\n-----BEGIN ENCRYPTED PRIVATE KEY-----\n{BODY}\n",
     "a key in one line": f"-----BEGIN RSA PRIVATE KEY-----{KEY}-----END RSA PRIVATE KEY-----",
-    "a key without its header": f"{BODY}\n", "a key store in base64": f"{KEY}\n", "letters and digits": f"{PLAIN_KEY}\n",
+    "a key without its header": f"{BODY}\n", "a key store in base64": f"{KEY}\n",
+    "letters and digits": f"{PLAIN_KEY}\n",
     "an indented key": "\n".join(f"  {line}" for line in BODY.split("\n")),
     "settings": f"bootstrap.servers=k:9092\nsecurity.protocol=SASL_SSL\nsasl.jaas.config={LOGIN}\n"
                 f"ssl.key.password={PASSWORD}\nssl.keystore.key={KEY}\n",
@@ -44,7 +45,8 @@ FILES = {
     "a web token": f"eyJhbGciOiJIUzI1NiJ9.{PASSWORD}.{PASSWORD}\n",
     "a table, then a password": f"{HEADER}ssl.key.password={PASSWORD}\n",
     "a table, then a password after a blank": f"{HEADER}password {PASSWORD} x y\n",
-    "a table, then a key": f"{HEADER}{BODY}\n", "an output, then settings": f"{TABLE}\nsasl.password={PASSWORD}\n{BODY}\n"}
+    "a table, then a key": f"{HEADER}{BODY}\n",
+    "an output, then settings": f"{TABLE}\nsasl.password={PASSWORD}\n{BODY}\n"}
 GOOD = str(path("orders-billing"))
 LINES = {                                             # FILE stands for the secret, which is also on standard input
     "compare": "compare FILE", "compare -": "compare -", "compare both": f"compare {GOOD} FILE", "show": "show FILE",
@@ -144,9 +146,11 @@ def test_what_follows_the_name_of_a_secret_is_not_shown(name, sign, secret):
 
 
 @pytest.mark.parametrize("text", [
-    "orders-billing-2-17fe542e-3cbe-4091-921f-ba700e376c99", "consumer-payments-EU-1-17fe542e-3cbe-4091-921f-ba700e376c99",
-    "/var/lib/kafka/data/captures/monday/describe.txt", "token-events  0  5  7", "org.apache.kafka.clients.consumer.Range",
-    "hdfs://namenode:8020/logs/2026/11/28", "EsTmRQKERQuDEJOExGbFOw", "key", "1234567890123456789012345678901234567890"])
+    "orders-billing-2-17fe542e-3cbe-4091-921f-ba700e376c99",
+    "consumer-payments-EU-1-17fe542e-3cbe-4091-921f-ba700e376c99",
+    "/var/lib/kafka/data/captures/monday/describe.txt", "token-events  0  5  7",
+    "org.apache.kafka.clients.consumer.RangeAssignor", "hdfs://namenode:8020/logs/2026/11/28",
+    "EsTmRQKERQuDEJOExGbFOw", "key", "1234567890123456789012345678901234567890"])
 def test_what_is_no_secret_is_shown(text):
     assert without_secrets(text) == text
 

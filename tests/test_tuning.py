@@ -97,6 +97,7 @@ FIXED = {
     "reports.proof": {"_SHOWN_LINES", "_LETTERS", "_NAMED", "_TEXT_WIDTH"},
     "reports.timeline": {"_BAR", "_HEAD", "_LINE", "_MOST_COLUMNS", "_MOST_TIMELINES"},
     "reports.words": {"MOST_NAMED", "_MOST_MEMBERS"},
+    "snapshot.sources": {"_MOST_READ"},
     "snapshot.assemble": {"MOST_MORE_IN_ALL", "_MOST_MORE", "_SHARE"},
     "snapshot.parse": {"_MOST_LINES", "_MOST_PARTS"},
     "snapshot.rows": {"LEAST_TOO_HIGH"},

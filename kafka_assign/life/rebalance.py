@@ -168,14 +168,16 @@ def without_future(strategy: Strategy, joined: Iterable[Member], generation: int
 
 # %% ../../nbs/09_life/01_rebalance.ipynb #b66fce61
 def encoded_answers(strategy: Strategy, assignment: Assignment,
-                    joined: Sequence[Member], generation: int = -1) -> dict[str, bytes]:
+                    joined: Sequence[Member], generation: int = -1,
+                    dated: bool = False) -> dict[str, bytes]:
     """The bytes that the leader sends to each member, by member id.
 
     Members that send the generation in their user data learn it here, if it is known: some
-    clients do not tell it to their assignors.
+    clients do not tell it to their assignors. `dated`: whether others learn it, too, because
+    they list a strategy beside this one that sends it.
     """
     user_data = None
-    if strategy.claims == "sticky" and generation >= 0:
+    if generation >= 0 and (dated or strategy.claims == "sticky"):
         user_data = encode_epoch(generation)
     if strategy.claims == "stream-join":
         user_data = encode_epoch(next_epoch(member.user_data for member in joined))

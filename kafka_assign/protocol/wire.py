@@ -415,16 +415,22 @@ def decode_sticky(data: bytes | None, *, strict: bool = False) -> Claims:
     return _decode_user_data(data, decode, Claims(), strict)
 
 # %% ../../nbs/04_ground/09_wire.ipynb #6c39943a
-def encode_cooperative(generation: int) -> bytes:
-    "The user data of the cooperative sticky assignor."
-    return _number_bytes(generation, "the generation")
+def encode_cooperative(generation: int, owned: Collection[tuple[str, int]] = ()) -> bytes:
+    """The user data of the cooperative sticky assignor.
+
+    `owned`: pairs (topic, partition) that the member had, if it has revoked them. Java reads the
+    generation only.
+    """
+    claimed = _partition_bytes(owned, "the previous assignment") if owned else b""
+    return _number_bytes(generation, "the generation") + claimed
 
 # %% ../../nbs/04_ground/09_wire.ipynb #07c1a003
 def decode_cooperative(data: bytes | None, *, strict: bool = False) -> Claims:
     """The generation in a member's user data and, from some clients, what it owned.
 
-    Java reads the first four bytes of any user data as a generation. With `strict`, user data that
-    is neither a generation nor claims with a generation raises `WireError`.
+    Java reads the first four bytes of any user data as a generation. Some clients send what they
+    owned before the generation, as the eager sticky assignor does; `encode_cooperative` puts it
+    after the generation. With `strict`, any other user data raises `WireError`.
     """
     def decode(fields):
         with suppress(WireError):
@@ -434,7 +440,11 @@ def decode_cooperative(data: bytes | None, *, strict: bool = False) -> Claims:
                 return Claims(owned, generation)
         fields.position = 0
         generation = fields.number("the generation")
-        if strict and fields.left:
+        with suppress(WireError):
+            owned = _read_partitions(fields, "the previous assignment")
+            if not fields.left:
+                return Claims(owned, generation)
+        if strict and len(data) > 4:
             raise WireError(f"a generation must be 4 bytes (got {len(data):,})")
         return Claims(generation=generation)
 

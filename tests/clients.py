@@ -29,17 +29,24 @@ def metadata(counts, racks=(None,), replicas=lambda number: [0]):
                       version=9) for number in range(count)]) for name, count in counts.items()])
 
 
-class Consumer:
-    """The coordinator of a kafka-python consumer, between the network and the assignor."""
+def elected(lists):
+    """The assignor that a broker elects: each member votes for the first of its list that all members list."""
+    common = set.intersection(*map(set, lists))
+    votes = [next(name for name in names if name in common) for names in lists]
+    return max(votes, key=votes.count)
 
-    def __init__(self, assignor, topics, listener=None, instance_id=None):
+
+class Consumer:
+    """The coordinator of a kafka-python consumer, between the network and its assignors, one or a list."""
+
+    def __init__(self, assignors, topics, listener=None, instance_id=None):
         self.client = KafkaNetClient(bootstrap_servers="127.0.0.1:1", api_version=(3, 0))
         self.client.cluster.request_update = Future  # which never asks anybody
         self.instance_id = instance_id
         subscriptions = SubscriptionState("latest")
         self.coordinator = ConsumerCoordinator(
-            self.client, subscriptions, assignors=[assignor], group_id="g", enable_auto_commit=False, metrics=None,
-            api_version=(3, 0))
+            self.client, subscriptions, assignors=assignors if isinstance(assignors, list) else [assignors],
+            group_id="g", enable_auto_commit=False, metrics=None, api_version=(3, 0))
         subscriptions.subscribe(topics=topics, listener=listener)
 
     @property
@@ -59,18 +66,21 @@ class Group:
 
     def __init__(self, counts, generation=0, **cluster):
         self.metadata, self.generation, self.consumers = metadata(counts, **cluster), generation, {}
+        self.protocol = ""               # the assignor of the last round
 
     def round(self):
         """One join of all: what each member holds before the leader decides, and what it is then given."""
         self.generation += 1
-        joins, before = [], {}
+        sent, before = {}, {}
         for name, one in self.consumers.items():
             one.client.cluster.update_metadata(self.metadata)
             one.run(one.coordinator._on_join_prepare_async, self.generation, name)
             eager = one.coordinator._rebalance_protocol.name == "EAGER"
             before[name] = set() if eager else one.held
-            [(protocol, sent)] = one.coordinator.group_protocols()
-            joins.append(Joined(member_id=name, group_instance_id=one.instance_id, metadata=sent.encode()))
+            sent[name] = dict(one.coordinator.group_protocols())
+        protocol = self.protocol = elected(list(sent.values()))
+        joins = [Joined(member_id=name, group_instance_id=self.consumers[name].instance_id,
+                        metadata=by_protocol[protocol].encode()) for name, by_protocol in sent.items()]
         for name, one in self.consumers.items():
             one.coordinator._generation = Generation(self.generation, name, protocol)
         leader = next(iter(self.consumers))
@@ -95,11 +105,12 @@ class Group:
 
 
 class AioConsumer:
-    """The coordinator of an aiokafka consumer, as far as it has to do with its assignor."""
+    """The coordinator of an aiokafka consumer, as far as it has to do with its assignors, one or a list."""
 
-    def __init__(self, assignor, counts):
+    def __init__(self, assignors, counts):
         self.coordinator = coordinator = object.__new__(GroupCoordinator)
-        coordinator._cluster, coordinator._assignors, coordinator.group_id = AioCluster(), [assignor], "g"
+        coordinator._cluster, coordinator.group_id = AioCluster(), "g"
+        coordinator._assignors = assignors if isinstance(assignors, list) else [assignors]
         coordinator._cluster.update_metadata(SimpleNamespace(
             API_VERSION=5, brokers=[(0, "h", 9092, "a")], controller_id=0, cluster_id="c",
             topics=[(0, name, False, [(0, number, 0, [0], [0], []) for number in range(count)])
@@ -118,17 +129,19 @@ class AioConsumer:
 
 async def aio_round(consumers, generation):
     """All join with the bytes of their assignors, the first one leads; what each one is given."""
-    joins = []
+    sent = {}
     for name, one in consumers.items():
         one.coordinator.generation = generation
-        [assignor] = one.coordinator._assignors
-        joins.append((name, None, assignor.metadata(one.coordinator._subscription.subscription.topics)))
+        topics = one.coordinator._subscription.subscription.topics
+        sent[name] = {each.name: each.metadata(topics) for each in one.coordinator._assignors}
+    protocol = elected(list(sent.values()))
+    joins = [(name, None, by_protocol[protocol]) for name, by_protocol in sent.items()]
     leader = next(iter(consumers.values())).coordinator
     answers = await leader._perform_assignment(SimpleNamespace(
-        group_protocol=leader._assignors[0].name, members=joins, API_VERSION=5))
+        group_protocol=protocol, members=joins, API_VERSION=5))
     for name, one in consumers.items():
         one.coordinator._subscription.begin_reassignment()
-        await one.coordinator._on_join_complete(generation, name, leader._assignors[0].name, answers[name])
+        await one.coordinator._on_join_complete(generation, name, protocol, answers[name])
     return {name: {tuple(pair) for pair in one.coordinator._subscription.assigned_partitions()}
             for name, one in consumers.items()}
 

@@ -183,6 +183,43 @@ def test_a_cooperative_assignor_beside_an_eager_one_is_eager():
     assert alone.supported_protocols()[0].name == "COOPERATIVE"
 
 
+def test_members_that_have_revoked_everything_wait_for_no_second_rebalance():
+    """D joins three members that list range, too: what moves to it is assigned at once."""
+    group = Group({"t": 12})
+    for name in "ABC":
+        group.consumers[name] = Consumer([assignor("cooperative-sticky"), assignor("range")], ["t"])
+    held = group.settle()
+    group.consumers["D"] = Consumer([assignor("cooperative-sticky"), assignor("range")], ["t"])
+    _, after = group.round()
+    assert sorted(map(len, after.values())) == [3, 3, 3, 3] and all(after[name] < held[name] for name in "ABC")
+    assert not any(one.coordinator.rejoin_needed for one in group.consumers.values())
+
+
+@settings(max_examples=15)
+@given(events=st.lists(st.tuples(st.sampled_from(["both", "new", "leave", "lose", "return"]), st.integers(0, 5)),
+                       max_size=8))
+def test_no_partition_has_two_consumers_while_members_of_both_kinds_come_and_go(events):
+    """`settle` compares what each coordinator holds with what the others are given; and all ends up with a consumer."""
+    group, gone, names = Group(COUNTS), [], iter("BCDEFGHIJK")
+    group.consumers["A"] = Consumer([assignor("cooperative-sticky"), assignor("range")], [*COUNTS])
+    for event, which in events:
+        name = sorted(group.consumers)[which % len(group.consumers)]
+        if event in ("both", "new"):
+            lists = [assignor("cooperative-sticky"), assignor("range")][:1 + (event == "both")]
+            group.consumers[next(names)] = Consumer(lists, [*COUNTS][which % 3:])
+        elif event == "leave" and len(group.consumers) > 1:
+            gone.append(group.consumers.pop(name))
+            gone[-1].lose()
+        elif event == "return" and gone:
+            group.consumers[next(names)] = gone.pop()
+        elif event == "lose":
+            group.consumers[name].lose()
+        settled = group.settle()
+        wanted = set().union(*(one.coordinator._subscription.subscription for one in group.consumers.values()))
+        assert sorted(pair for own in settled.values() for pair in own) == [
+            (topic, number) for topic in sorted(wanted) for number in range(COUNTS[topic])]
+
+
 def test_what_kafka_python_lists_itself_beside_a_cooperative_one_is_refused():
     for lists in [assignor("cooperative-sticky"), RangePartitionAssignor], [
             StickyPartitionAssignor, assignor("cooperative-sticky")]:

@@ -4,10 +4,11 @@
 
 # %% auto #0
 __all__ = ['FIGURE_MEANINGS', 'loads', 'balance_score', 'topic_owner_pairs', 'balanced', 'could_take', 'topic_spread',
-           'topic_gap', 'split_by_join', 'split_numbers', 'near_replica', 'in_rack', 'partition_lag', 'lag_per_member',
-           'SummaryRow', 'move_masks', 'measure', 'measure_current', 'figures_of']
+           'topic_gap', 'split_by_join', 'split_numbers', 'near_replica', 'in_rack', 'reset_rule', 'partition_lag',
+           'lag_per_member', 'SummaryRow', 'move_masks', 'measure', 'measure_current', 'figures_of']
 
 # %% ../../nbs/04_ground/07_metrics.ipynb #c6de9dad
+import re
 from collections.abc import Mapping
 from typing import Annotated, NamedTuple, TypedDict
 
@@ -16,6 +17,7 @@ import numpy as np
 from .columns import Columns
 from .ragged import (
     row_lengths, row_maxima, row_minima, row_of, row_offsets, row_sums)
+from ..text.words import brief
 
 # %% ../../nbs/04_ground/07_metrics.ipynb #28388dc1
 def loads(columns: Columns, owner: np.ndarray) -> np.ndarray:
@@ -144,17 +146,40 @@ def in_rack(columns: Columns, owner: np.ndarray) -> np.ndarray:
     near = row_sums(near_replica(columns, owner), columns.group_offsets)
     return np.where(known, near, -1)
 
+# %% ../../nbs/04_ground/07_metrics.ipynb #6d8ed001
+_RESET_RULES = {"latest": "latest", "largest": "latest", "earliest": "earliest",
+                "smallest": "earliest", "none": "none", "error": "none"}
+_NUMBER = r"\+?\d+"
+_DURATION = re.compile(  # of Java's class `Duration`, and not empty
+    rf"by_duration:P(?=.*\d)({_NUMBER}D)?"
+    rf"(T(?=.*\d)({_NUMBER}H)?({_NUMBER}M)?({_NUMBER}([.,]\d{{0,9}})?S)?)?", re.I | re.ASCII)
+
+
+def reset_rule(reset: str | None) -> str:
+    """`latest`, `earliest` or `none`: how clients take their setting `auto.offset.reset`.
+
+    `reset`: a word of some client, in any case. `by_duration:` with a duration of ISO 8601
+    is returned as it is, and counts as `none`. Raises `ValueError` for anything else.
+    """
+    word = "none" if reset is None else reset
+    if isinstance(word, str) and _DURATION.fullmatch(word):
+        return word
+    rule = _RESET_RULES.get(word.lower()) if isinstance(word, str) else None
+    if rule is None:
+        raise ValueError(f"reset must be latest, earliest or none (got {brief(reset)})")
+    return rule
+
 # %% ../../nbs/04_ground/07_metrics.ipynb #6d8ed78f
-def partition_lag(committed, begin, end, reset: str = "latest") -> np.ndarray:
+def partition_lag(committed, begin, end, reset: str | None = "latest") -> np.ndarray:
     """Lag in records by the rule of KAFKA-5337, int64; -1 = unknown.
 
     `committed`, `begin` and `end` are offsets, scalars or arrays. Committed -1 = none:
-    `reset` decides (`auto.offset.reset`, in any case). End -1 = unknown; so is begin -1
-    if the rule needs it.
+    `reset` decides (as `reset_rule` takes it). End -1 = unknown; so is begin -1 if the
+    rule needs it. Raises `ValueError` for a reset that no client takes.
     """
     committed, begin, end = (np.asarray(o, np.int64) for o in (committed, begin, end))
     from_start = np.where(begin < 0, -1, np.maximum(end - begin, 0))
-    if reset.lower() == "latest":
+    if reset_rule(reset) == "latest":
         from_start = np.zeros_like(end)
     lag = np.where(committed < 0, from_start, np.maximum(end - committed, 0))
     return np.where(end < 0, -1, lag)

@@ -37,6 +37,16 @@ def _time_or(*words):
     return check
 
 
+def _reset(value: str | None) -> str | None:
+    "The rule of --reset, before anything is read."
+    from kafka_assign.arrays.metrics import reset_rule
+    try:
+        return None if value is None else reset_rule(value)
+    except ValueError:
+        words = "'latest', 'earliest', 'none'"
+        raise typer.BadParameter(f"must be one of {words}, or another word that clients take (got {quoted(value)})")
+
+
 def _if_no_files(ctx: typer.Context, param: typer.CallbackParam, value: str | None) -> str | None:
     "The value of an option, unless it comes from the environment and the command reads something else."
     others = ctx.params.get("files") or ctx.params.get("demo")
@@ -99,8 +109,9 @@ class Options:
     at = _option(str, "--at", "latest|all|TIME", "Which moment to use if the input holds a group several times; TIME "
                  "means the last one up to that time.", show_default=True, callback=_time_or("latest", "all"))
     reset, reset_of_capture = (
-        _option(Literal["latest", "earliest", "none"] | None, "--reset", None, "auto.offset.reset of the members, "
-                f"which determines the lag of partitions without a committed offset. [default: {default}]")
+        _option(str | None, "--reset", "latest|earliest|none", "auto.offset.reset of the members, which determines "
+                "the lag of partitions without a committed offset; also other words that clients take: smallest, "
+                f"largest, error, by_duration:P7D (counts as none). [default: {default}]", callback=_reset)
         for default in ("as in the JSON, else latest", "latest"))
     racks = _option(str | None, "--racks", "FILE", "Racks, which the output of the tool does not show, as JSON: those "
                     "of members, by id or client id, and those of each partition's replicas: "

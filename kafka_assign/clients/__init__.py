@@ -12,11 +12,12 @@ from contextlib import contextmanager
 from copy import copy
 from functools import partial
 from itertools import chain
-from threading import Thread, local
+from threading import TIMEOUT_MAX, Thread, local
 from typing import Any
 
 import numpy as np
 
+from ..arrays.metrics import reset_rule
 from ..assignors.base import StrategyError
 from ..assignors.registry import StrategyLike
 from .listener import StickyRebalanceListener
@@ -24,7 +25,7 @@ from .member import (
     ClientMember, Memory, coordinator_of, known_or_nothing, readable_joins, tied)
 from ..protocol.wire import Subscription, TopicPartitions
 from ..text.errors import needing
-from ..text.words import first_of, shown
+from ..text.words import brief, first_of, shown
 
 # %% ../../nbs/11_clients/03_clients.ipynb #66c00005
 _all_ = ["StickyRebalanceListener", "tied"]
@@ -133,15 +134,33 @@ def read_offsets(settings: Mapping[str, Any], seconds: float,
 # %% ../../nbs/11_clients/03_clients.ipynb #66c0000e
 def offsets_reader(offsets_from: Mapping[str, Any] | None,
                    offsets_timeout: float) -> Callable[[Mapping], dict] | None:
-    "What reads offsets for a `ClientMember`, or None; parameters as in `assignor`."
+    """What reads offsets for a `ClientMember`, or None; parameters as in `assignor`.
+
+    Settings that no rebalance could use are an error now.
+    """
     if offsets_from is None:
         return None
     with needing("kafka"):
         import kafka                   # noqa: F401
+    if not isinstance(offsets_from, Mapping):
+        raise StrategyError("offsets_from must be the settings of the consumer "
+                            f"(got {brief(offsets_from)})")
     if "group_id" not in offsets_from:
-        found = first_of([shown(name) for name in offsets_from], 5) or "none"
+        names = first_of([shown(name) for name in offsets_from], 5) or "none"
         raise StrategyError(f"offsets_from must be the settings of the consumer, with "
-                            f"its group_id (got {found})")
+                            f"its group_id (got {names})")
+    group = offsets_from["group_id"]
+    if not isinstance(group, str) or not group:
+        raise StrategyError(f"group_id of offsets_from must be the name of a group "
+                            f"(got {brief(group)})")
+    try:
+        reset_rule(offsets_from.get("auto_offset_reset", "latest"))
+    except ValueError as error:
+        raise StrategyError(f"auto_offset_reset of offsets_from: {error}") from None
+    is_number = isinstance(offsets_timeout, (int, float)) and not isinstance(offsets_timeout, bool)
+    if not is_number or not 0 <= offsets_timeout <= TIMEOUT_MAX:
+        raise StrategyError("offsets_timeout must be a number of seconds, 0 or more "
+                            f"(got {brief(offsets_timeout)})")
     return partial(call_with_timeout, offsets_timeout, read_offsets, offsets_from,
                    offsets_timeout)
 
@@ -224,7 +243,8 @@ def assignor(
 
     Raises `StrategyError` if the strategy or an option is unknown, if clients cannot
     run the strategy, if it needs lag and `offsets_from` is missing, or if `offsets_from`
-    has no `group_id`. Raises `WireError` if the rack cannot be encoded. Raises
+    or `offsets_timeout` cannot be used: it has no `group_id`, or an `auto_offset_reset` that no
+    client takes. Raises `WireError` if the rack cannot be encoded. Raises
     `ImportError` if kafka-python is not installed.
     """
     with needing("kafka"):

@@ -18,6 +18,7 @@ from functools import cache
 from threading import current_thread
 from typing import NamedTuple
 
+from ..arrays.metrics import reset_rule
 from . import call_with_timeout, second_client
 from .connection import SettingsError, checked_servers, client_settings
 from ..groups.build import GroupError
@@ -414,14 +415,19 @@ def capture(bootstrap_server: str, groups: Collection[str] | None = None, settin
     `security.protocol`, `sasl.mechanism` and the other keys that the command line takes in
     `--command-config`; None = in plain text, without a login. `timeout`: seconds that everything
     together may take. `cluster`: the name to give to the cluster; None = its id. `reset`: where
-    members begin if nothing is committed, as `auto.offset.reset`: `latest`, `earliest` or `none`.
+    members begin if nothing is committed, as `auto.offset.reset`: `latest`, `earliest` or `none`, or
+    another word that clients take.
     `progress`: a function that is called with the number of groups done and the number of all
     groups.
 
-    Raises `SettingsError` if an address or a setting cannot be used. Raises `CaptureError` if the
+    Raises `SettingsError` if an address or a setting cannot be used, or `reset`. Raises `CaptureError` if the
     cluster cannot be reached, refuses, or does not answer in time, if a named group is not there, or
     if there is no group to read. Raises `ImportError` if kafka-python is not installed.
     """
+    try:
+        reset = reset_rule(reset)
+    except ValueError as error:
+        raise SettingsError(str(error)) from None
     config = client_config(checked_servers(bootstrap_server), client_settings(settings or {}))
     server, names = shown(bootstrap_server), [groups] if isinstance(groups, str) else groups
     requests = Requests(server, time.monotonic() + timeout)

@@ -18,12 +18,13 @@ from ..assignors.cooperative import withhold
 from ..assignors.registry import StrategyLike, resolve
 from ..groups.assignment import Assignment, figures_in_words
 from ..groups.group import Group
-from ..groups.members import Member
+from ..groups.members import UNDECODED, Member
 from ..life.rebalance import (
     Consumer, client_strategy, encoded_answers, joined_member, without_future)
-from ..protocol.wire import (
-    Assigned, Subscription, encode_assignment, encode_cooperative, encode_subscription)
-from ..text.words import brief, count_of, first_of, quoted
+from kafka_assign.protocol.wire import (
+    Assigned, Subscription, decode_cooperative, encode_assignment, encode_cooperative,
+    encode_subscription)
+from ..text.words import brief, count_of, first_of, quoted, shown
 
 # %% ../../nbs/11_clients/01_member.ipynb #58c00006
 _log = logging.getLogger("kafka_assign.clients")
@@ -88,16 +89,29 @@ def coordinator_of(cluster: Any, assignor: Any) -> Any:
             return owner
     return None
 
+# %% ../../nbs/11_clients/01_member.ipynb #58c0a008
+def has_revoked(member: Member) -> bool:
+    "Whether its user data, as `encode_cooperative` writes it, claims what it has revoked."
+    if len(member.owned) or len(member.user_data or b"") <= 4:
+        return False
+    claims = decode_cooperative(member.user_data)
+    return encode_cooperative(claims.generation, claims.owned) == member.user_data
+
 # %% ../../nbs/11_clients/01_member.ipynb #58c00014
 def safe_round(strategy: Strategy, joined: Sequence[Member], topics: Mapping[str, int],
                generation: int = -1, dated: bool = False,
                **known) -> tuple[Assignment, dict[str, bytes]]:
-    "Like `lead_round`, but withholds what another member may still consume."
+    "Like `lead_round`, but withholds what another member may still consume, and nothing else."
     members = without_future(strategy, joined, generation)
     assignment = strategy.run(Group(topics, members, **known))
     if strategy.protocol == "cooperative":
-        owner = withhold(assignment.group.columns, assignment.owner)
-        assignment = replace(assignment, owner=owner)
+        consuming, owner = assignment.group, assignment.owner
+        if any(map(has_revoked, joined)):
+            consuming = Group(topics, [
+                replace(member, owned=(), user_data=None) if has_revoked(sent) else member
+                for member, sent in zip(members, joined)]).decode_claims(strategy.claims)
+            owner = assignment.target
+        assignment = replace(assignment, owner=withhold(consuming.columns, owner))
     return assignment, encoded_answers(strategy, assignment, joined, generation, dated)
 
 # %% ../../nbs/11_clients/01_member.ipynb #58c00018
@@ -106,15 +120,27 @@ def fallback(strategy: Strategy) -> Strategy:
     return replace(resolve("range"), protocol=strategy.protocol, claims=strategy.claims)
 
 # %% ../../nbs/11_clients/01_member.ipynb #58c0001b
-_MOST_NAMED = 3          # members that a warning names; a large group must not fill the log
+_MOST_NAMED = 3          # members or partitions that a warning names; it must not fill the log
 
 
 def warn_of_lost_claims(assignment: Assignment) -> None:
-    "Log a warning if claims of members cannot be decoded, or have all lost to others'."
-    lost = [f"member {quoted(one.claim.member)}: {one.reason}"
-            for one in assignment.group.dropped if one.claim.topic is None]
+    "Log a warning if claims of members cannot be decoded."
+    lost = [f"member {quoted(dropped.claim.member)}: {dropped.reason}"
+            for dropped in assignment.group.dropped if dropped.reason.startswith(UNDECODED)]
     if lost:
         _log.warning("%s", first_of(lost, _MOST_NAMED, "; "))
+
+# %% ../../nbs/11_clients/01_member.ipynb #58c0a00b
+def warn_of_unassigned(assignment: Assignment) -> None:
+    "Log a warning if partitions get no consumer, not even in the next rebalance."
+    places = np.flatnonzero(assignment.unassigned)
+    if len(places) == 0:
+        return
+    named = [assignment.group.at(place) for place in places[:_MOST_NAMED]]
+    names = ", ".join(f"{shown(topic)}-{number}" for topic, number in named)
+    more = f" and {len(places) - len(named):,} more" if len(places) > len(named) else ""
+    _log.warning("%s leaves %s without a consumer: %s%s", assignment.strategy,
+                 count_of(len(places), "partition"), names, more)
 
 # %% ../../nbs/11_clients/01_member.ipynb #58c0001d
 def assignment_in_words(assignment: Assignment, generation: int = -1) -> str:
@@ -241,6 +267,7 @@ class ClientMember:
                 assignment, answers = safe_round(
                     strategy, joined, topics, generation, dated, **facts)
                 warn_of_lost_claims(assignment)
+                warn_of_unassigned(assignment)
                 _log.info("%s", assignment_in_words(assignment, generation))
                 self.withheld = frozenset(
                     map(assignment.group.at, np.flatnonzero(assignment.withheld)))

@@ -22,6 +22,7 @@ from typing import IO, Any, NamedTuple
 
 import pyarrow as pa
 
+from ..arrays.metrics import reset_rule
 from ..assignors.base import StrategyError
 from ..assignors.batch import GROUPS_AT_ONCE
 from ..assignors.registry import (
@@ -220,10 +221,14 @@ def _checked_reading(at, reset, cluster, time, inputs):
     "How text is read, and which moments are used; raises `FleetError`."
     if at not in ("latest", "all") and end_of(at) is None:
         raise FleetError(f"at must be latest, all or a time in ISO 8601 (got {shown(at)})")
-    given = [name for name, value in {"reset": reset, "cluster": cluster, "time": time}.items() if value]
+    try:
+        rule = None if reset is None else reset_rule(reset)
+    except ValueError as error:
+        raise FleetError(str(error)) from None
+    given = [name for name, value in {"reset": rule, "cluster": cluster, "time": time}.items() if value]
     if given and not (inputs.text or inputs.addresses):
         raise FleetError(f"{', '.join(given)} must be used with text or JSON (got only Parquet)")
-    return {"at": at, "reset": reset, "cluster": cluster, "time": time}
+    return {"at": at, "reset": rule, "cluster": cluster, "time": time}
 
 
 def _write_run(spark, plan, inputs, place, about, began):

@@ -78,8 +78,9 @@ class Group:
     `committed`: committed offsets, in the form of `lag`; -1 = none. `begin`: log start
     offsets, in the form of `lag`; -1 = unknown. `end`: log end offsets, in the form of
     `lag`; -1 = unknown. `reset`: where members begin if nothing is committed, as
-    `auto.offset.reset`: `latest`, `earliest` or `none`; lag is computed from it and
-    the offsets as in KAFKA-5337. `partition_racks`: topic to a list with an entry per
+    `auto.offset.reset`: `latest`, `earliest` or `none`, or another word that clients
+    take (`largest`, `smallest`, `error`; None and `by_duration:...` count as `none`);
+    lag is computed from it and the offsets as in KAFKA-5337. `partition_racks`: topic to a list with an entry per
     partition: the racks of its replicas. `inferred`: what was inferred, as text, in
     place of `notes`. Raises `GroupError` if an argument has the wrong type, if a member
     id occurs twice, if `lag` or offsets name a partition that the group does not have,
@@ -109,7 +110,7 @@ class Group:
             members: Mapping[str, Iterable[str]] | Iterable[Member],
             owned: Mapping[str, _Claims] | None = None, lag: _ByPartition = None, *,
             committed: _ByPartition = None, begin: _ByPartition = None,
-            end: _ByPartition = None, reset: str = "latest",
+            end: _ByPartition = None, reset: str | None = "latest",
             partition_racks: Mapping[str, Sequence[Sequence[str]]] | None = None,
             topic_ids: Mapping[str, str] | None = None,
             name: str = "", type: str = "", state: str = "", generation: int = -1,

@@ -15,6 +15,7 @@ from operator import itemgetter
 import numpy as np
 
 from ..arrays.columns import Columns, Racks
+from ..arrays.metrics import reset_rule
 from ..arrays.ragged import row_of, row_offsets, take_rows
 from .build import (
     ClaimColumns, GroupError, Offsets, build_columns, check_sizes, subscriber_rows)
@@ -239,20 +240,24 @@ def _resized(by_topic: Mapping[str, np.ndarray], counts: Mapping[str, int]) -> d
             for topic, had in by_topic.items() if topic in counts}
 
 # %% ../../nbs/05_groups/06_inputs.ipynb #6aa53c7a
-RESETS = ("latest", "earliest", "none")          # of `auto.offset.reset`, in any case
+RESETS = ("latest", "earliest", "none")          # the rules of `auto.offset.reset`, as most clients name them
 
 
 def _lag_and_offsets(lag, offsets, reset, index, start):
     "The lag column and the `Offsets` for `build_columns`; `offsets` are mappings by name, or None."
-    if checked_name(reset, "reset").lower() not in RESETS:
-        raise GroupError(f"reset must be {', '.join(RESETS[:-1])} or {RESETS[-1]} (got {quoted(reset)})")
+    if reset is not None:
+        checked_name(reset, "reset")
+    try:
+        rule = reset_rule(reset)
+    except ValueError as error:
+        raise GroupError(str(error)) from None
     if all(values is None for values in offsets.values()):
         return None if lag is None else per_partition(lag, "lag", index, start), None
     if lag is not None:
         raise GroupError("lag must be given either as lag or as offsets (got both)")
     columns = {name: per_partition(values or {}, name, index, start)
                for name, values in offsets.items()}
-    return None, Offsets(**columns, reset=reset)
+    return None, Offsets(**columns, reset=rule)
 
 # %% ../../nbs/05_groups/06_inputs.ipynb #7b8b0abd
 def _kept_lag(columns: Columns, topics: Sequence[str], offsets: Offsets | None,
@@ -334,7 +339,7 @@ def kept_arguments(group, changes: Mapping) -> dict:
 def columns_by_name(
         topics: Mapping[str, int], members: Sequence[Member], listed: np.ndarray, *,
         lag: Mapping | None = None, committed: Mapping | None = None,
-        begin: Mapping | None = None, end: Mapping | None = None, reset: str = "latest",
+        begin: Mapping | None = None, end: Mapping | None = None, reset: str | None = "latest",
         partition_racks: Mapping | None = None) -> tuple[tuple[str, ...], Columns, Offsets | None]:
     "Sorted topics, columns and offsets from the arguments of `Group`, and from `members` by id."
     counts = _checked_counts(topics)

@@ -55,6 +55,8 @@ NOTE_TEXTS = {
         "{partitions} without a commit: lag unknown, as auto.offset.reset={subjects} needs the beginning of the log",
     "lag-unknown":
         "{partitions} without a commit: lag unknown, as auto.offset.reset={subjects} does not say where to begin",
+    "lag-by-time":
+        "{partitions} without a commit: counted as auto.offset.reset=none, as {subjects} begins at a time, not an offset",
     "type-guessed": "type: {subjects}",
     "name-guessed": "name: {subjects}",
     "member-ids-to-come": "member ids: a member that joins gets its id from the coordinator",
@@ -113,7 +115,8 @@ UNSURE = frozenset({"subscriptions-assumed", "subscriptions-unknown"})
 INFERRED = UNSURE | {"subscriptions-agree"}
 CUT_KINDS = frozenset({"partitions-missing", "partitions-counted"})
 UNSEEN_KINDS = frozenset({"members-missing", "members-not-shown", "idle-members-not-shown"})
-LAG_KINDS = frozenset({"lag-from-end", "lag-from-begin", "lag-without-begin", "lag-unknown"})
+LAG_KINDS = frozenset({
+    "lag-from-end", "lag-from-begin", "lag-without-begin", "lag-unknown", "lag-by-time"})
 
 # %% ../../nbs/05_groups/01_notes.ipynb #0f740e19
 MEMBER_IDS_TO_COME = Note("member-ids-to-come")
@@ -196,8 +199,10 @@ def reset_notes(reset: str, partitions: int, with_begin: int = 0) -> list[Note]:
         parts = [("lag-from-end", partitions)]
     elif reset == "earliest":
         parts = [("lag-from-begin", with_begin), ("lag-without-begin", partitions - with_begin)]
-    else:
+    elif reset == "none":
         parts = [("lag-unknown", partitions)]
+    else:
+        parts = [("lag-by-time", partitions)]
     return [Note(kind, count, (reset,)) for kind, count in parts if count]
 
 # %% ../../nbs/05_groups/01_notes.ipynb #43a1e0b1

@@ -14,6 +14,7 @@ from itertools import chain, groupby, pairwise
 from os import PathLike
 from typing import IO
 
+from ..arrays.metrics import reset_rule
 from ..groups.documents import is_group_document
 from ..groups.group import Group
 from .assemble import groups_in
@@ -214,14 +215,15 @@ def read_groups(source: str | PathLike | IO | Iterable, cluster: str | None = No
     its folder. `group`: the group for tables that do not name one (Kafka before 2.3); "" = the
     one named in a command or notice above them, or else the name of the file.
     `reset`: where consumers begin if nothing is committed, as `auto.offset.reset`:
-    "latest", "earliest" or "none"; None = what a document says, else "latest". `at`:
-    which moments, "latest", "all", or the latest one not after a time, ISO 8601. Raises
+    "latest", "earliest" or "none", or another word that clients take; None = what a
+    document says, else "latest". `at`: which moments, "latest", "all", or the latest one not after a time, ISO 8601. Raises
     `SnapshotError`, a `ValueError`, if a file cannot be opened, if no group is found,
     or if `time`, `reset` or `at` is not valid.
     """
-    if reset not in (None, "latest", "earliest", "none"):
-        raise SnapshotError(
-            f"reset must be latest, earliest or none (got {excerpt(repr(reset))})")
+    try:
+        reset = None if reset is None else reset_rule(reset)
+    except ValueError as error:
+        raise SnapshotError(str(error)) from None
     sources = list(origins(source))
     clusters = clusters_of(sources, cluster)
     reader = SnapshotReader(cluster, time, group, reset)

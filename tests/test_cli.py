@@ -577,9 +577,11 @@ def test_time_as_named_and_no_remark_on_one_moment():
     assert re.search(r"(?m)^time +2026-11-20T06:30:00Z$", done.out) and "moment" not in done.out + done.err
 
 
-@pytest.mark.parametrize("reset, lag, unknown", [("latest", 10, 0), ("earliest", 110, 0), ("none", 10, 1)])
+@pytest.mark.parametrize("reset, lag, unknown", [
+    ("latest", 10, 0), ("earliest", 110, 0), ("none", 10, 1), ("Smallest", 110, 0), ("error", 10, 1),
+    ("by_duration:P7D", 10, 1)])
 def test_lag_without_a_commit(reset, lag, unknown):
-    begin = {"begin": [0, 0]} if reset == "earliest" else {}
+    begin = {"begin": [0, 0]} if lag == 110 else {}
     text = json.dumps({"name": "g", "topics": {"t": 2}, "members": [{"id": "a", "topics": ["t"]}], "offsets": {
         "t": {"end": [100, 100], "committed": [-1, 90], **begin}}})
     done = run(f"compare - -s range --reset {reset} --format json", text)

@@ -424,6 +424,36 @@ def test_a_topic_without_metadata_is_left_out(caplog):
                                "withheld 0, 1 topic without metadata left out"]
 
 
+@pytest.mark.parametrize("counts", [{"t": 2, "u": 7}, {"t": 3, "u": 4, "v": 1}, {"t": 4, "u": 4}, {"t": 900, "u": 1}], ids=str)
+@pytest.mark.parametrize("members", [1, 3])
+def test_a_leader_warns_of_partitions_that_nobody_gets(counts, members, caplog):
+    """Topics that are joined have different numbers of partitions. The warning counts what no answer has, and names
+    the first three; if everything has an owner, there is none."""
+    sent = {f"C{at}": assignor("stream-join-sticky").metadata(counts).encode() for at in range(members)}
+    found = answers(assignor("stream-join-sticky"), counts, sent)
+    free = [pair for pair in everything(counts) if pair not in {pair for own in found.values() for pair in own}]
+    names = ", ".join(f"{topic}-{number}" for topic, number in free[:3])
+    more = f" and {len(free) - 3:,} more" if len(free) > 3 else ""
+    plural = "s" if len(free) > 1 else ""
+    expected = [f"stream-join-sticky leaves {len(free)} partition{plural} without a consumer: {names}{more}"]
+    assert caplog.messages == (expected if free else [])
+
+
+@pytest.mark.parametrize("name", STICKY)
+def test_a_member_that_was_away_is_no_reason_for_a_warning(name, caplog):
+    """It claims what it had in an old generation or epoch, which others own by now; and in a cooperative group, what is
+    withheld for a while is not what nobody gets."""
+    group = named(name)
+    group.settle()
+    away = group.consumers.pop("A")
+    away.lose()
+    for _ in range(2):
+        group.settle()
+    group.consumers["A"] = away
+    group.settle()
+    assert not caplog.messages
+
+
 @pytest.mark.parametrize("answered", [True, False])
 def test_a_leader_asks_about_topics_of_other_members(answered, monkeypatch, caplog):
     """B leads, and its client does not know t, of which C has partitions: those are lost if B does without."""
@@ -544,7 +574,10 @@ class Admin:
 def test_lag_reads_offsets(monkeypatch):
     """Lags of 100 and 5 records; of the third partition what the reset rule says: 0 or 90."""
     monkeypatch.setattr("kafka.KafkaAdminClient", Admin)
-    for reset, lags in {"latest": [100, 5, 0], "earliest": [100, 5, 90]}.items():
+    rules = {"latest": [100, 5, 0], "earliest": [100, 5, 90], "none": [100, 5, 90]}
+    words = {"latest": ["latest", "largest", "LATEST"], "earliest": ["earliest", "smallest"],
+             "none": ["none", "error", None, "by_duration:P7D"]}
+    for reset, lags in [(word, rules[rule]) for rule in rules for word in words[rule]]:
         settings_ = {"bootstrap_servers": "b", "group_id": "g", "auto_offset_reset": reset}
         sent = {one: made("lag").metadata({"t"}).encode() for one in "AB"}
         found = answers(assignor("lag", offsets_from=settings_), {"t": 3}, sent)
@@ -577,6 +610,26 @@ def test_a_strategy_that_needs_lag_has_it_read(make):
         with pytest.raises(StrategyError, match=r"offsets_from must be .* for strategy '(lag|needy).*which needs lag"):
             make(strategy)
     assert make("lag", weight={"t": [1]}).offsets is None
+
+
+UNUSABLE = [
+    ({"auto_offset_reset": "newest"}, {}, "auto_offset_reset of offsets_from: reset must be latest, earliest or none"),
+    ({"auto_offset_reset": 5}, {}, "reset must be latest, earliest or none (got 5)"),
+    ({"group_id": None}, {}, "group_id of offsets_from must be the name of a group (got None)"),
+    ({"group_id": ""}, {}, "group_id of offsets_from must be the name of a group (got '')"),
+    ({}, {"offsets_timeout": "5"}, "offsets_timeout must be a number of seconds, 0 or more (got '5')"),
+    ({}, {"offsets_timeout": -1}, "(got -1)"), ({}, {"offsets_timeout": float("nan")}, "(got nan)"),
+    ({}, {"offsets_timeout": True}, "(got True)"), ({}, {"offsets_timeout": 1e300}, "(got 1e+300)")]
+
+
+@pytest.mark.parametrize("make", [assignor, aio_assignor], ids=["kafka-python", "aiokafka"])
+@pytest.mark.parametrize("changed, more, message", UNUSABLE, ids=str)
+def test_settings_that_no_rebalance_could_use_are_refused_at_once(make, changed, more, message):
+    with pytest.raises(StrategyError) as raised:
+        make("lag", offsets_from=NOWHERE | changed, **more)
+    assert message in str(raised.value)
+    with pytest.raises(StrategyError, match="offsets_from must be the settings of the consumer .got "):
+        make("lag", offsets_from=["bootstrap_servers", "group_id"])
 
 
 def test_a_client_that_cannot_connect_leaves_no_thread():

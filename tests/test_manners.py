@@ -14,9 +14,12 @@ from hypothesis import strategies as st
 from kafka_assign import (
     Assignment, Group, GroupError, Member, StrategyError, assign, assign_many, check_strategy,
     compare, describe, explain, plot, proof_of, strategies, strategy)
+from kafka_assign.arrays.metrics import partition_lag
+from kafka_assign.clients.cluster import capture
 from kafka_assign.fleet.codec import group_from_row, row_from_group
 from kafka_assign.assignors.registry import resolve
 from kafka_assign.protocol.wire import Claims, encode_sticky
+from kafka_assign.snapshot import read_groups
 
 TOPICS, MEMBERS = {"clicks": 2, "views": 1}, {"a": ["clicks", "views"], "b": ["clicks"]}
 GROUP = Group(TOPICS, MEMBERS, {"a": [("clicks", 0), ("views", 0)], "b": [("clicks", 1)]})
@@ -81,6 +84,47 @@ def test_the_index_of_a_series_says_which_partition_an_entry_is_for():
 def test_reset_is_one_of_the_words_of_kafka_in_any_case(reset):
     group = Group({"t": 1}, {}, end={"t": [9]}, begin={"t": [2]}, reset=reset)
     assert group.lag.tolist() == [0 if reset.lower() == "latest" else 7]
+
+
+SAME_RULE = {"latest": ["latest", "largest", "LARGEST", "end"], "earliest": ["earliest", "smallest", "beginning"],
+             "none": ["none", "error", None]}
+BY_DURATION = ["by_duration:P7D", "by_duration:PT0.5S", "BY_DURATION:p1dt2h"]
+
+
+@pytest.mark.parametrize("rule, word", [(rule, word) for rule, words in SAME_RULE.items() for word in words])
+def test_every_place_takes_the_words_of_all_clients_for_a_reset_rule(rule, word):
+    """`none` of kafka-python is None; librdkafka and old clients have words of their own."""
+    offsets = {"committed": {"t": [-1, 3]}, "end": {"t": [9, 9]}, "begin": {"t": [2, -1]}}
+    group = Group({"t": 2}, {"m": ["t"]}, **offsets, reset=word, name="g")
+    same = Group({"t": 2}, {"m": ["t"]}, **offsets, reset=rule, name="g")
+    assert group == same and group.offsets.reset == rule
+    assert partition_lag([-1, 3], [2, -1], [9, 9], word).tolist() == same.lag.tolist()
+    document = json.loads(same.to_json())
+    if word is not None:                # which is an absent key in a document, and a call that says nothing in others
+        assert Group.from_json(document | {"reset": word}) == same
+        read = read_groups(same.replace(reset="latest").to_json() + "\n", reset=word)["g"]
+        assert (read.offsets.reset, read.lag.tolist()) == (rule, same.lag.tolist())
+
+
+@pytest.mark.parametrize("word", BY_DURATION)
+def test_a_reset_by_duration_counts_as_none_with_a_note(word):
+    """Java's begins at a time; which offset that is, no input of this package says."""
+    offsets = {"committed": {"t": [-1, 3]}, "end": {"t": [9, 9]}}
+    group = Group({"t": 2}, {"m": ["t"]}, **offsets, reset=word, name="g")
+    assert group.lag.tolist() == group.replace(reset="none").lag.tolist() == [-1, 6]
+    read = read_groups(group.to_json() + "\n")["g"]
+    [note] = [note for note in read.notes if note.kind == "lag-by-time"]
+    assert (note.count, note.subjects) == (1, (word,)) and word in note.text and read.offsets.reset == word
+
+
+@pytest.mark.parametrize("word", ["newest", "", "by_duration", "by_duration:", "by_duration:P", "by_duration:P1DT",
+                                  "by_duration:7d", "by_duration:-P1D", "latest ", "\u0661", 5, b"latest"], ids=repr)
+def test_a_reset_that_no_client_takes_is_refused_everywhere(word):
+    text = GROUP.to_json() + "\n"
+    for call in (lambda: Group(TOPICS, MEMBERS, reset=word), lambda: read_groups(text, reset=word),
+                 lambda: partition_lag(-1, 0, 9, word), lambda: capture("127.0.0.1:1", reset=word, timeout=0.1)):
+        with pytest.raises(ValueError, match="^reset must be (latest, earliest or none|text) .got "):
+            call()
 
 
 def test_one_strategy_needs_no_list():

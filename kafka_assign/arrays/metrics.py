@@ -147,8 +147,9 @@ def in_rack(columns: Columns, owner: np.ndarray) -> np.ndarray:
     return np.where(known, near, -1)
 
 # %% ../../nbs/04_ground/07_metrics.ipynb #6d8ed001
-_RESET_RULES = {"latest": "latest", "largest": "latest", "earliest": "earliest",
-                "smallest": "earliest", "none": "none", "error": "none"}
+_RESET_RULES = {
+    "latest": "latest", "largest": "latest", "end": "latest", "earliest": "earliest",
+    "smallest": "earliest", "beginning": "earliest", "none": "none", "error": "none"}
 _NUMBER = r"\+?\d+"
 _DURATION = re.compile(  # of Java's class `Duration`, and not empty
     rf"by_duration:P(?=.*\d)({_NUMBER}D)?"

@@ -9,6 +9,7 @@ __all__ = ['document_groups']
 from collections.abc import Iterable
 
 from ..groups.group import Group
+from ..groups.inputs import RESETS
 from ..groups.notes import LAG_KINDS, offset_notes
 from .assemble import MOST_MORE_IN_ALL
 from .moments import Found
@@ -26,11 +27,15 @@ def _count_unshown(group, value):
 
 
 def _group_of(document, reset):
-    "The group of a document; the caller's `reset`, if given, replaces its own. Raises `ValueError`."
+    """The group of a document; the caller's `reset`, if given, replaces its own. Raises `ValueError`.
+
+    Notes say what that assumes, and so they do for a rule of the document that is not followed.
+    """
     group = Group.from_json(document)
-    if reset is None or group.offsets is None:
+    if group.offsets is None or reset is None and group.offsets.reset in RESETS:
         return group
-    group = group.replace(reset=reset)
+    if reset is not None:
+        group = group.replace(reset=reset)
     others = [note for note in group.notes if note.kind not in LAG_KINDS]
     return group.replace(notes=[*others, *offset_notes(group.offsets)])
 

@@ -1352,8 +1352,6 @@ d = { 'settings': {'branch': 'main', 'doc_baseurl': '', 'doc_host': '', 'git_url
                                                                                              'kafka_assign/clients/member.py'),
                                              'kafka_assign.clients.member.assignment_in_words': ( '11_clients/member.html#assignment_in_words',
                                                                                                   'kafka_assign/clients/member.py'),
-                                             'kafka_assign.clients.member.assignor_name': ( '11_clients/member.html#assignor_name',
-                                                                                            'kafka_assign/clients/member.py'),
                                              'kafka_assign.clients.member.coordinator_of': ( '11_clients/member.html#coordinator_of',
                                                                                              'kafka_assign/clients/member.py'),
                                              'kafka_assign.clients.member.fallback': ( '11_clients/member.html#fallback',

@@ -100,19 +100,24 @@ def test_members_of_kafka_python_keep_what_they_had_beside_a_java_member(broker)
 
 
 def test_members_of_aiokafka_keep_what_they_had_when_the_group_changes(broker):
+    """c joins while the group runs range: aiokafka first asks with the first assignor of its list alone."""
     from aiokafka import AIOKafkaConsumer
 
     async def run(group):
         async with AsyncExitStack() as stack:
-            for name in "abc":
-                consumer = AIOKafkaConsumer(
-                    *group.topics, bootstrap_servers=broker.bootstrap, group_id=group.name, client_id=name,
-                    partition_assignment_strategy=aio.tied(aio.assignor("sticky"), aio.assignor("range")),
-                    heartbeat_interval_ms=200, session_timeout_ms=6000)
-                await consumer.start()
-                stack.push_async_callback(consumer.stop)
-            for _ in range(2):
+            async def join(*names):
+                for name in names:
+                    consumer = AIOKafkaConsumer(
+                        *group.topics, bootstrap_servers=broker.bootstrap, group_id=group.name, client_id=name,
+                        partition_assignment_strategy=aio.tied(aio.assignor("sticky"), aio.assignor("range")),
+                        heartbeat_interval_ms=200, session_timeout_ms=6000)
+                    await consumer.start()
+                    stack.push_async_callback(consumer.stop)
+            await join("a", "b")
+            for newcomers in "c", "":
                 group.join("old", assignors=[RangePartitionAssignor])
+                await asyncio.to_thread(group.settled, *"ab", *("" if newcomers else "c"))
+                await join(*newcomers)
                 held = await asyncio.to_thread(group.settled, *"abc")
                 assert held.protocol == "range"
                 await asyncio.to_thread(group.leave, "old")

@@ -15,6 +15,7 @@ import numpy as np
 
 from ..assignors.base import Strategy, StrategyError
 from ..assignors.cooperative import withhold
+from ..assignors.memory import reported_name
 from ..assignors.registry import StrategyLike, resolve
 from ..groups.assignment import Assignment, figures_in_words
 from ..groups.group import Group
@@ -157,11 +158,6 @@ def assignment_in_words(assignment: Assignment, generation: int = -1) -> str:
         f", {count_of(dropped, 'claim')} without effect" if dropped else "",
         f", {count_of(unknown, 'topic')} without metadata left out" if unknown else ""])
 
-# %% ../../nbs/11_clients/01_member.ipynb #58c0a000
-def assignor_name(strategy: Strategy) -> str:
-    "The name under which the assignor of a strategy takes part in a group."
-    return strategy.protocol_name or strategy.name
-
 # %% ../../nbs/11_clients/01_member.ipynb #58c0a001
 class Memory:
     "What one consumer was last assigned, for all assignors of this package that it lists."
@@ -174,7 +170,7 @@ class Memory:
     @property
     def names(self) -> list[str]:
         "The names of the assignors."
-        return [assignor_name(strategy) for strategy in self.consumer.listed]
+        return [reported_name(strategy) for strategy in self.consumer.listed]
 
     @property
     def claims(self) -> bool:
@@ -214,7 +210,7 @@ class ClientMember:
         if self.strategy.needs_lag and offsets is None:
             raise StrategyError("offsets_from must be the settings of the consumer for strategy "
                                 f"{quoted(self.strategy.label)}, which needs lag (got None)")
-        self.name = assignor_name(self.strategy)
+        self.name = reported_name(self.strategy)
         self.rack = rack
         self.share(Memory())
         self.consumer.subscription(self.strategy)   # a rack that cannot be sent is an error now

@@ -1,4 +1,4 @@
-"""Java members change their assignor on a real broker, and everything happens as `LiveGroup` foretells, event by event."""
+"""Java members change their assignor on a real broker, event by event as `LiveGroup` foretells."""
 from contextlib import closing
 
 import pytest
@@ -10,7 +10,8 @@ from kafka_assign.assignors.memory import reported_name
 
 pytestmark = [pytest.mark.needs("broker"), pytest.mark.needs("jdk")]
 
-JAVA = {"range": "RangeAssignor", "kafka-sticky": "StickyAssignor", "kafka-cooperative-sticky": "CooperativeStickyAssignor"}
+JAVA = {"range": "RangeAssignor", "kafka-sticky": "StickyAssignor",
+        "kafka-cooperative-sticky": "CooperativeStickyAssignor"}
 COUNTS = {"w": 4, "x": 4, "y": 4, "z": 4}
 
 
@@ -20,8 +21,10 @@ class Watched:
     def __init__(self, java, broker, name, static):
         self.java, self.broker, self.name = java, broker, name
         self.topics = {f"{name}-{topic}": count for topic, count in COUNTS.items()}
-        self.instances = {f"{name}-{number}": f"{name}-{number}" if static else None for number in range(3)}
-        members = [Member(client, self.topics, instance_id=instance) for client, instance in self.instances.items()]
+        clients = [f"{name}-{number}" for number in range(3)]
+        self.instances = {client: client if static else None for client in clients}
+        members = [Member(client, self.topics, instance_id=instance)
+                   for client, instance in self.instances.items()]
         self.foretold, self.moves = LiveGroup("range", self.topics, members), []
         for client in self.instances:
             self.start(client, ["range"])
@@ -36,8 +39,10 @@ class Watched:
 
     def start(self, client, listed):
         classes = ",org.apache.kafka.clients.consumer.".join(JAVA[name] for name in listed)
-        words = ["join", client, self.name, ",".join(self.topics), classes, self.instances[client] or ""]
-        print(" ".join(words).strip(), file=self.java.process.stdin)
+        words = ["join", client, self.name, ",".join(self.topics), classes]
+        if self.instances[client] is not None:
+            words.append(self.instances[client])
+        print(*words, file=self.java.process.stdin)
 
     def stop(self, client):
         left = f"{client} left\n"
@@ -46,7 +51,7 @@ class Watched:
         until(lambda: self.java.lines.count(left) > times)
 
     def check(self, former=None):
-        """Wait until the group is at rest, and no member has its `former` id; it must be as foretold."""
+        """Wait until the group is as foretold, at rest, and no member has its `former` id."""
         def as_foretold():
             group = captured(self.broker, self.name, [*self.foretold])
             ids = {member.client_id: member.id for member in group.details}
@@ -73,7 +78,7 @@ class Watched:
 
 
 def test_a_change_of_assignor_moves_what_a_live_group_foretells(broker):
-    """Static: nothing happens until the last member lists the new assignor, which then starts from nothing.
+    """Static: nothing happens until the last member lists the new one, which starts from nothing.
 
     (Each of its 16 restarts waits for a consumer to close, and for the group to be at rest: 20 s.)
     """
@@ -81,7 +86,8 @@ def test_a_change_of_assignor_moves_what_a_live_group_foretells(broker):
     from kafka.admin import NewTopic
     names = {"switch-s": True, "switch-d": False}
     with closing(KafkaAdminClient(bootstrap_servers=broker.bootstrap)) as admin:
-        admin.create_topics([NewTopic(f"{name}-{topic}", count, 1) for name in names for topic, count in COUNTS.items()])
+        admin.create_topics([NewTopic(f"{name}-{topic}", count, 1)
+                             for name in names for topic, count in COUNTS.items()])
     with java_members(broker) as java:
         static, dynamic = [Watched(java, broker, name, static) for name, static in names.items()]
         static.bounce(["kafka-sticky", "range"])

@@ -1,4 +1,4 @@
-"""What assignors remember: whose claims count, as Kafka's own classes and what they are handed say."""
+"""What assignors remember: whose claims count, as Kafka's own classes say that are played."""
 
 import json
 import random
@@ -24,20 +24,24 @@ JAVAS = {"range": "range", "roundrobin": "roundrobin", "sticky": "kafka-sticky",
 GROUPS = 200
 
 
-# --- Kafka's own classes -------------------------------------------------------------------------------------------
+# --- Kafka's own classes --------------------------------------------------------------------
 
 class Script:
-    """Events of a random group that changes its assignor once or twice, and what its members list meanwhile."""
+    """Events of a random group that changes its assignor once or twice."""
 
     def __init__(self, seed):
         self.rng = rng = random.Random(seed)
         self.topics = {f"t{number}": rng.randint(1, 8) for number in range(rng.randint(1, 3))}
-        self.events, self.lists, self.running = [], {}, rng.choice([*JAVAS])
-        names, static, equal = [f"m{number}" for number in range(rng.randint(2, 4))], rng.choice([0, 0.5, 1]), rng.random()
+        self.events = []
+        self.lists = {}                             # by member: the assignors that it lists
+        self.running = rng.choice([*JAVAS])
+        names = [f"m{number}" for number in range(rng.randint(2, 4))]
+        static, equal = rng.choice([0, 0.5, 1]), rng.random()
         self.instances = {name: f"i-{name}" if rng.random() < static else None for name in names}
         self.wanted = {name: [*self.topics] for name in [*names, "late"]}
-        if equal < 0.4:                             # a member without topics would end the others in Java
-            self.wanted |= {name: rng.sample([*self.topics], rng.randint(1, len(self.topics))) for name in names}
+        if equal < 0.4:                             # a member without topics would end the others
+            for name in names:
+                self.wanted[name] = rng.sample([*self.topics], rng.randint(1, len(self.topics)))
         self.join(names, [self.running])
         for _ in range(rng.randint(1, 2)):
             self.switch(rng.choice([name for name in JAVAS if name != self.running]))
@@ -48,8 +52,9 @@ class Script:
 
     def join(self, names, listed):
         self.lists |= dict.fromkeys(names, listed)
-        self.happen("join", names, instances=[self.instances.get(name) for name in names], list=listed,
-                    topics=[self.wanted[name] for name in names])
+        instances = [self.instances.get(name) for name in names]
+        topics = [self.wanted[name] for name in names]
+        self.happen("join", names, instances=instances, list=listed, topics=topics)
 
     def bounce(self, listed):
         """Restart all members with a list, in any order."""
@@ -62,7 +67,7 @@ class Script:
                 self.happen("restart", [name], list=listed)
 
     def switch(self, new):
-        """The two bounces; or only the first; or between them, a member that lists only the old assignor comes and goes."""
+        """The two bounces, or only the first; perhaps one with the old assignor comes and goes."""
         self.bounce([new, self.running])
         if self.rng.random() < 0.3:
             self.join(["late"], [self.running])
@@ -73,8 +78,9 @@ class Script:
         self.running = new
 
     def disturb(self, name):
-        """A member leaves for good, or comes back: the same process after its eviction, or a new one."""
-        kind = self.rng.choice(["leave", "join", "rejoin"] if len(self.lists) > 1 else ["join", "rejoin"])
+        """A member leaves for good, or is back: the process that was evicted, or a new one."""
+        last = len(self.lists) == 1
+        kind = self.rng.choice(["join", "rejoin"] if last else ["leave", "join", "rejoin"])
         self.happen("crash" if kind == "rejoin" else "leave", [name])
         if kind == "rejoin":
             self.happen("rejoin", [name])
@@ -85,10 +91,11 @@ class Script:
 
 
 def played(script):
-    """What a live group says of each event: the name that is elected, the rounds, and the partitions of each member."""
+    """What a live group says of each event: the elected name, the rounds, and who has what."""
     live = LiveGroup("range", script.topics, {})
     for event in script.events:
-        kind, names, strategies = event["do"], event["ids"], [JAVAS[name] for name in event.get("list", ())]
+        kind, names = event["do"], event["ids"]
+        strategies = [JAVAS[name] for name in event.get("list", ())]
         if kind == "join":
             members = [Member(name, topics, instance_id=instance) for name, topics, instance
                        in zip(names, event["topics"], event["instances"])]
@@ -97,34 +104,41 @@ def played(script):
             rebalance = live.restart(*names, strategies=strategies)
         else:
             rebalance = getattr(live, kind)(*names)
-        owners = {member: [f"{topic}-{number}" for topic, number in live[member]] for member in live}
+        owners = {}
+        for member in live:
+            owners[member] = [f"{topic}-{number}" for topic, number in live[member]]
         yield reported_name(live.strategy), rebalance.rounds, owners
 
 
 @pytest.mark.needs("jdk", "broker")                 # no broker runs, but its jars are needed
 def test_a_change_of_assignor_is_as_with_kafkas_own_classes():
-    """Election, rounds and owners after each event of 200 groups. (A JVM and 3,000 events: 8 s of CPU.)"""
+    """Election, rounds and owners, event by event. (A JVM, and 3,000 rebalances: 8 s of CPU.)"""
     from jars import jars_folder
     from java import find_jdk
     scripts = [Script(seed) for seed in range(GROUPS)]
     lines = [json.dumps({"topics": script.topics, "events": script.events}) for script in scripts]
-    command = [find_jdk(), "-XX:TieredStopAtLevel=1", "-cp", f"{jars_folder()}/*", HERE / "JavaSwitch.java"]
-    written = subprocess.run(command, input="\n".join(lines), capture_output=True, text=True, check=True).stdout
+    program = HERE / "JavaSwitch.java"
+    command = [find_jdk(), "-XX:TieredStopAtLevel=1", "-cp", f"{jars_folder()}/*", program]
+    written = subprocess.run(command, input="\n".join(lines), capture_output=True, text=True,
+                             check=True).stdout
     for seed, (script, line) in enumerate(zip(scripts, written.splitlines(), strict=True)):
-        for event, told, expected in zip(script.events, played(script), json.loads(line), strict=True):
-            assert list(told) == expected, (seed, event)
+        told = [list(state) for state in played(script)]
+        for event, state, expected in zip(script.events, told, json.loads(line), strict=True):
+            assert state == expected, (seed, event)
 
 
-# --- the group at a switch -----------------------------------------------------------------------------------------
+# --- the group at a switch ------------------------------------------------------------------
 
 def test_nobody_claims_anything_at_a_switch():
-    """As if the members had been given without their claims: owned partitions, generations and user data."""
+    """As if they had been given without owned partitions, generations and user data."""
     for group in random_groups():
         members = [group.details[at] for at in group.listed]
-        sent = [Member(one.id, one.topics, user_data=encode_sticky(Claims(one.owned, 3)), rack=one.rack,
-                       instance_id=one.instance_id) for one in members]
-        without = [Member(one.id, one.topics, rack=one.rack, instance_id=one.instance_id) for one in members]
-        for owning in (group, group.replace(members=sent), group.replace(members=sent).decode_claims("sticky")):
+        without = [Member(one.id, one.topics, rack=one.rack, instance_id=one.instance_id)
+                   for one in members]
+        sent = group.replace(members=[
+            replace(silent, user_data=encode_sticky(Claims(one.owned, 3)))
+            for one, silent in zip(members, without)])
+        for owning in (group, sent, sent.decode_claims("sticky")):
             seen = at_switch(owning)
             assert seen == group.replace(members=without) and seen.sent == seen.details
             assert not seen.dropped and not seen.has_user_data
@@ -132,15 +146,17 @@ def test_nobody_claims_anything_at_a_switch():
 
 
 def test_a_group_made_of_arrays_has_no_claims_at_a_switch():
-    group = Group.from_arrays(["t", "u"], [2, 1], ["a", "b"], np.ones((2, 2), bool), previous=[1, 0, 1])
+    made_of = ["t", "u"], [2, 1], ["a", "b"], np.ones((2, 2), bool)
+    group = Group.from_arrays(*made_of, previous=[1, 0, 1])
     seen = at_switch(group)
-    assert seen == Group.from_arrays(["t", "u"], [2, 1], ["a", "b"], np.ones((2, 2), bool))
-    assert [member.owned for member in seen.details] == [(), ()] and group.previous.tolist() == [1, 0, 1]
+    assert seen == Group.from_arrays(*made_of) and group.previous.tolist() == [1, 0, 1]
+    assert [member.owned for member in seen.details] == [(), ()]
 
 
 def switched(old, new, static):
-    """A live group after its members listed both strategies, one after the other; the last of its rebalances."""
-    members = [Member(name, ["t", "u"], instance_id=f"i-{name}" if static else None) for name in "abc"]
+    """A live group after one member after the other has listed both; and its last rebalance."""
+    members = [Member(name, ["t", "u"], instance_id=f"i-{name}" if static else None)
+               for name in "abc"]
     live = LiveGroup(old, {"t": 5, "u": 4}, members)
     for member in members:
         if static:
@@ -185,17 +201,19 @@ def test_names_that_a_group_reports():
     sticky, kafkas = resolve("sticky"), resolve("kafka-sticky")
     assert remembers(sticky, kafkas) and remembers(kafkas, sticky) and not remembers(sticky, None)
     for served in ("uniform", "server-range"):
-        assert all(remembers(resolve(served), running) for running in (None, sticky, resolve("uniform")))
+        for running in (None, sticky, resolve("uniform")):
+            assert remembers(resolve(served), running)
 
 
-# --- processes -----------------------------------------------------------------------------------------------------
+# --- processes ------------------------------------------------------------------------------
 
 def static_group(strategy):
-    return LiveGroup(strategy, {"t": 9}, [Member(name, ["t"], instance_id=f"i-{name}") for name in "abc"])
+    members = [Member(name, ["t"], instance_id=f"i-{name}") for name in "abc"]
+    return LiveGroup(strategy, {"t": 9}, members)
 
 
 def test_a_group_that_falls_back_claims_what_it_had_before():
-    """A member with range alone joins and leaves: the sticky assignors still have the assignment before that."""
+    """A member with range alone joins and leaves: the others still remember what was before."""
     live = static_group("kafka-sticky")
     for name in "abc":
         assert live.restart(name, strategies=["kafka-sticky", "range"]).rounds == 0
@@ -221,7 +239,7 @@ def test_a_new_process_remembers_only_what_the_coordinator_returns(strategy):
     assert [live.restart(name, strategies=["range", strategy]).rounds for name in "ab"] == [0, 1]
     assert live.strategy.label == "range"           # two votes of three
     a, b, c = (member.memory(resolve(strategy)) for member in live.state.members)
-    assert a.partitions and c.partitions and not b.partitions       # a knew it when all joined, b had just begun
+    assert a.partitions and c.partitions and not b.partitions       # b had just begun
     live.restart("a")                               # what returns is the assignment of range
     forgotten = live.state.members[0].memory(resolve(strategy))
     assert (forgotten.partitions, forgotten.generation, forgotten.epoch) == (frozenset(), -1, -1)
@@ -232,19 +250,19 @@ def test_who_may_restart_with_which_list():
     live = static_group("range")
     live.join("d", ["t"])
     before = live.state
-    with pytest.raises(GroupError, match="all members list, and which it listed before .got sticky; Kafka raises"):
+    with pytest.raises(GroupError, match="which it listed before .got sticky; Kafka raises"):
         live.restart("a", strategies=["sticky"])
-    with pytest.raises(GroupError, match="different protocol names .got kafka-sticky beside sticky"):
+    with pytest.raises(GroupError, match="names .got kafka-sticky beside sticky"):
         live.restart("a", strategies=["sticky", "kafka-sticky", "range"])
     with pytest.raises(GroupError, match="different protocol names"):
         live.join("e", ["t"], strategies=["sticky", "kafka-sticky"])
-    with pytest.raises(GroupError, match="must have an instance id .got 'd'; without one, it leaves and joins"):
+    with pytest.raises(GroupError, match="must have an instance id .got 'd'; without one"):
         live.restart("d", strategies=["range"])
     assert live.state == before
     live.leave("d")
     for name in "ab":
         assert live.restart(name, strategies=["sticky", "range"]).rounds == 0
-    with pytest.raises(GroupError, match="which it listed before"):          # the others have it, but not c itself
+    with pytest.raises(GroupError, match="which it listed before"):     # only the others did
         live.restart("c", strategies=["sticky"])
     assert live.restart("c", strategies=["sticky", "range"]).rounds == 1
 
@@ -261,27 +279,30 @@ def test_an_evicted_member_remembers_and_has_lost():
         assert all(bool(member.owned) == claimed for member in first.details)
 
 
-# --- rolling restarts ----------------------------------------------------------------------------------------------
+# --- rolling restarts -----------------------------------------------------------------------
 
-PAIRS = [("range", "cooperative-sticky"), ("range", "kafka-cooperative-sticky"), ("roundrobin", "sticky"),
-         ("sticky", "cooperative-sticky"), ("cooperative-sticky", "sticky"), ("kafka-sticky", "range")]
+PAIRS = [("range", "cooperative-sticky"), ("range", "kafka-cooperative-sticky"),
+         ("roundrobin", "sticky"), ("sticky", "cooperative-sticky"),
+         ("cooperative-sticky", "sticky"), ("kafka-sticky", "range")]
 
 
 @pytest.mark.parametrize("pair", PAIRS, ids="-to-".join)
-def test_a_rolling_restart_that_brings_another_strategy_costs_what_a_live_group_shows(pair):
-    """All members list both; those that are back list the new one alone, which the first of them brings."""
+def test_a_rolling_restart_that_brings_another_strategy_costs_as_in_a_live_group(pair):
+    """All members list both; the first that is back, with the new one alone, brings it."""
     old, new = pair
     for seed in range(12):
         rng = random.Random(seed)
         topics = {"a": rng.randint(1, 6), "b": rng.randint(1, 6)}
         names = [f"m{number}" for number in range(rng.randint(2, 4))]
         static = {name for name in names if rng.random() < 0.4}
-        members = [Member(name, rng.choice([["a"], ["b"], ["a", "b"]]), instance_id=name if name in static else None)
-                   for name in names]
-        live, total = LiveGroup(old, topics, {}), {"rebalances": 0, "moved": 0, "paused": 0, "down": 0}
+        members = [Member(name, rng.choice([["a"], ["b"], ["a", "b"]]),
+                          instance_id=name if name in static else None) for name in names]
+        live = LiveGroup(old, topics, {})
+        total = {"rebalances": 0, "moved": 0, "paused": 0, "down": 0}
         live.join(members, strategies=[old, new])
         restarted = rng.sample(names, rng.randint(1, len(names)))
-        found, again = restart_in_turn(live.group, restarted, resolve(new), before=resolve(old)), 0
+        cost = restart_in_turn(live.group, restarted, resolve(new), before=resolve(old))
+        again = 0
         for name in restarted:
             total["down"] += len(live[name])
             if name in static:
@@ -295,4 +316,5 @@ def test_a_rolling_restart_that_brings_another_strategy_costs_what_a_live_group_
                 total["rebalances"] += rebalance.rounds
                 total["moved"] += len(rebalance.moved)
                 total["paused"] += len(rebalance.revoked)
-        assert found == (new, len(restarted), len(static.intersection(restarted)), *total.values()), seed
+        kept = len(static.intersection(restarted))
+        assert cost == (new, len(restarted), kept, *total.values()), seed

@@ -88,23 +88,34 @@ class Restarts(NamedTuple):
 def _settled(answer, *newcomers):
     "The group of an assignment after it has settled, and `newcomers` in it."
     group, owned = answer.group, Assignment(answer.group, answer.target).to_dict()
-    members = [replace(group.details[at], owned=owned[group.members[at]], generation=-1, user_data=None)
-               for at in group.listed]
+    members = []
+    for at in group.listed:
+        own = owned[group.members[at]]
+        members.append(replace(group.details[at], owned=own, generation=-1, user_data=None))
     return group.replace(members=[*members, *newcomers])
 
 
-def _answer(group, strategy, running, eager):
-    """What a strategy answers in a group that runs it, or `running`; moves are those of the partitions that members have.
+def _without_claims(group, names):
+    "The group in which these members claim nothing."
+    members = []
+    for at in group.listed:
+        member = group.details[at]
+        if member.id in names:
+            member = replace(member, owned=(), generation=-1, user_data=None)
+        members.append(member)
+    return group.replace(members=members)
 
-    `eager`: ids of the members that list an eager strategy, too.
+
+def _answer(group, strategy, running, eager):
+    """What a strategy answers in a group that runs it, or `running`.
+
+    Its moves are counted from what the members have. `eager`: ids of the members that list an
+    eager strategy, too.
     """
     if not remembers(strategy, running):
         seen = at_switch(group)
     elif strategy.protocol == "cooperative" and eager:
-        members = [group.details[at] for at in group.listed]
-        seen = group.replace(members=[
-            replace(member, owned=(), generation=-1, user_data=None) if member.id in eager else member
-            for member in members])
+        seen = _without_claims(group, eager)
     else:
         return strategy.run(group)
     answer = strategy.run(seen)
@@ -112,13 +123,27 @@ def _answer(group, strategy, running, eager):
 
 
 def _cost_of(answer, eager):
-    "Rebalances, moves and pauses of an answer; members that list an eager strategy pause all that they have."
+    """Rebalances, moves and pauses of an answer.
+
+    `eager`: as for `_answer`; these members pause all that they have.
+    """
     figures, group = answer.summary(), answer.group
     paused = figures["paused"]
     if answer.protocol == "cooperative":
         pauses = np.append([name in eager for name in group.members], False)
         paused += int((pauses[group.previous] & answer.kept).sum())
-    return {"rebalances": 1 + (figures["withheld"] > 0), "moved": figures["moved"], "paused": paused}
+    rounds = 2 if figures["withheld"] > 0 else 1
+    return {"rebalances": rounds, "moved": figures["moved"], "paused": paused}
+
+
+def _successor(member, group):
+    "The member that takes the place of one that restarts: a new process with a new id."
+    instance_id = member.instance_id
+    if looks_replaced(instance_id):
+        instance_id = _next_pod(instance_id)
+    new_id = next(_ids_of(instance_id or _client_id(member), group))
+    return replace(member, id=new_id, instance_id=instance_id, owned=(), generation=-1,
+                   user_data=None)
 
 
 def restart_in_turn(group: Group, names: Sequence[str], strategy: Strategy,
@@ -126,31 +151,33 @@ def restart_in_turn(group: Group, names: Sequence[str], strategy: Strategy,
                     before: Strategy | None = None) -> Restarts:
     """The cost of restarting the members `names` of a group; `track` shows how many are done.
 
-    `static`: whether all of them count as static members whose instance ids last. `before`: the strategy
-    that the group runs until the first of them is back, which brings it the other one: all members list
-    both, and list only the other one when they are back; None = the same.
+    `static`: whether all of them count as static members whose instance ids last. `before`: the
+    strategy that the group runs until the first of them is back, which brings it the other one:
+    all members list both, and list only the other one when they are back; None = the same.
     """
-    total, count, running, eager = Counter(), len(names), before or strategy, set()
+    total, running, eager = Counter(), before or strategy, set()
     if before is not None and "eager" in (before.protocol, strategy.protocol):
         eager = set(group.members)
     for name in track(names):
-        member = group.details[group.members.index(name)]
-        own = group.previous == group.members.index(name)
+        at, answers = group.members.index(name), []
+        member, own = group.details[at], group.previous == at
         total["down"] += int(own.sum())
-        pod = _next_pod(member.instance_id) if looks_replaced(member.instance_id) else None
-        answers = []
-        if static or pod is None is not member.instance_id:
+        lasts = member.instance_id is not None and not looks_replaced(member.instance_id)
+        if static or lasts:
             total["static"] += 1
             if running is not strategy:
                 answers.append(_answer(group, strategy, running, eager))
         else:
             left = _answer(group.leave(name), running, running, eager)
             total["moved"] += int((own & (left.target >= 0)).sum())
-            new = replace(member, id=next(_ids_of(pod or _client_id(member), group)), instance_id=pod, owned=(),
-                          generation=-1, user_data=None)
-            answers += [left, _answer(_settled(left, new), strategy, running, eager)]
-        for answer in filter(len, answers):                # in an empty group no member computes one
-            total.update(_cost_of(answer, eager))
+            joined = _settled(left, _successor(member, group))
+            answers += [left, _answer(joined, strategy, running, eager)]
+        for answer in answers:
+            if len(answer):                     # in an empty group no member computes one
+                total.update(_cost_of(answer, eager))
         eager.discard(name)
-        group, running = _settled(answers[-1]) if answers else group, strategy
-    return Restarts(strategy.label, count, *(total[key] for key in Restarts._fields[2:]))
+        running = strategy
+        if answers:
+            group = _settled(answers[-1])
+    figures = [total[key] for key in Restarts._fields[2:]]
+    return Restarts(strategy.label, len(names), *figures)

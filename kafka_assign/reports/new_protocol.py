@@ -7,12 +7,13 @@ __all__ = ['Migration', 'migration']
 
 # %% ../../nbs/10_reports/10_new_protocol.ipynb #848e0003
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
 from ..assignors.base import StrategyError
 from ..assignors.batch import batch_of_groups
+from ..assignors.memory import at_switch
 from ..assignors.registry import checked_group, resolve
 from ..assignors.running import running_strategy
 from ..groups.group import Group
@@ -41,9 +42,7 @@ class Migration:
         "The group when its first member joins with the new protocol; after a stop, none owns anything."
         if self.possible != "after a stop":
             return self.group
-        members = [replace(self.group.details[at], owned=(), user_data=None)
-                   for at in self.group.listed]
-        return self.group.replace(members=members)
+        return at_switch(self.group)
 
     @cached_property
     def restarts(self) -> Restarts | None:

@@ -5,7 +5,10 @@ import json
 import random
 from collections import Counter
 from datetime import datetime, timedelta, timezone
+from unittest.mock import patch
+from uuid import UUID
 
+import numpy as np
 import pytest
 from groups import groups
 from hypothesis import given, settings
@@ -14,6 +17,7 @@ from outputs import SAMPLES, table
 from test_cli import run, unwrapped
 
 from kafka_assign import Assignment, Group, GroupError, Member, assign, compare, diff, rank, read_groups, show
+from kafka_assign.groups.progress import progress_between, progress_of, rates
 
 START = datetime(2026, 3, 1, 2, 14, tzinfo=timezone.utc)
 
@@ -50,6 +54,11 @@ def simulated(seed):
     return *moments, owned, consumes, produces
 
 
+def normal_lag(rate, commit=5):
+    """By how much a lag may differ without a reason: what arrives in two commits, and three times its spread."""
+    return 2 * rate * commit + 3 * (2 * rate * commit + 1) ** 0.5
+
+
 @pytest.mark.parametrize("seed", range(40))
 def test_rates_and_what_stands_still_are_those_of_a_simulated_run(seed):
     old, new, owned, consumes, produces = simulated(seed)
@@ -64,9 +73,14 @@ def test_rates_and_what_stands_still_are_those_of_a_simulated_run(seed):
         fast, arrives = (sum(rates[one] for one in parts[member]) for rates in (consumes, produces))
         left = sum(lag.values()) if member is None else lag[member]
         assert (row["consumed"], row["produced"], row["new"]) == (pytest.approx(fast), pytest.approx(arrives), left)
-        expected = None if left and fast <= arrives else left / (fast - arrives) if left else 0
-        assert row["catch_up"] == (expected if expected is None else pytest.approx(expected))
-        assert ("falls behind" in row["words"]) == bool(left and fast < arrives)
+        seconds = (datetime.fromisoformat(new.time) - datetime.fromisoformat(old.time)).total_seconds()
+        shrunk, noise = (fast - arrives) * seconds, normal_lag(max(fast, arrives))
+        caught_up = left / (fast - arrives) if left > noise and shrunk > noise else None
+        assert row["catch_up"] == (pytest.approx(caught_up) if caught_up else None if left else 0)
+        assert ("caught up in about" in row["words"]) == bool(caught_up)
+        assert ("falls behind" in row["words"]) == bool(left and fast and -shrunk > noise)
+        stopped = not fast and left > noise + len(parts[member])
+        assert ("nothing was committed while" in row["words"]) == stopped
     needs = [row for row in rank([new, old]) if row["need"] == "stuck"]
     assert [row["affected"] for row in needs] == [len(still)] * bool(still)
     assert {row["time"] for row in needs} <= {new.time} and not [row for row in rank([new]) if row["need"] == "stuck"]
@@ -112,8 +126,8 @@ def behind(time, committed, end, **about):
     ("2026-03-01T02:00Z", "2026-03-01T04:10+02:00", True), ("2026-03-01T0200", "2026-03-01T01:10-01:00", True),
     ("2026-03-01", "2026-03-02", False), ("", "2026-03-02T00:00Z", False), ("", "", False)])
 def test_times_are_instants_and_without_two_of_them_there_is_no_rate(then, now, known):
-    [row, _] = diff(behind(then, 100, 700), behind(now, 400, 1001)).rows
-    assert (row["consumed"], row["produced"]) == ((0.5, 301 / 600) if known else (None, None))
+    [row, _] = diff(behind(then, 100, 700), behind(now, 400, 1600)).rows
+    assert (row["consumed"], row["produced"]) == ((0.5, 1.5) if known else (None, None))
     assert (row["catch_up"], "falls behind" in str(row["words"])) == (None, known)
 
 
@@ -142,6 +156,186 @@ def test_moments_without_times_are_told_apart_by_number_and_unnamed_groups_are_n
         assert "stuck" not in {row["need"] for row in rank(pair)}
 
 
+def captured(chance, seconds, share=1.0, commit=5, client="web", spread=False, moments=2):
+    """Moments of a group whose members consume a share of what arrives, at steady rates or, with `spread`, by chance.
+
+    Members commit by themselves, each from a moment of its own on; a capture asks for the ends up to 1 s later.
+    """
+    names, each = [f"m{number}" for number in range(chance.randrange(1, 6))], chance.randrange(1, 5)
+    owned = {name: {"t": [*range(number * each, (number + 1) * each)]} for number, name in enumerate(names)}
+    rates = [chance.choice([0.05, 0.3, 1, 7, 50, 300]) for _ in range(len(names) * each)]
+    ticks = int(10 * (seconds * (moments - 1) + 2 * commit + 2))               # of 0.1 s
+    arrived = []
+    for rate in rates:
+        steps = np.full(ticks, rate / 10)
+        if spread:
+            steps = np.random.default_rng(chance.randrange(2**32)).poisson(rate / 10, ticks)
+        arrived.append(np.concatenate([[0], np.cumsum(steps)]))
+    phases = [chance.uniform(0, commit) for _ in names]
+    group = Group({"t": len(rates)}, [Member(name, ["t"], client_id=client) for name in names], owned, name="g")
+    found = []
+    for number in range(moments):
+        now = commit + number * seconds
+        last = [phase + commit * ((now - phase) // commit) for phase in phases]
+        committed = [int(share * arrived[one][int(10 * last[one // each])]) for one in range(len(rates))]
+        end = [int(arrived[one][int(10 * (now + chance.random()))]) for one in range(len(rates))]
+        found.append(group.replace(time=(START + timedelta(seconds=number * seconds)).isoformat(),
+                                   committed={"t": committed}, end={"t": end}))
+    return found
+
+
+def trends(found):
+    """What is said of the group and of each member, in words, with the rates."""
+    members = [np.ones(len(found.place), bool), *(found.new.previous == at for at in range(len(found.new.members)))]
+    fast = [rates(found, mask) for mask in members]
+    return [(one["words"], one) for one in fast if one]
+
+
+TRENDS = "falls behind", "caught up", "does not catch up", "nothing was committed"
+
+
+@pytest.mark.parametrize("commit, client", [(5, "web"), (30, f"app-{UUID(int=1)}-StreamThread-1-consumer"),
+                                            (60, "connector-consumer-sink-0")])
+@pytest.mark.parametrize("spread", [False, True], ids=["steady", "by chance"])
+def test_a_group_that_keeps_up_has_no_trend_whenever_it_is_seen(spread, commit, client):
+    chance = random.Random(commit + spread)
+    for _ in range(40):
+        old, new = captured(chance, chance.choice([15, 60, 61, 120, 300, 480]), 1, commit, client, spread)
+        found = progress_between(old, new)
+        words = [words for words, _ in trends(found)]
+        assert words and not [one for one in words if any(trend in one for trend in TRENDS)]
+        assert not found.stuck.any()
+
+
+@pytest.mark.parametrize("seconds, share", [(60, 0.6), (120, 0.75), (300, 0.9), (480, 0.93)])
+def test_a_group_that_misses_records_falls_behind_where_rates_are_high_enough_to_see_it(seconds, share):
+    chance = random.Random(seconds)
+    for _ in range(40):
+        old, new = captured(chance, seconds, share, spread=True)
+        for words, fast in trends(progress_between(old, new)):
+            if fast["produced"] > 20:
+                assert words.endswith("falls behind") and fast["catch_up"] is None
+
+
+def test_a_process_that_is_stopped_has_words_of_its_own():
+    chance = random.Random(5)
+    for _ in range(10):
+        old, new = captured(chance, 120, 0)
+        rows = [row for row in diff(old, new).rows if row["what"] == "lag" and row["new"] > 100]
+        assert all("nothing was committed while" in row["words"] and row["catch_up"] is None for row in rows)
+        assert not [row for row in rows if "falls behind" in row["words"]]
+
+
+def test_the_time_to_catch_up_is_an_estimate_and_is_near_the_truth():
+    for rate, speed, lag in ((100, 150, 60_000), (7, 40, 20_000), (1, 3, 5_000)):
+        old = behind("2026-03-01T02:00Z", 0, lag)
+        new = behind("2026-03-01T02:05Z", 300 * speed, lag + 300 * rate)
+        [row] = [row for row in diff(old, new).rows if row["what"] == "lag" and row["subject"]]
+        assert row["catch_up"] == pytest.approx((lag - 300 * (speed - rate)) / (speed - rate))
+        assert "caught up in about" in row["words"] and row["words"].endswith("an estimate")
+    done = diff(behind("2026-03-01T02:00Z", 0, 60_000), behind("2026-03-01T02:05Z", 89_800, 90_000))
+    [row] = [row for row in done.rows if row["subject"] == "a"]
+    assert row["catch_up"] is None and row["words"].endswith("has caught up, or nearly")
+
+
+# --- more moments ------------------------------------------------------------------------------------------------
+
+@st.composite
+def histories(draw):
+    """Moments of a group: offsets that only grow, at any times, with or without members, some without offsets."""
+    count, partitions = draw(st.integers(2, 7)), draw(st.integers(1, 4))
+    times = sorted(draw(st.lists(st.integers(0, 300), min_size=count, max_size=count, unique=True)))
+    dated, alone = draw(st.booleans()), draw(st.booleans())
+    steps = st.lists(st.lists(st.sampled_from([0, 0, 0, 1, 2, 2000]), min_size=count, max_size=count),
+                     min_size=partitions, max_size=partitions)
+    ends, commits = draw(steps), draw(steps)
+    group = Group({"t": partitions}, {} if alone else {"a": ["t"], "b": ["t"]}, {} if alone else {
+        "a": {"t": [*range(partitions)]}}, name="g", state="Empty" if alone else "Stable")
+    found = []
+    for at in range(count):
+        end = [sum(row[:at + 1]) for row in ends]
+        committed = [min(sum(row[:at + 1]), most) for row, most in zip(commits, end)]
+        known = at in (0, count - 1) or draw(st.integers(0, 4))
+        about = {"committed": {"t": committed}, "end": {"t": end}} if known else {}
+        time = (START + timedelta(seconds=times[at])).isoformat() if dated else ""
+        found.append(group.replace(time=time, moment=0 if dated else at + 1, **about))
+    return found
+
+
+def needs_of(moments):
+    """The needs of the last moment, given these; a partition that stands still is counted."""
+    return {row["need"]: row["affected"] if row["need"] == "stuck" else None
+            for row in rank(moments, "range") if (row["time"], row["moment"]) == (
+                moments[-1].time or None, moments[-1].moment or None)}
+
+
+@settings(max_examples=60)
+@given(histories(), st.data())
+def test_moments_in_between_never_hide_a_need(moments, data):
+    between = moments[1:-1]
+    kept = data.draw(st.lists(st.sampled_from(between), unique_by=id) if between else st.just([]))
+    fewer = needs_of([one for one in moments if one in (moments[0], moments[-1]) or any(one is some for some in kept)])
+    more = needs_of(moments)
+    assert fewer.keys() <= more.keys() and fewer.get("stuck", 0) <= more.get("stuck", 0)
+
+
+def test_captures_every_15_seconds_show_what_stands_still(tmp_path):
+    """The last record arrived four minutes ago; the outputs of --members in between have no offsets."""
+    for number in range(21):
+        time = START + timedelta(seconds=15 * number)
+        end = 9 + 300 * min(number, 4)
+        text = behind(time.isoformat(), 5, end).to_json()
+        (tmp_path / f"{time:%Y%m%dT%H%M%SZ}.json").write_text(text + "\n")
+    groups = read_groups(tmp_path, cluster="east")
+    assert groups.before["g"].time == (START + timedelta(seconds=240)).isoformat()
+    [row] = [row for row in rank(groups) if row["need"] == "stuck"]
+    assert "nothing committed between 2026-03-01T02:14:00+00:00 and 2026-03-01T02:19:00" in row["reason"]
+    assert "1,200 records arrived" in row["reason"]
+    rows = [row for row in rank(read_groups(tmp_path, cluster="east", at="all")) if row["need"] == "stuck"]
+    assert len(rows) == 17                                              # from the first minute on
+    for command in ("rank", "show"):
+        assert "nothing committed between" in unwrapped(run([command, str(tmp_path)]).out)
+    assert "02:18:00+00:00 to 2026-03-01T02:19:00" in unwrapped(run(["diff", str(tmp_path)]).out)
+
+
+@pytest.mark.parametrize("gaps", [[300], [10], [300, 10], [300, 10, 60], [59, 1], [20, 20, 15], [100, 30, 29]])
+def test_the_moment_compared_is_the_last_one_at_least_a_minute_earlier(gaps):
+    """The gaps are seconds from one moment to the next."""
+    times = [sum(gaps[:count]) for count in range(len(gaps) + 1)]
+    moments = [behind((START + timedelta(seconds=time)).isoformat(), 1000 * number, 5000 + 1000 * number)
+               for number, time in enumerate(times)]
+    found = progress_of(moments)[len(gaps)]
+    later = [time for time in times[:-1] if times[-1] - time >= 60]
+    assert found.seconds == times[-1] - (max(later) if later else times[0])
+
+
+def test_an_empty_group_whose_offsets_go_on_is_not_abandoned():
+    empty = Group({"t": 2}, {}, name="g", state="Empty", committed={"t": [5, 5]}, end={"t": [9, 9]},
+                  time="2026-03-01T02:00:00Z")
+    later = empty.replace(committed={"t": [105, 5]}, end={"t": [109, 9]}, time="2026-03-01T02:10:00Z")
+    soon, still = (later.replace(time=f"2026-03-01T{time}Z") for time in ("02:12:00", "04:00:00"))
+    def needs(*moments):
+        return [row["need"] for row in rank(moments) if row["time"] == moments[-1].time]
+    assert needs(empty) == needs(later) == ["abandoned"]
+    assert needs(empty, later) == needs(empty, later, soon) == []
+    assert needs(empty, later, still) == ["abandoned"]                  # none has committed for two hours
+    full = empty.replace(members={"a": ["t"]}, owned={"a": {"t": [0, 1]}}, state="Stable")
+    assert needs(full, later) == ["abandoned"]                          # its member has left since
+    assert not any("no active members" in words for words in show(later, empty).odd)
+
+
+def test_a_history_is_walked_once():
+    """What is done for all moments of a long capture grows like their number."""
+    def work(count):
+        moments = [behind((START + timedelta(seconds=15 * number)).isoformat(), 5, 9 + number)
+                   for number in range(count)]
+        done = []
+        with patch("kafka_assign.groups.progress._without_owner", lambda group: done.append(1) or np.zeros(1, bool)):
+            progress_of(moments)
+        return len(done)
+    assert work(400) <= 2.1 * work(200) and work(200) <= 2.1 * work(100)
+
+
 def test_lag_gets_the_rate_of_the_member_that_lags_most():
     group = Group({"t": 4}, {"a": ["t"], "b": ["t"]}, {"a": {"t": [0, 1]}, "b": {"t": [2, 3]}}, name="g")
     old = group.replace(committed={"t": [0, 0, 0, 0]}, end={"t": [90_000, 90_000, 0, 0]}, time="2026-03-01T02:00Z")
@@ -150,7 +344,8 @@ def test_lag_gets_the_rate_of_the_member_that_lags_most():
     [row] = [row for row in rank({"g": new}) if row["need"] == "lag"]
     assert row["remedy"].endswith("without a rate, lag says nothing about delay")
     [row] = [row for row in rank([old, new]) if row["need"] == "lag" and row["time"] == new.time]
-    assert row["remedy"].endswith("that member: 100 consumed and 0 produced per second: caught up in 20 min")
+    assert row["remedy"].endswith(
+        "that member: 100 consumed and 0 produced per second: caught up in about 20 min, an estimate")
 
 
 def test_a_static_member_that_restarts_stays_and_any_other_one_leaves_and_joins():
@@ -337,7 +532,7 @@ def test_diff_reads_files_folders_and_moments(tmp_path):
                 one | {"cluster": json.loads(done.out)[0]["cluster"]} for one in expected.rows]]
     text = run(["diff", str(old), str(new)]).out
     order = [text.index(word) for word in ("from 2026-03-01T02:00Z to", "stuck", "member-joined", "member-left", "lag")]
-    assert order == sorted(order) and "falls behind" in text
+    assert order == sorted(order) and "nothing was committed while 600 records arrived" in text
     assert "member-left" in run(["diff", str(old), str(new), "--format", "csv"]).out
     assert unwrapped(run(["diff", str(old), str(old)]).out).endswith("no difference")
     assert run(["diff", str(old), str(new), "-g", "g"]).out == text

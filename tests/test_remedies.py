@@ -203,3 +203,37 @@ def test_a_remedy_says_what_it_does_to_racks(group):
             assert (told is None) == (after["in_rack"] is None) == (row["in_rack"] is None)
             assert not told or [int(one.replace(",", "")) for one in told.groups()] == [
                 after["in_rack"], after["partitions"]]
+
+
+# --- a slow member -----------------------------------------------------------------------------------------------
+
+def served(lags, **about):
+    """A group whose members own two partitions of `t` each, with these lags."""
+    names = [f"m{number}" for number in range(len(lags) // 2)]
+    return Group({"t": len(lags)}, dict.fromkeys(names, ["t"]), name="g", state="Stable", strategy="range",
+                 owned={name: {"t": [2 * at, 2 * at + 1]} for at, name in enumerate(names)}, **about)
+
+
+@pytest.mark.parametrize("lags, slow", [
+    ([9_000, 3_000, 5, 0, 7, 2], "m0"), ([0, 0, 60_000, 8_000], "m1"), ([5, 900, 20_000, 19_000], None),
+    ([9_000, 20, 0, 0], None),                       # its other partition does not lag
+    ([9_000, 3_000, 2_000, 0], None),                # its neighbor lags, too
+    ([700, 200, 0, 0], None)])                       # such a lag is no need
+def test_a_member_that_alone_lags_on_all_it_owns_is_slow_and_not_incurable(lags, slow):
+    rows = rank(served(lags, committed={"t": [0] * len(lags)}, end={"t": lags}))
+    found = [row for row in rows if "is probably slow" in row["reason"]]
+    assert [row["reason"].partition(" ")[0] for row in found] == [slow] * bool(slow)
+    for row in found:
+        assert (row["need"], row["strategy"]) == ("lag", None) and "look at its process" in row["steps"][0]
+        assert "is not known" in row["remedy"] and "no strategy helps" not in row["remedy"]
+        assert not [other for other in rows if other["need"] == "incurable"]
+
+
+def test_two_moments_say_whether_the_partitions_of_a_slow_member_receive_more():
+    old = served([9_000, 3_000, 0, 0], committed={"t": [0] * 4}, end={"t": [9_000, 3_000, 0, 0]},
+                 time="2026-03-01T02:00Z")
+    new = old.replace(committed={"t": [600, 600, 6_000, 6_000]}, end={"t": [15_000, 9_000, 6_000, 6_000]},
+                      time="2026-03-01T02:10Z")
+    [row] = [row for row in rank([old, new]) if row["time"] == new.time]
+    assert "its partitions receive 10 records per second each, those of others 10" in row["remedy"]
+    assert row["remedy"].endswith("that member: 2 consumed and 20 produced per second: falls behind")

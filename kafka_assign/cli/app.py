@@ -258,7 +258,7 @@ def show_command(
     if plot is not None:
         [one] = picked.values()
         write_picture(draw({one.name: Assignment.current(one)}), plot)
-    found = [show(one, groups.before.get(key)) for key, one in picked.items()]
+    found = [show(one, groups.earlier(key)) for key, one in picked.items()]
     show_groups_as_they_are(found, form, wide, named=bool(group))
     finish(remark_on_answer(groups, picked.values(), at, form))
 
@@ -273,7 +273,8 @@ def diff_command(
     """What changed between two moments of groups.
 
     OLD is compared with NEW, a file or folder, or with a live cluster. Of each of them,
-    the latest moment counts. If OLD is given alone, its last two moments are compared.
+    the latest moment counts. If OLD is given alone, its latest moment is compared with the
+    last one that is at least a minute earlier, or else with the first.
     The rows are: needs that are new or resolved, partitions that stand still, members
     that came or went, partitions with another owner, and the lag then and now. If the
     times of both moments are known, rates say when lag is gone.
@@ -355,7 +356,7 @@ def rank_command(
         from kafka_assign.reports.new_protocol import migration
         show_verdicts([migration(one) for one in picked[:limit]], form)
         finish(remark_on_answer(groups, picked, at))
-    ranking = rank(Groups(lagging, before=groups.before), chosen, pairs, everything,
+    ranking = rank(Groups(lagging, history=groups.history), chosen, pairs, everything,
                    on_failure=fail)
     show_ranking(ranking, form, picked, needs, limit)
     remark_on_missing(picked, ranking)

@@ -7,6 +7,7 @@ __all__ = ['GROUP_KEYS', 'strategies_for_joins', 'Change', 'change_to', 'judge',
 
 # %% ../../nbs/08_ranking/04_judging.ipynb #b31e9556
 import warnings
+from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from functools import cache, partial
@@ -33,7 +34,7 @@ from ..groups.build import GroupError
 from ..groups.group import Group
 from ..groups.joins import join_numbers, parsed_joins
 from ..groups.notes import UNSEEN_KINDS
-from ..groups.progress import progress_between
+from ..groups.progress import Progress, progress_of
 from .outcomes import (
     LEAST_LAG, Outcome, attainable, current_outcome, outcome, shortfalls)
 from .rules import LAG_NEEDS, NEEDS, Need, needs
@@ -175,10 +176,10 @@ def _without_foreseen(answers, running, compared):
 
 def judge(batch: GroupBatch, strategies: Sequence[Strategy],
           joins: Sequence[Sequence[str]] = (), everything: bool = False,
-          ask: Callable[..., Answer] = answer, earlier: Mapping[int, Group] = {}) -> Judgment:
+          ask: Callable[..., Answer] = answer, seen: Mapping[int, Progress] = {}) -> Judgment:
     """Ask `strategies` about all groups of a batch, and find what the groups need.
 
-    `ask` is called as `answer` is. `earlier`: groups at the moment before, by place in the batch.
+    `ask` is called as `answer` is. `seen`: what happened since earlier moments, by place in the batch.
     """
     columns, join = batch.columns, join_numbers(map(str, batch.topics), joins)
     current, read_once = current_outcome(columns, join), cache(batch.read)
@@ -217,7 +218,6 @@ def judge(batch: GroupBatch, strategies: Sequence[Strategy],
         if label not in compared:
             measure(known[label], places,
                     partial(_foretell, ask, alike) if label == COOPERATIVE else ask)
-    seen = {at: progress_between(before, batch.group(at)) for at, before in earlier.items()}
 
     def judged():
         own, fails = _without_foreseen(answers, running, compared)
@@ -297,18 +297,24 @@ def _checked_groups(groups):
             if group.type != "share"}
 
 
-def _moments_before(groups, numbered):
-    "The moment before each group, by its number: one that was given, or read with it."
-    found, last = {}, {}
-    for number, group in sorted(numbered.items(), key=lambda one: moment_order(one[1])):
-        before = last.get((group.cluster, group.name))
-        if group.name and before and moment_order(before) != moment_order(group):
-            found[number] = before
-        last[group.cluster, group.name] = group
-    if isinstance(groups, Groups):
-        found |= {number: groups.before[key] for number, key in enumerate(groups, 1)
-                  if number in numbered and key in groups.before}
-    return found
+def _progress(groups, numbered):
+    "What happened to each group since its earlier moments, by its number; they were given, or read with it."
+    history = groups.history if isinstance(groups, Groups) else {}
+    keys = dict(enumerate(groups, 1)) if history else {}
+    given, read = defaultdict(dict), {}
+    for number, group in numbered.items():
+        if keys.get(number) in history:
+            moments, place = history[keys[number]]
+            of_source, numbers = read.setdefault(id(moments), ([*moments], {}))
+            of_source[place], numbers[place] = group, number
+        elif group.name:
+            given[group.cluster, group.name].setdefault(moment_order(group), (number, group))
+    series = [*read.values()]
+    for by_order in given.values():
+        numbers, moments = zip(*(by_order[order] for order in sorted(by_order)))
+        series.append(([*moments], dict(enumerate(numbers))))
+    return {numbers[place]: progress for moments, numbers in series if len(moments) > 1
+            for place, progress in progress_of(moments, numbers).items()}
 
 # %% ../../nbs/08_ranking/04_judging.ipynb #aa2877dc
 def rank(groups: Mapping[Any, Group] | Iterable[Group] | Group,
@@ -319,8 +325,8 @@ def rank(groups: Mapping[Any, Group] | Iterable[Group] | Group,
 
     Each group is also judged by the strategy that it runs, if that is known. Share
     groups are left out. What stands still, and how fast lag shrinks, is found between each
-    group and the moment before it: among `groups`, the one of the same cluster and name before
-    its time, or what `read_groups` keeps as `Groups.before`.
+    group and its earlier moments: among `groups`, those of the same cluster and name before
+    its time, or what `read_groups` keeps as `Groups.history`.
 
     `groups`: one, several, or a mapping, in which a group without a name gets its
     key as its name. `strategies`: one or several, each as in `assign`; None = the usual ones
@@ -344,16 +350,16 @@ def rank(groups: Mapping[Any, Group] | Iterable[Group] | Group,
     numbered = _checked_groups(groups)
     if not chosen:
         raise StrategyError("a ranking must have a strategy (got none)")
-    before = _moments_before(groups, numbered)
+    progress = _progress(groups, numbered)
     numbers, groups = list(numbered), list(numbered.values())
     joins = parsed_joins(joins, (name for group in groups for name in group.topics))
     chosen += strategies_for_joins(joins) if strategies is None else []
     sizes, found = np.array([group.columns.size for group in groups], np.int64), []
     for part in batch_slices(sizes):
         batch = groups[part]
-        earlier = {at: before[number] for at, number in enumerate(numbers[part])
-                   if number in before}
-        judgment = judge(batch_of_groups(batch), chosen, joins, everything, earlier=earlier)
+        seen = {at: progress[number] for at, number in enumerate(numbers[part])
+                if number in progress}
+        judgment = judge(batch_of_groups(batch), chosen, joins, everything, seen=seen)
         for at, reasons in sorted(judgment.failures.items()):
             reason = next(iter(reasons.values()))
             name = shown(batch[at].name) or f"(number {numbers[part][at]})"

@@ -39,6 +39,7 @@ class Evidence(NamedTuple):
     progress: Mapping[int, Progress]  # of a group since the moment before, if that is known
     idle: np.ndarray  # whether each member has no partition
     absent: Sequence[tuple[int, str, Sequence[int], bool]]  # as from `_absent_topics`
+    slow: Mapping[int, int]  # the place of the slow member in each group that has one
 
 # %% ../../nbs/08_ranking/03_rules.ipynb #e71d0007
 class Finding(NamedTuple):
@@ -59,6 +60,36 @@ def _absent_topics(batch):
             members = sorted({one for topic in absent_topics(group)
                               for one in columns.subscribers_of(first + topic)})
             yield at, note.text, members, bool(batch.static(at, members))
+
+
+_LEAST_HOT = 1000              # records; a partition, or a slow member, with a smaller lag is no need
+_MUCH = 10                     # how much more lag a slow member has than others; how much its own lags may differ
+
+
+def _slow_member(alone):
+    "The member that lags on all of its partitions although others do not on the same topics; None = there is none."
+    lag, owner, topic_of = alone.lag, alone.previous, alone.columns.topic_of
+    worst = int(lag_per_member(alone.columns, owner).argmax())
+    for topic in np.unique(topic_of[owner == worst]):
+        on_topic = (topic_of == topic) & (owner >= 0)
+        mine, others = lag[on_topic & (owner == worst)], lag[on_topic & (owner != worst)]
+        if not len(others) or others.min() < 0 or mine.min() < _MUCH * max(int(others.max()), 1):
+            return None
+    own = lag[owner == worst]
+    return worst if len(own) > 1 and _MUCH * own.min() >= own.max() else None
+
+
+def _slow_members(batch, current):
+    "The groups of which a member is probably slow, each with that member."
+    columns, owner = batch.columns, current.owner
+    if columns.lag is None:
+        return {}
+    on_members = lag_per_member(columns, owner)
+    largest = row_maxima(on_members, columns.member_offsets)
+    most = (largest >= _LEAST_HOT) & (2 * largest > row_sums(on_members, columns.member_offsets))
+    places = np.flatnonzero(most & (current.figures["members"] > 1)).tolist()
+    found = {group: _slow_member(batch.group(group)) for group in places}
+    return {group: member for group, member in found.items() if member is not None}
 
 
 def _own(batch, strategies):
@@ -93,7 +124,8 @@ def evidence_of(batch: GroupBatch, current: Outcome, results: Mapping[str, Outco
     unowned = short["no-owner"]
     short["no-owner"] = unowned._replace(now=unowned.now - cut, affected=unowned.affected - cut)
     return Evidence(batch, current, results, first, short, fails or {}, progress or {},
-                    loads(batch.columns, current.owner) == 0, list(_absent_topics(batch)))
+                    loads(batch.columns, current.owner) == 0, list(_absent_topics(batch)),
+                    _slow_members(batch, current))
 
 # %% ../../nbs/08_ranking/03_rules.ipynb #e71d0005
 _MOST_NAMED = 3                # topics, and members, that a reason names
@@ -175,6 +207,40 @@ def _unowned(evidence):
                                   "have": "has" if len(names) == 1 else "have"})
 
 
+def _arrivals(seen, own):
+    "How many records a slow member's partitions receive, beside others of the same topics, in words."
+    topic_of = seen.new.columns.topic_of
+    known = (seen.produced >= 0) & np.isin(topic_of, topic_of[own]) & (seen.new.previous >= 0)
+    if not seen.seconds or not (known & own).any() or not (known & ~own).any():
+        return ""
+    its, others = (f"{seen.produced[known & part].mean() / seen.seconds:,.2g}" for part in (own, ~own))
+    return f"its partitions receive {its} records per second each, those of others {others}"
+
+
+def _slow(evidence):
+    "Groups of which a member is probably slow, unless a strategy would lower its lag."
+    curable = evidence.short["lag"].affected > 0
+    for group, member in evidence.slow.items():
+        if curable[group]:
+            continue
+        alone, seen = evidence.batch.group(group), evidence.progress.get(group)
+        own, topic_of = alone.previous == member, alone.columns.topic_of
+        others = np.isin(topic_of, topic_of[own]) & (alone.previous >= 0) & ~own
+        lag, arrivals = int(alone.lag[own].sum()), _arrivals(seen, own) if seen else ""
+        yield Finding(group, lag, {
+            "member": shown(alone.members[member]), "now": count_of(lag, "record"),
+            "count": int(own.sum()),
+            "others": count_of(int(alone.lag[others].max()), "record"),
+            "arrivals": arrivals or "whether its partitions receive more records than others is not known",
+            "pace": seen and pace(seen) or "without a rate, lag says nothing about delay"})
+
+
+def _look_at_process(arrivals, **_):
+    "The remedy for a slow member."
+    step = "look at its process (a slow call, garbage collection, a busy host, a pause that has ended?)"
+    return Remedy(words=f"{step}: a strategy only moves its partitions; {arrivals}", steps=(step,))
+
+
 def _consumer_first(alone):
     "What to do first if one member has nearly all lag, and others consume the same topics."
     owner, topic_of = alone.previous, alone.columns.topic_of
@@ -230,6 +296,8 @@ def _unowned_topics(evidence):
         here = left[slice(*columns.group_offsets[group:group + 2])] & (alone.counted is None)
         if alone.offsets is not None:
             here &= alone.offsets.committed >= 0
+        if group in evidence.progress:
+            here &= ~evidence.progress[group].outside            # a consumer with assign()
         if here.any():
             topics = dict.fromkeys(alone.at(at).topic for at in np.flatnonzero(here).tolist())
             shown_fully = not any(note.kind.startswith("subscriptions-") for note in alone.notes)
@@ -317,11 +385,8 @@ def _do_without(now, guessed, **_):
         "or subscribe to topics that the input does not show"])
 
 
-_LEAST_HOT = 1000               # records; a partition with a smaller lag is no need
-
-
 def _hot_partition(evidence):
-    "Groups in which one partition has more than half of the lag."
+    "Groups in which one partition has more than half of the lag, unless its owner is probably slow."
     columns, current, batch = evidence.batch.columns, evidence.current, evidence.batch
     if columns.lag is None:
         return
@@ -330,6 +395,8 @@ def _hot_partition(evidence):
     hot = largest > row_sums(lag, columns.group_offsets) // 2
     hot &= (largest >= _LEAST_HOT) & (current.figures["members"] > 1)
     for group in np.flatnonzero(hot).tolist():
+        if group in evidence.slow:
+            continue
         total, begin = _known_lag(current, group, "lag_total"), columns.group_offsets[group]
         at = begin + int(np.argmax(lag[begin:columns.group_offsets[group + 1]]))
         yield Finding(group, 1, {
@@ -366,6 +433,8 @@ def _abandoned(evidence):
     empty = np.array(empty, bool) & (figures["members"] == 0)
     lagging = row_sums(columns.lag > 0, columns.group_offsets)
     for group in np.flatnonzero(empty & (lagging > 0)).tolist():
+        if group in evidence.progress and evidence.progress[group].goes_on:
+            continue
         unseen = not evidence.batch.states[group] and any(
             note.kind == "members-not-shown" for note in evidence.batch.group(group).notes)
         yield Finding(group, int(lagging[group]), {
@@ -413,7 +482,8 @@ _START = ("start its members, unless it is idle on purpose (a batch job, a stopp
 _SEE_STATE = ("see whether it has members (--state shows it; a group that is rebalancing may show no "
               "owners, either)")
 OFFSETS_EXPIRE = ("deleting the group drops its offsets; they also expire once it has had no members "
-            "for offsets.retention.minutes (7 days by default)")
+            "for offsets.retention.minutes (7 days by default), or, if it never had any, so long "
+            "after each was committed")
 _WHY_STUCK = ("see why the consumer does not commit (a record that fails on every retry, "
               "a blocked call?)")
 _SHOULD_SUBSCRIBE = "see whether it should subscribe to the topic, or uses assign() with this group id"
@@ -448,6 +518,8 @@ RULES = (
     Rule("lag", _lagging,
          "one member lags {now} behind, {least:,}{known} under the best compared strategy{own}",
          but="{pace}", loads=True, lag=True, if_alike="inferred"),
+    Rule("lag", _slow, "{member} is probably slow: {now} of lag on all of its {count:,} "
+         "partitions, while others on the same topics have at most {others} on one", _look_at_process, but="{pace}", loads=True, lag=True),
     Rule("split-join", partial(_short, "split-join", "partition number"),
          "{now} of declared joins split over members, {least:,} under the best compared strategy"),
     Rule("abandoned", _abandoned, "{members} while {now}", _start, odd=True),

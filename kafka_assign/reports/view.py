@@ -7,7 +7,7 @@ __all__ = ['ShownMember', 'ShownPartition', 'owned_words', 'Shown', 'show']
 
 # %% ../../nbs/10_reports/09_view.ipynb #d1c00004
 from collections import defaultdict
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from functools import cached_property
 from itertools import groupby
@@ -162,7 +162,7 @@ _MOST_NAMED = 3                # partitions
 
 def _odd(group, before):
     "What is odd about a group, in sentences."
-    groups = Groups({"": group}, before={"": before} if before else {})
+    groups = Groups({"": group}, history={"": ([*before, group], len(before))})
     found = [row["reason"] for row in rank(groups, "range", on_failure=lambda *_: None) if row["need"] in ODD_NEEDS]
     found += [note.text for note in absence_notes(group)] + rollout_notes(group)
     beyond = [f"{topic}-{number} ({group.offsets.committed[at]:,}, end {group.offsets.end[at]:,})"
@@ -255,13 +255,14 @@ def _table(rows, kind):
     return Table(keys, values, sides=["left" if key in left else "right" for key in keys])
 
 
-def show(group: Group, before: Group | None = None) -> Shown:
+def show(group: Group, before: Group | Sequence[Group] | None = None) -> Shown:
     """A group as it is: who lags, which topics, and what is odd.
 
-    `group`: the group. `before`: the group at an earlier moment, to see what stands still; None = not known. Raises
-    `GroupError` if one of them is not a `Group`.
+    `group`: the group. `before`: the group at an earlier moment, or at several, the earliest first, to see what stands
+    still; None = not known. Raises `GroupError` if one of them is not a `Group`.
     """
     checked_group(group, "show(group)")
-    if before is not None:
-        checked_kind(before, Group, "before", "show(group, before=group)", GroupError)
-    return Shown(group, _odd(group, before))
+    earlier = [before] if isinstance(before, Group) else before or []
+    for moment in earlier:
+        checked_kind(moment, Group, "before", "show(group, before=group)", GroupError)
+    return Shown(group, _odd(group, earlier))

@@ -8,15 +8,16 @@ __all__ = ['Groups', 'SnapshotReader', 'read_groups', 'Ignored', 'Reject', 'Snap
 # %% ../../nbs/07_snapshot/11_reading.ipynb #63a1f0c4
 import gc
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from itertools import chain, groupby, pairwise
+from itertools import chain, groupby
 from os import PathLike
 from typing import IO
 
 from ..arrays.metrics import reset_rule
 from ..groups.documents import is_group_document
 from ..groups.group import Group
+from ..groups.progress import moment_before
 from .assemble import groups_in
 from .documents import document_groups
 from .moments import Found, by_moment, chosen
@@ -54,7 +55,7 @@ class Groups(dict[str, Group]):
     rejects: list[Reject]  # rows that are not used
     ignored: list[Ignored]  # lines that hold no data
     moments: dict[str, int]  # by name: how many moments of the group the source holds
-    before: dict[str, Group]  # by name: the group at the moment before, if the source holds it
+    history: dict[str, tuple[Sequence[Group], int]]  # by name: all its moments, earliest first, and its place
     read: int  # rows of data (a JSON document is one): `used` + `rejected`
     used: int  # rows that are used
     rejected: int  # how many `rejects`
@@ -63,12 +64,23 @@ class Groups(dict[str, Group]):
     def __init__(self, groups: Mapping[str, Group], rejects: Iterable[Reject] = (),
                  ignored: Iterable[Ignored] = (), *, used: int = 0, repeated: int = 0,
                  rows: int = 0, moments: Mapping[str, int] | None = None,
-                 before: Mapping[str, Group] = {}):
+                 history: Mapping[str, tuple[Sequence[Group], int]] = {}):
         super().__init__(groups)
         self.moments = dict.fromkeys(groups, 1) if moments is None else dict(moments)
-        self.before, self.rejects, self.ignored = dict(before), list(rejects), list(ignored)
+        self.history, self.rejects, self.ignored = dict(history), list(rejects), list(ignored)
         self.used, self.repeated, self.read = used, repeated, rows - repeated
         self.rejected = len(self.rejects)
+
+    def earlier(self, key: str) -> list[Group]:
+        "The earlier moments of a group in the source, the earliest first."
+        moments, place = self.history.get(key, ([], 0))
+        return [*moments[:place]]
+
+    @property
+    def before(self) -> dict[str, Group]:
+        "By name: the earlier moment that the group is compared with, if the source holds one."
+        found = {key: moment_before([*self.earlier(key), group]) for key, group in self.items()}
+        return {key: group for key, group in found.items() if group is not None}
 
     def __repr__(self):
         lines = sum(entry.lines for entry in self.ignored)
@@ -238,7 +250,10 @@ def read_groups(source: str | PathLike | IO | Iterable, cluster: str | None = No
     moments, account = by_moment(reader.groups()), reader.account
     kept = chosen(moments, at)
     found = [one for some in kept for one in some]
-    earlier = {id(one): last for group in moments for last, one in pairwise(group)}
+    places = {}
+    for group in moments:
+        alike = [one.group for one in group]
+        places |= {id(one): (alike, place) for place, one in enumerate(group)}
     if not found:
         raise no_group_error(source, sources, account)
     reader.reject_errors()
@@ -253,5 +268,4 @@ def read_groups(source: str | PathLike | IO | Iterable, cluster: str | None = No
                   repeated=account.repeated, rows=account.rows,
                   moments=dict(zip(keys, [len(group) for group, some in zip(moments, kept)
                                           for _ in some])),
-                  before={key: earlier[id(one)].group for key, one in zip(keys, found)
-                          if id(one) in earlier})
+                  history={key: places[id(one)] for key, one in zip(keys, found)})

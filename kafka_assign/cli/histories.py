@@ -59,8 +59,7 @@ def picked_history(history: History, names: Sequence[str] | None, since: str, un
     found = History([], history.logs)
     for name, group in history.items():
         if not names or name in names:
-            group.generations = group.between(first, last)
-            found[name] = group
+            found[name] = group.between(first, last)
     return found
 
 # %% ../../nbs/13_cli/16_histories.ipynb #245119b5

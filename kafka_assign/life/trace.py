@@ -292,6 +292,10 @@ class Hole(NamedTuple):
     until: float | None  # when the generation behind them begins, likewise
     sure: bool  # whether they existed
 
+    def row(self) -> dict[str, Any]:
+        "What JSON says about it, with its times as text."
+        return self._asdict() | {"after": _time_text(self.after), "until": _time_text(self.until)}
+
 
 def _hole(before, one):
     "The hole between two generations of which one follows the other; None = there is none."

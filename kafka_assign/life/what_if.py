@@ -289,6 +289,22 @@ def _as_recorded(strategy, generations):
     for one, now in zip(generations, _answers(strategy, map(asked, generations))):
         yield now == {pair: id for id, own in one.assigned.items() for pair in own}
 
+# %% ../../nbs/09_life/13_what_if.ipynb #5d6c0a3b
+def named_by(strategy: Strategy) -> str:
+    "The name by which members of a group that runs a strategy name it."
+    return strategy.protocol_name or strategy.name
+
+
+def generations_of(strategy: Strategy, group: GroupHistory) -> tuple[int, int]:
+    """In how many generations a group ran a strategy: members name it, and it makes what was recorded; and in how many
+    they name it. Those of which the state before is not known do not count.
+    """
+    named = [one for one in forecastable(group) if one.protocol == named_by(strategy)]
+    try:
+        return sum(_as_recorded(strategy, named)), len(named)
+    except ForecastError:                # its clients would have ended in that
+        return 0, len(named)
+
 # %% ../../nbs/09_life/13_what_if.ipynb #5d6c0a98
 def _figures(state):
     "Rebalances, moves and pauses; None = unknown. Several rebalances may lie between two snapshots."

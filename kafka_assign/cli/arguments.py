@@ -140,10 +140,12 @@ class Options:
                             "(> >= < <= == !=); with 3 if what is known does not decide it. Repeatable.")
     fail_if_ranked = _option(_Several, "--fail-if", "CONDITION", "Exit with 1 if this holds for the number of needs "
                              "(needs), or of groups that have one, by its name: 'no-owner>0' (> >= < <= == !=), "
-                             "whatever --need and --limit list; with 3 if what is known does not decide it. Repeatable.")
+                             "whatever --need and --limit list; with 3 if what is known does not decide it. "
+                             "Repeatable.")
     fail_if_changed = _option(_Several, "--fail-if", "CONDITION", "Exit with 1 if this holds for the number of rows "
-                              "(changes), or of those of a kind: 'owner>10', 'need-new>0' (> >= < <= == !=); 'lag>1000': "
-                              "records by which lag grew; with 3 if what is known does not decide it. Repeatable.")
+                              "(changes), or of those of a kind: 'owner>10', 'need-new>0' (> >= < <= == !=); "
+                              "'lag>1000': records by which lag grew; with 3 if what is known does not decide it. "
+                              "Repeatable.")
     strict = _option(bool, "--strict", None, "Exit with 3 if members or assignments of some rebalance "
                      "are unknown, or if only snapshots tell of a group.")
     form = _option(_Form, "--format", None, "A table for people, or all data for programs.", show_default=True)

@@ -4,8 +4,8 @@
 
 # %% auto #0
 __all__ = ['FIGURES', 'FIGURES_OF_RESTARTS', 'FIGURES_OF_GROUP', 'FIGURES_OF_RANKING', 'FIGURES_OF_DIFFERENCE', 'Judged',
-           'number_in_words', 'parse_condition', 'check_judgeable', 'judged_summary', 'judge_figures',
-           'judge_conditions', 'judge_groups', 'judge_ranking', 'judge_difference']
+           'number_in_words', 'parse_condition', 'check_judgeable', 'judge_figures', 'judge_conditions', 'judge_groups',
+           'judge_ranking', 'judge_difference']
 
 # %% ../../nbs/13_cli/10_conditions.ipynb #7a89ab9d
 import operator
@@ -82,7 +82,7 @@ class Judged(NamedTuple):
             return f"{rule.key} is not known"
         return f"{rule.key} is at least {number_in_words(figure)}, because {self.at_least[rule.key]}"
 
-
+# %% ../../nbs/13_cli/10_conditions.ipynb #8c2a31e1
 def number_in_words(figure: Any) -> str:
     "A figure as a line shows it."
     return f"{figure:,}" if isinstance(figure, float) else cell(figure)
@@ -149,7 +149,7 @@ def _why_no_figure(before, after, rule, known_anyway=_WITHOUT_SUBSCRIPTIONS):
     return ""
 
 
-def judged_summary(before: Group, after: Group, summary: Mapping[str, Any], conditions: Iterable[Condition],
+def _judged_summary(before: Group, after: Group, summary: Mapping[str, Any], conditions: Iterable[Condition],
                    under: str = "", known_anyway: Container[str] = _WITHOUT_SUBSCRIPTIONS) -> Judged:
     """A summary of a group as conditions see it.
 
@@ -219,7 +219,7 @@ def judge_conditions(comparisons: Sequence[Comparison], conditions: Sequence[Con
     for one, (costs, why) in zip(comparisons, restarts or [(None, "")] * len(comparisons)) if conditions else ():
         rows = rows_asked_for(one, named, costs)
         if rows:
-            subjects.append([judged_summary(one.before, one.group, row, conditions, row["strategy"]) for row in rows])
+            subjects.append([_judged_summary(one.before, one.group, row, conditions, row["strategy"]) for row in rows])
         elif one.group.members or costs is None:
             reason = why or _why_no_row(one, named)
             unknown.append(f"{group_label(one.group)}: --fail-if cannot be judged: {reason}")
@@ -238,7 +238,7 @@ def judge_groups(groups: Iterable[Group], conditions: Sequence[Condition]) -> tu
     for group in groups if conditions else ():
         summary = Assignment.current(group).summary()
         figures = {key: summary[key] for key in FIGURES_OF_GROUP}
-        judged = judged_summary(group, group, figures, conditions, known_anyway=_OF_OWNERS)
+        judged = _judged_summary(group, group, figures, conditions, known_anyway=_OF_OWNERS)
         if may_lack_partitions(group.notes):
             why = "some partitions may not be in the input"
             cut = {key: why for key in FIGURES_OF_GROUP if key not in _OF_OWNERS}

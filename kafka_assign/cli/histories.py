@@ -315,7 +315,8 @@ def show_history(history: History, found: Replay, form: str, named: bool) -> Non
         deaths = any(row["cause"] == "death" for row in answer["by_cause"])
         sentences.append(_sentences(group, answer, rows, _ran(fits), deaths))
         facts, *others = _blocks(group, answer, fits, rows[0].known)
-        blocks += [[f"group {name}"] * (len(history) > 1) + facts, *others, _costs(rows, fits, deaths, answer["at_least"])]
+        costs = _costs(rows, fits, deaths, answer["at_least"])
+        blocks += [[f"group {name}"] * (len(history) > 1) + facts, *others, costs]
     replayed = [row for row in found.rows if row.strategy != RECORDED and row.rebalances is not None]
     hints = ["static members: --static 45s shows what they would have spared"] * bool(
         replayed and all(row.static is None for row in replayed))

@@ -77,7 +77,8 @@ def recorded_row(history):
     "The row of what happened to a group, as in `Replay`."
     generations = history.generations
     pauses = [pause.seconds for one in generations for pause in one.pauses]
-    known = bool(pauses) or not (history.only_snapshots or history.holes) and not any("pauses" in one.missing for one in generations)
+    torn = history.only_snapshots or history.holes
+    known = bool(pauses) or not torn and not any("pauses" in one.missing for one in generations)
     count = None if history.only_snapshots else len(generations) + history.unseen
     return ReplayRow(history.name, RECORDED, None, count, _moves(history), sum(pauses) if known else None, None,
                      len(forecastable(history)))
@@ -127,7 +128,7 @@ def estimates(history: GroupHistory) -> dict[str, str]:
         return {}
     return {"longest": "only members tell when it began: when one of them asked to join, or closed"}
 
-
+# %% ../../nbs/09_life/12_costs.ipynb #d14cf262
 def lower_bounds(history: GroupHistory) -> dict[str, str]:
     "By each figure of what happened that is only a lower bound: why."
     hidden = _hidden(history)

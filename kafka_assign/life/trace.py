@@ -296,7 +296,7 @@ class Hole(NamedTuple):
         "What JSON says about it, with its times as text."
         return self._asdict() | {"after": _time_text(self.after), "until": _time_text(self.until)}
 
-
+# %% ../../nbs/09_life/09_trace.ipynb #191d8b53
 def _hole(before, one):
     "The hole between two generations of which one follows the other; None = there is none."
     same = one.life == before.life
@@ -319,7 +319,7 @@ def linked(generations: Sequence[Generation], first: Generation | None = None,
         found.append((before if follows else None, one))
     return found
 
-
+# %% ../../nbs/09_life/09_trace.ipynb #191d8b54
 def numbers_in_words(holes: Iterable[Hole]) -> str:
     "The numbers of generations in holes: `3 to 9, 12`."
     return ", ".join(f"{hole.first:,} to {hole.last:,}" if hole.first < hole.last else f"{hole.first:,}"

@@ -294,7 +294,7 @@ def named_by(strategy: Strategy) -> str:
     "The name by which members of a group that runs a strategy name it."
     return strategy.protocol_name or strategy.name
 
-
+# %% ../../nbs/09_life/13_what_if.ipynb #5d6c0a3c
 def generations_of(strategy: Strategy, group: GroupHistory) -> tuple[int, int]:
     """In how many generations a group ran a strategy: members name it, and it makes what was recorded; and in how many
     they name it. Those of which the state before is not known do not count.
@@ -349,8 +349,8 @@ def unknown_parts(group: GroupHistory, recorded: ReplayRow) -> list[str]:
         found.append(f"{shown(group.name)}: it is not replayed, because members or their topics are unknown in "
                      f"{count_of(unknown, 'generation')} of {len(group.generations):,}")
     if group.holes:
-        found.append(f"{shown(group.name)}: it is not replayed, and nothing is known across these holes: no source tells "
-                     f"of its generations {numbers_in_words(group.holes)}")
+        found.append(f"{shown(group.name)}: it is not replayed, and nothing is known across holes: no source "
+                     f"tells of its generations {numbers_in_words(group.holes)}")
     if group.doubtful:
         found.append(f"{shown(group.name)}: {count_of(group.doubtful, 'generation')} may have begun in the given time, "
                      "too: no source tells when")

@@ -100,8 +100,7 @@ def check_part(whole, group):
 losses = some.dictionaries(some.integers(1, 9), some.sampled_from(["answer", "start", "assignment", "pauses"]))
 
 
-@given(some.integers(0, 1000), some.sets(some.integers(1, 9), max_size=8), losses)
-def test_no_part_of_a_history_passes_a_check_that_the_whole_one_fails(seed, dropped, forgotten):
+def check_losses(seed, dropped, forgotten):
     whole = true_history(seed, 9)
     part = kept_part(whole, dropped, forgotten)
     group = GroupHistory("g", part)
@@ -116,11 +115,42 @@ def test_no_part_of_a_history_passes_a_check_that_the_whole_one_fails(seed, drop
     if group.holes:
         [_, strategy] = replay({"g": group}, ["sticky"]).rows
         assert strategy[3:6] == (None, None, None)
+    if not forgotten:
+        inner = [number for number in numbers if number == 1 or number - 1 in numbers]
+        before = {number: one.owners for number, one in enumerate(GroupHistory("g", whole).generations, 1)}
+        assert row["moves"] == sum(before.get(number - 1, {}).get(pair, name) != name
+                                   for number in inner for pair, name in before[number].items())
+
+
+@given(some.integers(0, 1000), some.sets(some.integers(1, 9), max_size=8), losses)
+def test_no_part_of_a_history_passes_a_check_that_the_whole_one_fails(seed, dropped, forgotten):
+    check_losses(seed, dropped, forgotten)
+
+
+@pytest.mark.parametrize("lost", ["answer", "start", "assignment", "pauses", "all"])
+def test_no_check_passes_that_the_whole_history_fails_if_little_is_lost(lost):
+    for number in range(1, 10):
+        if lost == "all":
+            check_losses(number, {number}, {})
+        else:
+            check_losses(number, set(), {number: lost})
 
 
 @given(some.integers(0, 1000), some.sets(some.integers(1, 9), max_size=3), some.integers(0, 10), some.integers(0, 10),
        some.sets(some.integers(1, 9), max_size=4))
-def test_a_limit_of_time_keeps_the_state_before_it(seed, dropped, since, until, undated):
+def test_of_a_span_of_time_no_figure_is_wrong(seed, dropped, since, until, undated):
+    check_span(seed, dropped, since, until, undated)
+
+
+def test_a_limit_of_time_keeps_the_state_before_it():
+    for since in range(1, 10):
+        check_span(since, set(), since, 9, set())
+        check_span(since, set(), 0, since, set())
+        check_span(since, set(), 3, 7, {since})
+        check_span(since, {since}, 3, 7, set())
+
+
+def check_span(seed, dropped, since, until, undated):
     """What is between two times is as in the whole history; what may be is counted as such, or known to be."""
     whole = true_history(seed, 9)
     part = [replace(one, start=None, joined=None, answered=None, missing=["start", "joined", "answered"])

@@ -26,7 +26,7 @@ from .inputs import (
     remark_on_input, remark_on_missing, remark_on_rows, sources_of, write_once)
 from .writing import form_to_write, write_blocks, write_picture, write_rows, written_to
 from ..text.errors import needing
-from ..text.words import first_of, quoted
+from ..text.words import count_of, first_of, quoted
 
 # %% ../../nbs/13_cli/11_app.ipynb #a8838589
 program = typer.Typer(
@@ -156,8 +156,9 @@ def _refuse(given, *others):
     "Raise a usage error if one of the other options was given beside `--migrate`."
     for other in others:
         if getattr(given, other):
+            name = other.replace("_", "-")
             raise typer.BadParameter(
-                f"it must come without --{other}, because it shows what the broker's "
+                f"it must come without --{name}, because it shows what the broker's "
                 "assignors would do", param_hint="--migrate")
 
 
@@ -176,9 +177,12 @@ def _migrate(ctx, given):
     moving = [migration(changed(one, changes, given.like)[0]) for one in picked]
     show_migrations(moving, given.form, given.wide)
     moved = [one.start for one in moving if conditions and one.possible != "no"]
+    staying = [f"{group_label(one.group)}: --fail-if cannot be judged: {one.verdict}"
+               for one in moving if conditions and one.possible == "no"]
     comparisons, failed = compared_groups(moved, moved, chosen)
     unusable = remark_on_answer(groups, picked, given.at, given.form, failed)
-    holds, judged = judge_conditions(comparisons, conditions, [chosen[0].label])
+    holds, judged = judge_conditions(
+        comparisons, conditions, [chosen[0].label], unknown=staying)
     finish(unusable or not judged, holds)
 
 # %% ../../nbs/13_cli/11_app.ipynb #fde7f3ee
@@ -231,6 +235,7 @@ def show_command(
         command_config: Options.command_config = None, timeout: Options.timeout = 30,
         group: Options.groups = None, plot: Options.plot = None,
         wide: Options.each_partition = False, form: Options.form = "table",
+        fail_if: Options.fail_if_shown = None,
         cluster: Options.cluster = None, time: Options.time = "",
         at: Options.at = "latest", reset: Options.reset = None):
     """Who lags in a group, which topics, and what is odd.
@@ -248,11 +253,15 @@ def show_command(
     \b
       kafka-assign show describe.txt members.txt state.txt
       kafka-assign show --bootstrap-server HOST:PORT -g G --wide
+      kafka-assign show describe.txt members.txt --fail-if 'unassigned>0'
     """
+    from kafka_assign.cli.conditions import (
+        FIGURES_OF_GROUP, judge_groups, parse_condition)
     from kafka_assign.cli.views import show_groups_as_they_are
     from kafka_assign.groups.assignment import Assignment
     from kafka_assign.reports.pictures import plot as draw
     from kafka_assign.reports.view import show
+    conditions = [parse_condition(text, FIGURES_OF_GROUP) for text in fail_if or ()]
     groups = groups_of(ctx.params)
     picked = picked_groups(groups, group, one=plot is not None)
     if plot is not None:
@@ -260,7 +269,9 @@ def show_command(
         write_picture(draw({one.name: Assignment.current(one)}), plot)
     found = [show(one, groups.earlier(key)) for key, one in picked.items()]
     show_groups_as_they_are(found, form, wide, named=bool(group))
-    finish(remark_on_answer(groups, picked.values(), at, form))
+    unusable = remark_on_answer(groups, picked.values(), at, form)
+    holds, judged = judge_groups(picked.values(), conditions)
+    finish(unusable or not judged, holds)
 
 # %% ../../nbs/13_cli/11_app.ipynb #d1e00005
 @program.command("diff", cls=InOrder)
@@ -268,8 +279,8 @@ def diff_command(
         ctx: typer.Context, files: Options.old_and_new,
         bootstrap_server: Options.bootstrap_server = None,
         command_config: Options.command_config = None, timeout: Options.timeout = 30,
-        group: Options.groups = None, form: Options.form = "table",
-        cluster: Options.cluster = None):
+        group: Options.groups = None, fail_if: Options.fail_if_changed = None,
+        form: Options.form = "table", cluster: Options.cluster = None):
     """What changed between two moments of groups.
 
     OLD is compared with NEW, a file or folder, or with a live cluster. Of each of them,
@@ -283,13 +294,17 @@ def diff_command(
       kafka-assign diff monday.txt tuesday.txt
       kafka-assign diff captures/ -g G
       kafka-assign diff before.jsonl --bootstrap-server HOST:PORT
+      kafka-assign diff before.jsonl after.jsonl --fail-if 'owner>10'
     """
+    from kafka_assign.cli.conditions import (
+        FIGURES_OF_DIFFERENCE, judge_difference, parse_condition)
     from kafka_assign.cli.views import show_difference
     from kafka_assign.reports.changes import diff
     live = bootstrap_server or ctx.get_parameter_source("command_config").name == "COMMANDLINE"
     if len(files) + bool(live) > 2:
         raise typer.BadParameter("give OLD, and NEW or a live cluster, but no more "
                                  f"(got {first_of([*map(quoted, files)], 3)})", param_hint="FILE")
+    conditions = [parse_condition(text, FIGURES_OF_DIFFERENCE) for text in fail_if or ()]
     given = ctx.params | {"reset": None}
     read = [groups_of(given | {"files": [file], "bootstrap_server": None}) for file in files]
     read += [groups_of(given | {"files": None})] if live else []
@@ -304,8 +319,11 @@ def diff_command(
     picked_groups({**old, **new}, group)                        # or its error
     sides = [{key: one for key, one in side.items() if not group or {key, one.name} & {*group}}
              for side in (old, new)]
-    show_difference(diff(*sides), form)
-    finish(any([remark_on_input(one) for one in read]))
+    found = diff(*sides)
+    show_difference(found, form)
+    unusable = any([remark_on_input(one) for one in read])
+    holds, judged = judge_difference(found, *sides, conditions)
+    finish(unusable or not judged, holds)
 
 # %% ../../nbs/13_cli/11_app.ipynb #7a0c0406
 @program.command("rank", cls=InOrder)
@@ -315,6 +333,7 @@ def rank_command(
         command_config: Options.command_config = None, timeout: Options.timeout = 30,
         group: Options.groups = None, need: Options.needs = None,
         min_lag: Options.min_lag = 0, limit: Options.limit = None,
+        fail_if: Options.fail_if_ranked = None,
         strategy: Options.strategies = None, joins: Options.joins = None,
         everything: Options.everything = False, form: Options.form = "table",
         cluster: Options.cluster = None,
@@ -332,14 +351,18 @@ def rank_command(
       kafka-assign rank describe.txt members.txt state.txt
       kafka-assign rank captures/ --format csv
       kafka-assign rank captures/ --need lag --min-lag 10000 --limit 10
+      kafka-assign rank captures/ --fail-if 'no-owner>0' --fail-if 'needs>20'
       kafka-assign rank captures/ --migrate
     """
+    from kafka_assign.cli.conditions import (
+        FIGURES_OF_RANKING, judge_ranking, parse_condition)
     from kafka_assign.cli.ranking import checked_needs, total_lag, show_ranking
     from kafka_assign.groups.joins import checked_joins
     from kafka_assign.ranking.judging import rank
     from kafka_assign.snapshot import Groups
     if migrate:
-        _refuse(SimpleNamespace(**ctx.params), "need", "strategy", "joins", "everything")
+        _refuse(SimpleNamespace(**ctx.params), "need", "strategy", "joins", "everything", "fail_if")
+    conditions = [parse_condition(text, FIGURES_OF_RANKING) for text in fail_if or ()]
     chosen, pairs, failed = resolved(strategy), typed_joins(joins), []
     needs, groups = checked_needs(need), groups_of(ctx.params)
     with usage_errors("--joins"):
@@ -360,7 +383,9 @@ def rank_command(
                    on_failure=fail)
     show_ranking(ranking, form, picked, needs, limit)
     remark_on_missing(picked, ranking)
-    finish(remark_on_answer(groups, picked, at, failed=failed))
+    unusable = remark_on_answer(groups, picked, at, failed=failed)
+    holds, judged = judge_ranking(ranking, lagging, groups.before, failed, conditions)
+    finish(unusable or not judged, holds)
 
 # %% ../../nbs/13_cli/11_app.ipynb #c17e0002
 @program.command("capture", cls=InOrder)
@@ -460,6 +485,8 @@ def replay_command(
         raise ValueError(f"{first_of(files, 3)}: no rebalance of a group here: logs of brokers or members, dumps of "
                          "__consumer_offsets, traces, or snapshots with their times must be given")
     history = picked_history(history, group, since, until)
+    write_once((f"{count_of(one.doubtful, 'generation')} at the edges of the time left out: no source tells when they "
+                "began", name) for name, one in history.items() if one.doubtful)
     if timeline is not None:
         draw_history(history, timeline)
     show_history(history, replay(history, chosen if group or form != "table" else (), within), form, bool(group))

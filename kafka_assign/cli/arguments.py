@@ -145,7 +145,19 @@ class Options:
                    "'server.log*=Europe/Rome'; without FILE=, of all that have none. Repeatable. [default: UTC]")
     trace = _option(str | None, "--trace", "FILE", "Also write the trace, one line of JSON per generation.")
     fail_if_recorded = _option(_Several, "--fail-if", "CONDITION", "Exit with 1 if this holds for what a group did: "
-                               "'rebalances>20', or moves, paused, longest (> >= < <= == !=). Repeatable.")
+                               "'rebalances>20', or moves, paused, longest (> >= < <= == !=); with 3 if what is known "
+                               "does not decide it. Repeatable.")
+    fail_if_shown = _option(_Several, "--fail-if", "CONDITION", "Exit with 1 if this holds for a group as it is: "
+                            "'unassigned>0', 'lag_total>10000', or another figure of compare that needs no strategy "
+                            "(> >= < <= == !=); with 3 if what is known does not decide it. Repeatable.")
+    fail_if_ranked = _option(_Several, "--fail-if", "CONDITION", "Exit with 1 if this holds for the number of needs "
+                             "(needs), or of groups that have one, by its name: 'no-owner>0' (> >= < <= == !=), "
+                             "whatever --need and --limit list; with 3 if what is known does not decide it. "
+                             "Repeatable.")
+    fail_if_changed = _option(_Several, "--fail-if", "CONDITION", "Exit with 1 if this holds for the number of rows "
+                              "(changes), or of those of a kind: 'owner>10', 'need-new>0' (> >= < <= == !=); "
+                              "'lag>1000': records by which lag grew; with 3 if what is known does not decide it. "
+                              "Repeatable.")
     strict = _option(bool, "--strict", None, "Exit with 3 if members or assignments of some rebalance "
                      "are unknown, or if only snapshots tell of a group.")
     form = _option(_Form, "--format", None, "A table for people, or all data for programs.", show_default=True)

@@ -13,18 +13,20 @@ from collections.abc import Sequence
 from itertools import groupby
 from operator import attrgetter
 from os.path import commonprefix
+from typing import NamedTuple
 
-from ..assignors.registry import resolve
-from .conditions import write_held
+from ..assignors.registry import resolve, strategies
+from .conditions import Judged, judge_figures, number_in_words
 from .errors import usage_errors, write_remarks
 from .writing import (
     known_table, write_blocks, write_csv, write_json, write_lines, write_picture)
 from ..groups.notes import instant
 from ..life.clocks import zone_of
-from ..life.costs import (
-    RECORDED, ReplayRow, by_cause, by_member, history_row, needless_moves, recorded_row, slowest)
-from ..life.trace import History, span_in_words
-from ..life.what_if import Replay
+from kafka_assign.life.costs import (
+    RECORDED, ReplayRow, by_cause, by_member, estimates, history_row, lower_bounds, needless_moves, recorded_row,
+    slowest)
+from ..life.trace import History, numbers_in_words, span_in_words
+from ..life.what_if import Replay, generations_of, named_by
 from ..snapshot.sources import end_of
 from ..text.tables import Table
 from ..text.words import count_of, did_you_mean, quoted, shown
@@ -59,8 +61,7 @@ def picked_history(history: History, names: Sequence[str] | None, since: str, un
     found = History([], history.logs)
     for name, group in history.items():
         if not names or name in names:
-            group.generations = group.between(first, last)
-            found[name] = group
+            found[name] = group.between(first, last)
     return found
 
 # %% ../../nbs/13_cli/16_histories.ipynb #245119b5
@@ -93,7 +94,10 @@ def _cause_rows(group):
 def _answer(group, rows, logs):
     "What JSON says about a group; `rows`: those of the group in `Replay`, of which the first is what happened."
     missing = Counter(name for one in group.generations for name in one.missing)
+    if group.unseen:
+        missing["generations"] = group.unseen
     return history_row(group, rows[0]) | {
+        "at_least": lower_bounds(group), "about": estimates(group), "holes": [hole.row() for hole in group.holes],
         "logs": logs, "missing": dict(missing.most_common()), "by_cause": _cause_rows(group),
         "by_member": by_member(group), "slowest": [one._asdict() for one in slowest(group)],
         "needless": needless_moves(group), "rows": [one._asdict() for one in rows]}
@@ -117,16 +121,74 @@ def _log_rows(history):
         "messages": sum(log.groups for log in snapshots), "clock": "-"}]
 
 # %% ../../nbs/13_cli/16_histories.ipynb #245119b7
-def _ran(group, rows):
-    "The row of the strategy that the group ran last; None = it is unknown, or has no row."
-    ran = next((one.protocol for one in reversed(group.generations) if one.protocol), None)
-    return next((row for row in rows if row.strategy != RECORDED and row.static is None
-                 and resolve(row.strategy).protocol_name == ran), None)
+_ONE_WRONG_IN = 8                # recorded assignments: what a client's own order decides; measured: in 30, and in 8
+
+
+class _Fit(NamedTuple):
+    "In how many of the recorded assignments a strategy is what the group ran."
+    row: ReplayRow
+    name: str  # by which members name the strategy
+    makes: int  # those that it makes, of `named`
+    named: int  # those in which members name it
+    whole: bool  # whether the group ran it all the time
+
+
+def _fits(group, rows):
+    "What the strategies have to do with what was recorded; those that members name, in the order of their rows."
+    protocols = {one.protocol for one in group.generations if one.protocol}
+    found = []
+    for row in rows:
+        if row.strategy == RECORDED or row.static is not None:
+            continue
+        strategy = resolve(row.strategy)
+        makes, named = generations_of(strategy, group)
+        if named:
+            name = named_by(strategy)
+            alone = protocols == {name} and named == row.known
+            whole = alone and (makes == named or (named - makes) * _ONE_WRONG_IN <= named
+                               and makes >= max(_by_others(strategy, group), default=0))
+            found.append(_Fit(row, name, makes, named, whole))
+    return found
+
+
+def _by_others(strategy, group):
+    "How many of the recorded assignments each other strategy makes that members know by the same name."
+    for other in map(resolve, strategies()):
+        if other.label != strategy.label and named_by(other) == named_by(strategy):
+            yield generations_of(other, group)[0]
+
+
+def _ran(fits):
+    "The row of the strategy that the group ran all the time; None = there is none, or it is unknown."
+    return next((one.row for one in fits if one.whole), None)
+
+
+def _ran_in_words(fits, known):
+    "Which strategy made how many of the recorded assignments; `known`: those of which the state before is known."
+    ran = _ran(fits)
+    of = "of which the state before is known"
+    if ran:
+        words = f"{ran.strategy} makes {ran.forecast:,} of the {known:,} recorded assignments {of}"
+        return [words if ran.forecast == known else f"{words}: in the others, it is not what ran, or not all is known"]
+    return [f"{one.row.strategy} makes {one.makes:,} of the {one.named:,} recorded assignments {of} and members name "
+            + one.name + ("" if one.makes == one.named else
+                          f": another strategy of this name ran, or not all is known") for one in fits]
+
+
+def _ran_mark(row, fits):
+    "What stands behind the name of a strategy that ran."
+    [fit, *_] = [one for one in fits if one.row is row] or [None]
+    if row is _ran(fits):
+        return " (ran)"
+    return f" (ran in {fit.named:,} of {row.known:,})" if fit and fit.makes == fit.named < row.known else ""
 
 
 def _count(group):
-    "How many rebalances are known, or what snapshots show instead, in words."
-    return count_of(len(group.generations), "state" if group.only_snapshots else "rebalance")
+    "How many rebalances there were, or what snapshots show instead, in words."
+    if group.only_snapshots:
+        return count_of(len(group.generations), "state")
+    least = "at least " if "rebalances" in lower_bounds(group) else ""
+    return least + count_of(len(group.generations) + group.unseen, "rebalance")
 
 
 def _sentences(group, answer, rows, ran, deaths):
@@ -136,10 +198,13 @@ def _sentences(group, answer, rows, ran, deaths):
     why = f", by cause: {answer['causes']}" if answer["causes"] else ""
     words = [f"{group.name}: {_count(group)}{' in snapshots' * group.only_snapshots}{span}{why}"]
     words += ["one or more rebalances led from each to the next"] * group.only_snapshots
+    if group.unseen:
+        sure = numbers_in_words(hole for hole in group.holes if hole.sure)
+        words.append(f"no source tells of {group.unseen:,} of them (generations {sure})")
     if answer["period"]:
         words.append(f"in a loop, one every {span_in_words(answer['period'])}")
     if answer["paused"] is not None:
-        least = "at least " * ("pauses" in answer["missing"])
+        least = "at least " if "paused" in answer["at_least"] else ""
         most, why = max(((row["paused"] or 0.0, row["cause"]) for row in answer["by_cause"]), default=(0.0, ""))
         words.append(f"{least}{answer['paused']:,} partition-seconds without a consumer"
                      + f", {most:,} of them by {why}" * bool(most))
@@ -171,15 +236,18 @@ def _table(rows):
     return [Table(list(rows[0]), rows)] if rows else []
 
 
-def _blocks(group, answer, ran):
-    "What is known about a group, why it rebalanced, who caused it, and which moves were not needed."
+def _blocks(group, answer, fits, known):
+    """What is known about a group, why it rebalanced, who caused it, and which moves were not needed.
+
+    `known`: how many recorded assignments there are of which the state before is known.
+    """
     causes, members, needless = answer["by_cause"], answer["by_member"], answer["needless"]
-    facts = [f"{_NOT_TOLD.get(name, name)} of {count:,}" for name, count in answer["missing"].items()]
+    facts = [f"{_NOT_TOLD.get(name, name)} of {count:,}" for name, count in answer["missing"].items()
+             if name != "generations"]
     if facts:
-        facts = [f"no source tells, of {_count(group)}: {', '.join(facts)}"]
-    if ran:
-        facts.append(f"{ran.strategy} makes {ran.forecast:,} of the {ran.known:,} recorded assignments of which "
-                     "the state before is known")
+        told = count_of(len(group.generations), "state" if group.only_snapshots else "rebalance")
+        facts = [f"no source tells, of {told}: {', '.join(facts)}"]
+    facts += _ran_in_words(fits, known)
     several = bool(causes) and sum(row["rebalances"] for row in causes) > answer["rebalances"]
     more = len(members) - _MOST_MEMBERS
     waits = [{"rejoined_last": one["client"], "rebalances": one["rebalances"],
@@ -192,15 +260,26 @@ def _blocks(group, answer, ran):
         _table(waits), [moves] * bool(answer["moves"] and needless is not None)]
 
 
-def _costs(rows, ran, deaths):
-    "What a group cost under each strategy; with static members only if they would have spared a rebalance."
+def _marked(row, at_least, about=()):
+    "A row of which figures that are only lower bounds, or may be wrong either way, are marked."
+    marks = dict.fromkeys(about, "~") | dict.fromkeys([key for key in at_least if key not in about], ">=")
+    return row | {key: f"{mark}{number_in_words(row[key])}" for key, mark in marks.items() if row.get(key) is not None}
+
+
+def _costs(rows, fits, deaths, at_least=()):
+    """What a group cost under each strategy; with static members only if they would have spared a rebalance.
+
+    `at_least`: figures of what happened that are only lower bounds.
+    """
     dynamic = {one.strategy: one.rebalances for one in rows if one.static is None}
     spared = any(one.static is not None and one.rebalances < dynamic[one.strategy] for one in rows)
-    known = [{"strategy": one.strategy + " (ran)" * (one is ran), "static": one.static and f"{one.static:g} s",
+    ran = _ran(fits)
+    known = [{"strategy": one.strategy + _ran_mark(one, fits), "static": one.static and f"{one.static:g} s",
               "rebalances": one.rebalances, "moves": one.moves, "paused": one.paused and round(one.paused, 1),
               "forecast": None if one.forecast is None else f"{one.forecast:,} of {one.known:,}"}
              for one in rows if one.strategy == RECORDED
              or one.moves is not None and (spared or one.static is None)]
+    known[:1] = [_marked(row, at_least) for row in known[:1]]
     waited = ", with the wait until sessions of dead members expired" * deaths
     return _table(known) + [f"recorded is as measured{waited}: compare the other rows with {one.strategy}"
                             for one in [ran] if one and len(known) > 1]
@@ -215,25 +294,29 @@ def show_history(history: History, found: Replay, form: str, named: bool) -> Non
         return write_csv(ReplayRow._fields, [row._asdict() for row in found.rows])
     rows_of = {name: list(rows) for name, rows in groupby(found.rows, attrgetter("group_id"))}
     if form == "table" and not named:
-        rows = [history_row(group, rows_of[name][0]) for name, group in history.items()]
+        rows = [_marked(history_row(group, rows_of[name][0]), lower_bounds(group), estimates(group))
+                for name, group in history.items()]
+        marked = any(str(row[key]).startswith((">=", "~")) for row in rows for key in HISTORY_FIGURES)
+        marks = ["the mark >= means at least so much, ~ about so much; --format json says why"] if marked else []
         more = ["no number of rebalances: only snapshots tell of the group, and its moves are at least as many"] * any(
             group.only_snapshots for group in history.values())
         return write_blocks([known_table(rows[0], rows)], [
             "causes and clients: how many rebalances; paused: seconds without a consumer, over all partitions; "
             "longest: seconds that a rebalance took; period: seconds between the rebalances of a loop",
             "--group G shows what the logs cover, what each cause cost, and what other strategies would have cost",
-            *more])
+            *marks, *more])
     logs = _log_rows(history)
     answers = {name: _answer(group, rows_of[name], logs) for name, group in history.items()}
     if form == "json":
         return write_json(list(answers.values()))
     sentences, blocks = [], []
     for (name, group), rows in zip(history.items(), rows_of.values()):
-        answer, ran = answers[name], _ran(group, rows)
+        answer, fits = answers[name], _fits(group, rows)
         deaths = any(row["cause"] == "death" for row in answer["by_cause"])
-        sentences.append(_sentences(group, answer, rows, ran, deaths))
-        facts, *others = _blocks(group, answer, ran)
-        blocks += [[f"group {name}"] * (len(history) > 1) + facts, *others, _costs(rows, ran, deaths)]
+        sentences.append(_sentences(group, answer, rows, _ran(fits), deaths))
+        facts, *others = _blocks(group, answer, fits, rows[0].known)
+        costs = _costs(rows, fits, deaths, answer["at_least"])
+        blocks += [[f"group {name}"] * (len(history) > 1) + facts, *others, costs]
     replayed = [row for row in found.rows if row.strategy != RECORDED and row.rebalances is not None]
     hints = ["static members: --static 45s shows what they would have spared"] * bool(
         replayed and all(row.static is None for row in replayed))
@@ -295,7 +378,7 @@ def judge_history(history: History, conditions: Sequence, strict: bool = False) 
 
     `strict`: whether all members and assignments must be known, too.
     """
-    found, unknown = [], []
+    subjects, unknown = [], []
     for name, group in history.items():
         lost = sum("members" in one.missing or not (one.whole or one.interrupted) for one in group.generations)
         if strict and lost:
@@ -303,14 +386,8 @@ def judge_history(history: History, conditions: Sequence, strict: bool = False) 
                            f"{count_of(len(group.generations), 'rebalance')} (--strict)")
         if strict and group.only_snapshots:
             unknown.append(f"{name}: only snapshots tell of it, so some rebalances may be unknown (--strict)")
-        row = history_row(group, recorded_row(group)) if conditions else {}
-        for rule in conditions:
-            holds = rule.holds(row)
-            if holds is None:
-                known = "not known" if row[rule.key] is None else f"at least {row[rule.key]:,}"
-                unknown.append(f"{name}: {rule.text} cannot be judged: {rule.key} is {known}")
-            elif holds:
-                found.append(f"{name}: {rule.key} is {row[rule.key]} ({rule.text})")
-    write_remarks(unknown, "conditions that could not be judged")
-    write_held(found)
-    return bool(found), not unknown
+        if conditions:
+            row, about = history_row(group, recorded_row(group)), estimates(group)
+            unsure = {key: f"{key} is about {number_in_words(row[key])}: {why}" for key, why in about.items()}
+            subjects.append([Judged(name, row, lower_bounds(group), unsure)])
+    return judge_figures(subjects, conditions, unknown)

@@ -158,8 +158,7 @@ def _history(key, facts, logs, topics, session_timeout, began):
         return key, row, None
     if not group.generations:
         return key, row, None
-    group.generations = group.between(*began)
-    return key, row, group
+    return key, row, group.between(*began)
 
 
 def _portions(histories):

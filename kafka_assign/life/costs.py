@@ -8,12 +8,13 @@ __all__ = ['ReplayRow', 'by_cause', 'by_member', 'history_row']
 # %% ../../nbs/09_life/12_costs.ipynb #e11de826
 from collections import Counter, defaultdict, deque
 from itertools import pairwise
+from operator import attrgetter
 from statistics import median
 from typing import Any, NamedTuple
 
 from ..assignors.registry import assign
-from .trace import Generation, GroupHistory
-from ..text.words import first_of
+from .trace import Generation, GroupHistory, linked, numbers_in_words
+from ..text.words import count_of, first_of
 
 # %% ../../nbs/09_life/12_costs.ipynb #16bd1c5c
 class ReplayRow(NamedTuple):
@@ -46,21 +47,118 @@ def _assigned(history):
     return None if any("assignment" in one.missing for one in found) else found
 
 
+def _owners_before(history):
+    "For each generation: who had each partition last before it; None = no source tells."
+    states, last = [], None
+    for before, one in linked([*history.earlier, *history.generations]):
+        if before is None and one.generation > 1:
+            last = None
+        elif one.generation == 1:
+            last = last or {}
+        states.append(last)
+        if "assignment" in one.missing and not one.interrupted:
+            last = None
+        elif last is not None:
+            last = last | one.owners
+        elif one.whole:
+            last = dict(one.owners)
+    return states[len(history.earlier):]
+
+
+def _moves(history):
+    "How many partitions got another owner, not counting holes; None = some assignment is unknown."
+    if _assigned(history) is None:
+        return None
+    states = zip(history.generations, _owners_before(history))
+    return sum(moves_from(dict(last), one.owners) for one, last in states if last is not None)
+
+
 def recorded_row(history):
     "The row of what happened to a group, as in `Replay`."
-    generations, assigned, last = history.generations, _assigned(history), {}
-    moves = None if assigned is None else sum(moves_from(last, one.owners) for one in assigned)
+    generations = history.generations
     pauses = [pause.seconds for one in generations for pause in one.pauses]
-    known = bool(pauses) or not history.only_snapshots and not any("pauses" in one.missing for one in generations)
-    count = None if history.only_snapshots else len(generations)
-    return ReplayRow(history.name, RECORDED, None, count, moves, sum(pauses) if known else None, None,
+    torn = history.only_snapshots or history.holes
+    known = bool(pauses) or not torn and not any("pauses" in one.missing for one in generations)
+    count = None if history.only_snapshots else len(generations) + history.unseen
+    return ReplayRow(history.name, RECORDED, None, count, _moves(history), sum(pauses) if known else None, None,
                      len(forecastable(history)))
+
+# %% ../../nbs/09_life/12_costs.ipynb #d14cf251
+def _hidden(history):
+    "Why there may be more rebalances than those that are known, in words."
+    sure = [hole for hole in history.holes if hole.sure]
+    others = [hole for hole in history.holes if not hole.sure]
+    words = []
+    if sure:
+        words.append(f"no source tells of {count_of(history.unseen, 'generation')} ({numbers_in_words(sure)})")
+    if others:
+        words.append(f"the group began again, perhaps with generations {numbers_in_words(others)}, of which no source "
+                     "tells")
+    if history.doubtful:
+        words.append(f"no source tells when {count_of(history.doubtful, 'generation')} at the edges of the time began")
+    return words
+
+
+def _perhaps_longer(history, longest):
+    "The generations that ended, and may have taken more than `longest` seconds: their length is not known."
+    found, following = [], [*history.generations[1:], *history.later[:1], None]
+    for one, after in zip(history.generations, following):
+        if one is history.open or one.whole and not one.members:
+            continue
+        from_coordinator = one.start is not None and not one.asked
+        if from_coordinator and one.seconds is not None:
+            continue
+        follows = after is not None and (after.life, after.generation) == (one.life, one.generation + 1)
+        ended_by = after.begin if follows else None
+        if not from_coordinator or ended_by is None or ended_by - one.start > longest:
+            found.append(one)
+    return found
+
+# %% ../../nbs/09_life/12_costs.ipynb #d14cf252
+def _longest(history):
+    "The rebalance that took longest from its start to its assignment; None = no source tells how long any took."
+    return max((one for one in history.generations if one.seconds is not None), key=attrgetter("seconds"),
+               default=None)
+
+
+def estimates(history: GroupHistory) -> dict[str, str]:
+    "By each figure of what happened that may be too low or too high: why."
+    longest = _longest(history)
+    if longest is None or not longest.asked:
+        return {}
+    return {"longest": "only members tell when it began: when one of them asked to join, or closed"}
+
+# %% ../../nbs/09_life/12_costs.ipynb #d14cf262
+def lower_bounds(history: GroupHistory) -> dict[str, str]:
+    "By each figure of what happened that is only a lower bound: why."
+    hidden = _hidden(history)
+    if history.open:
+        hidden.append(f"no source tells of the end of generation {history.open.generation:,}, the last one")
+    moves, paused, longest = [*hidden], [*hidden], [*hidden]
+    if history.generations and _owners_before(history)[0] is None:
+        first = history.generations[0].generation
+        number = f" {first:,}" if first >= 0 else ""
+        moves.append(f"no source tells which member had which partition before the first generation{number}")
+    ended = [one for one in history.generations if one.interrupted and one is not history.open]
+    if ended:
+        moves.append(f"{count_of(len(ended), 'rebalance')} ended without an assignment, or no source tells it")
+    if history.only_snapshots:
+        moves.append("several rebalances may lie between two snapshots")
+    partly = [one for one in history.generations
+              if "pauses" in one.missing or any(pause.kind != "measured" for pause in one.pauses)]
+    if partly:
+        paused.append(f"pauses are known only in part in {count_of(len(partly), 'generation')}")
+    slowest_one = _longest(history)
+    if longer := _perhaps_longer(history, slowest_one.seconds if slowest_one else 0.0):
+        longest.append(f"no source tells how long {count_of(len(longer), 'rebalance')} took")
+    words = {"rebalances": _hidden(history), "moves": moves, "paused": paused, "longest": longest}
+    return {figure: "; ".join(reasons) for figure, reasons in words.items() if reasons}
 
 # %% ../../nbs/09_life/12_costs.ipynb #d14cf248
 def forecastable(history):
     "The generations whose assignment and the state before are known."
-    return [one for before, one in pairwise([None, *history.generations]) if one.members and one.comparable
-            and (one.generation == 1 or before is not None and before.whole and before.life == one.life)]
+    return [one for before, one in history.pairs if one.members and one.comparable
+            and (one.generation == 1 or before is not None and before.whole)]
 
 # %% ../../nbs/09_life/12_costs.ipynb #a4c1d0e8
 class Slowest(NamedTuple):
@@ -76,7 +174,9 @@ _SLACK = 0.25                    # seconds by which aligned clocks may differ
 def slowest(history: GroupHistory) -> list[Slowest]:
     "The clients that all others waited for, the longest wait first; a rebalance counts if all members' logs are known."
     waits = defaultdict(list)
-    for before, one in pairwise(history.generations):
+    for before, one in history.pairs:
+        if before is None:
+            continue
         then = {known.name(id) for id, known in before.members.items()}
         stay = {id: known for id, known in one.members.items() if known.name(id) in then}
         if len(stay) > 1 and stay.keys() <= one.rejoined.keys() and "members" not in before.missing + one.missing:
@@ -131,12 +231,14 @@ def period(history: GroupHistory) -> float | None:
 # %% ../../nbs/09_life/12_costs.ipynb #a4c1d0ec
 def needless_moves(history: GroupHistory) -> int | None:
     "Moves that the optimum would not have made; None = some assignment, or the state before it, is unknown."
-    assigned, found, last, life = _assigned(history), 0, {}, 0
-    if assigned is None or history.only_snapshots or any(one.assignment is None for one in assigned):
+    assigned, found, life = _assigned(history), 0, 0
+    if assigned is None or history.only_snapshots or history.holes or any(one.assignment is None for one in assigned):
         return None
+    [last, *_] = _owners_before(history) or [None]
     for one in assigned:
-        if one.life != life:
-            life, last = one.life, {}
+        if life not in (0, one.life):
+            last = {}
+        life, last = one.life, last or {}
         if one.assignment.unassigned.any():              # withheld until the next round
             continue
         owned = {id: [pair for pair, name in last.items() if name == known.name(id) and pair[0] in one.group.topics]
@@ -185,9 +287,9 @@ def history_row(history: GroupHistory, recorded: ReplayRow) -> dict[str, Any]:
     `recorded`: as from `recorded_row`.
     """
     clients, loop = by_member(history), period(history)
-    seconds = [one.seconds for one in history.generations if one.seconds is not None]
+    longest = _longest(history)
     return {"group_id": history.name, "rebalances": recorded.rebalances, "moves": recorded.moves,
             "paused": None if recorded.paused is None else round(recorded.paused, 1),
-            "longest": round(max(seconds), 3) if seconds else None, "period": loop and round(loop, 1),
+            "longest": None if longest is None else round(longest.seconds, 3), "period": loop and round(loop, 1),
             "causes": _counted((why, len(found)) for why, found in by_cause(history).items()),
             "clients": first_of([f"{row['member']} {row['rebalances']}" for row in clients], _MOST_CLIENTS)}

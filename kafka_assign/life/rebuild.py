@@ -322,6 +322,8 @@ def _generation(key, told, before, facts):
                     and None not in (said.time, before.joined) and said.time > before.joined}
     subscribed = {topic for known in one.members.values() for topic in known.topics or ()}
     unnamed = facts.new and not {topic for topic, _ in one.owners} <= subscribed             # only ids are known
+    one.asked = one.start is not None and not any(said.kind in _TIMES["start"][0] and said.time is not None
+                                                  for said in told)
     lacks = {"start": one.start is None, "joined": one.joined is None and not facts.new,
              "answered": one.answered is None and not {"emptied", "stabilized"} & last.keys(),
              "causes": not one.causes, "leader": not one.leader and "emptied" not in last and not facts.new,

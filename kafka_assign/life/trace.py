@@ -8,6 +8,7 @@ __all__ = ['Cause', 'Pause', 'Known', 'Generation', 'History']
 # %% ../../nbs/09_life/09_trace.ipynb #4a19eec5
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
+from copy import copy
 from dataclasses import dataclass, field
 from datetime import datetime, timezone
 from functools import cached_property
@@ -90,6 +91,7 @@ class Generation:
     missing: list[str] = field(default_factory=list)  # what no source tells
     rejoined: dict[str, float] = field(default_factory=dict)  # by member id: when it asked to join, if its log tells
     seen: float | None = None  # when a snapshot first showed what came of it, if no log tells
+    asked: bool = False  # whether `start` is when a member asked to join, or closed: the coordinator's is unknown
     before: "Generation | None" = field(default=None, repr=False, compare=False)  # the last known of this life
     counts: Mapping[str, int] = field(default_factory=dict, repr=False, compare=False)  # partitions of each topic
 
@@ -163,7 +165,7 @@ class Generation:
                 "members": {id: known._asdict() for id, known in self.members.items()}, "assignment": self.assigned,
                 "rejoined": {id: _time_text(time) for id, time in self.rejoined.items()},
                 "pauses": [(*one[:2], _time_text(one.begin), round(one.seconds, 3), one.kind) for one in self.pauses],
-                "missing": self.missing, "seen": _time_text(self.seen)}
+                "missing": self.missing, "seen": _time_text(self.seen)} | ({"asked": True} if self.asked else {})
 
     @classmethod
     def from_row(cls, row: Mapping[str, Any]) -> "Generation":
@@ -194,7 +196,7 @@ class Generation:
             life = checked_number(row["life"], "a life of a trace", least=1)
             return cls(row["group_id"], life, number, *(_time_of(row[name]) for name in _TIMES), causes,
                        row["leader"], row["protocol"], members, assigned, pauses, [*row["missing"]], rejoined,
-                       _time_of(row["seen"]))
+                       _time_of(row["seen"]), row.get("asked", False) is True)
         except UnicodeEncodeError:
             raise ValueError("a line of a trace must be text that UTF-8 can encode") from None
         except (LookupError, TypeError, AttributeError, ArithmeticError) as error:
@@ -292,6 +294,90 @@ def distinct(states: Iterable[Generation]) -> list[Generation]:
             found[-1] = one
     return found
 
+# %% ../../nbs/09_life/09_trace.ipynb #191d8b43
+class Hole(NamedTuple):
+    "Generations of a group that no source tells of; their numbers follow each other."
+    life: int  # to which they belong
+    first: int  # number of the first one
+    last: int  # number of the last one
+    after: float | None  # when the generation before them is last named, in seconds since 1970; None = unknown
+    until: float | None  # when the generation behind them begins, likewise
+    sure: bool  # whether they existed
+
+    def row(self) -> dict[str, Any]:
+        "What JSON says about it, with its times as text."
+        return self._asdict() | {"after": _time_text(self.after), "until": _time_text(self.until)}
+
+# %% ../../nbs/09_life/09_trace.ipynb #191d8b53
+def _hole(before, one):
+    "The hole between two generations of which one follows the other; None = there is none."
+    same = one.life == before.life
+    first = before.generation + 1 if same else 1
+    if -1 in (before.generation, one.generation) or first >= one.generation:
+        return None
+    times = [time for time in (before.answered, before.joined, before.start) if time is not None]
+    return Hole(one.life, first, one.generation - 1, next(iter(times), None), one.begin, same)
+
+
+def linked(generations: Sequence[Generation], first: Generation | None = None,
+           ) -> list[tuple[Generation | None, Generation]]:
+    """Each generation with the one directly before it in its life; None = there is none, or no source tells of it.
+
+    `first`: what comes before them.
+    """
+    found = []
+    for before, one in pairwise([first, *generations]):
+        follows = before is not None and before.life == one.life and not _hole(before, one)
+        found.append((before if follows else None, one))
+    return found
+
+# %% ../../nbs/09_life/09_trace.ipynb #191d8b54
+def numbers_in_words(holes: Iterable[Hole]) -> str:
+    "The numbers of generations in holes: `3 to 9, 12`."
+    return ", ".join(f"{hole.first:,} to {hole.last:,}" if hole.first < hole.last else f"{hole.first:,}"
+                     for hole in holes)
+
+# %% ../../nbs/09_life/09_trace.ipynb #191d8b46
+def _places(generations, first, last):
+    """Whether each generation began before (-1), in (0) or after (1) a span of time; None = no source tells.
+
+    `first`, `last`: the ends of the span, in seconds since 1970.
+    """
+    found, place = [], None
+    for one in generations:
+        if one.begin is not None:
+            place = -1 if one.begin < first else 1 if one.begin > last else 0
+        found.append(place if one.begin is not None or place == 1 else None)
+    place = None
+    for at, one in reversed([*enumerate(generations)]):
+        if one.begin is not None:
+            place = found[at]
+        elif place == -1:
+            found[at] = place
+    return found
+
+
+def _spanned(places):
+    "Where the generations of a span begin and end, given their places; those between two of them belong to it."
+    inside = [at for at, place in enumerate(places) if place == 0]
+    if inside:
+        return inside[0], inside[-1] + 1
+    begin = 1 + max((at for at, place in enumerate(places) if place == -1), default=-1)
+    return begin, begin
+
+
+def _doubtful(generations, places, begin, end):
+    "How many generations at the edges of a span may belong to it."
+    earliest = max((at for at, place in enumerate(places[:begin]) if place == -1), default=0)
+    latest = min((at for at, place in enumerate(places) if at >= end and place == 1), default=len(places) - 1)
+    undated = sum(place is None for place in places[:begin] + places[end:])
+    unseen = 0
+    for at in range(earliest, latest):
+        hole = _hole(generations[at], generations[at + 1])
+        if hole and not begin <= at < end - 1:
+            unseen += hole.last - hole.first + 1
+    return undated + unseen
+
 # %% ../../nbs/09_life/09_trace.ipynb #191d8b41
 _SHARE = 10                      # partitions that topics may have, for each that some member had
 _MOST_MORE = 10**4               # in addition; a partition takes some 100 bytes
@@ -307,6 +393,9 @@ class GroupHistory:
     name: str
     generations: list[Generation] = field(repr=False)
     only_snapshots: bool = field(init=False, repr=False)  # tell of it, so that several rebalances may be one
+    earlier: list[Generation] = field(default_factory=list, repr=False)  # before the time to which it is limited
+    later: list[Generation] = field(default_factory=list, repr=False)  # after that time
+    doubtful: int = 0  # generations that may belong to that time: no source tells when they began
 
     def __post_init__(self):
         in_order = sorted(self.generations, key=lambda one: (
@@ -315,12 +404,15 @@ class GroupHistory:
         told = [one for one in unique if one.generation >= 0]
         self.only_snapshots = bool(unique) and not told
         self.generations = told or distinct(unique)
-        life, before, counts = 0, None, {}
+        life, before, counts, former = 0, None, {}, None
         known: set[tuple[str, int]] = set()
         for one in self.generations:
             if one.life != life:
-                life, before, counts = one.life, None, {}
+                life, before, counts, former = one.life, None, {}, None
                 known = set()
+            elif _hole(former, one):                                   # no source tells what it found
+                before = None
+            former = one
             pairs = sorted(chain.from_iterable(one.assigned.values()))
             new = {*pairs} - known
             seen = counts | {topic: max(number + 1, counts.get(topic, 0)) for topic, number in pairs}
@@ -334,13 +426,45 @@ class GroupHistory:
             one.before, one.counts = before, counts
             before = before if "assignment" in one.missing and not one.assigned else one
 
-    def between(self, first: float | None = None, last: float | None = None) -> list[Generation]:
-        """The generations that began between two times; those without a time only if there is no limit.
+    def between(self, first: float | None = None, last: float | None = None) -> "GroupHistory":
+        """The history of the group between two times, which knows who had which partition before.
 
         `first`, `last`: in seconds since 1970; None = no limit.
         """
-        return [one for one in self.generations if (first is None and last is None) or one.begin is not None and (
-            first is None or one.begin >= first) and (last is None or one.begin <= last)]
+        if first is None and last is None:
+            return self
+        places = _places(self.generations, -inf if first is None else first, inf if last is None else last)
+        begin, end = _spanned(places)
+        found = copy(self)
+        found.earlier = [*self.earlier, *self.generations[:begin]]
+        found.later = [*self.generations[end:], *self.later]
+        found.generations = self.generations[begin:end]
+        found.doubtful = self.doubtful + _doubtful(self.generations, places, begin, end)
+        return found
+
+    @property
+    def pairs(self) -> list[tuple[Generation | None, Generation]]:
+        "Each generation with the one directly before it in its life; None = there is none, or no source tells of it."
+        return linked(self.generations, self.earlier[-1] if self.earlier else None)
+
+    @property
+    def holes(self) -> list[Hole]:
+        "What no source tells of, between two generations."
+        return [hole for pair in pairwise(self.generations) if (hole := _hole(*pair))]
+
+    @property
+    def unseen(self) -> int:
+        "How many generations existed for certain, and no source tells of them."
+        return sum(hole.last - hole.first + 1 for hole in self.holes if hole.sure)
+
+    @property
+    def open(self) -> Generation | None:
+        "The last generation, if no source tells of its end; None = it has ended."
+        if self.later or self.only_snapshots or not self.generations:
+            return None
+        last = self.generations[-1]
+        emptied = last.whole and not last.members
+        return last if last.answered is None and not emptied else None
 
     @property
     def rebalances(self) -> list[Recorded]:
@@ -353,9 +477,9 @@ class GroupHistory:
         protocols = dict.fromkeys(one.protocol for one in self.generations)
         title = ", ".join(filter(None, [self.name, *protocols, " to ".join(dict.fromkeys([*days[:1], *days[-1:]]))]))
         found, seen, last = [], set(), {}
-        for before, one in pairwise([None, *self.generations]):
+        for before, one in [(None, self.generations[0]), *self.pairs[1:]] if self.generations else ():
             owners = {pair: names.get(id, id) for id, own in one.assigned.items() for pair in own}
-            if not before or one.life != before.life:
+            if not before:
                 seen, last = set(), dict.fromkeys(pairs, NOT_KNOWN)
             seen |= owners.keys()
             after = {pair: owners.get(pair, None if one.whole and pair in seen else NOT_KNOWN) for pair in pairs}
@@ -369,7 +493,6 @@ class GroupHistory:
             found.append(Recorded(_event(one.causes, names), title, phases))
             last = after
         return found
-
 
 # %% ../../nbs/09_life/09_trace.ipynb #a1c596f1
 class History(dict[str, GroupHistory]):

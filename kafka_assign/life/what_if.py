@@ -25,7 +25,7 @@ from ..groups.group import Group
 from ..groups.inputs import ranks_of
 from .costs import ReplayRow, forecastable, moves_from, recorded_row
 from .rebalance import check_rounds, client_strategy
-from .trace import GroupHistory, History
+from .trace import GroupHistory, History, linked, numbers_in_words
 from ..protocol.java import java_sorted
 from ..protocol.wire import encode_stream_join
 from ..text.tables import Table
@@ -59,12 +59,13 @@ class _Step(NamedTuple):
     seconds: float | None  # from its start to the assignment
     away: tuple[tuple[str, float], ...] = ()  # static members that begin to be away, and for how long
     spared: bool = False  # whether static members spare this rebalance
+    counted: bool = True  # whether it belongs to the history; else it only leads to the state before
 
 
-def _steps(history):
-    "The steps of a history without the second rounds of a cooperative strategy, and the clients of dynamic members."
+def _steps(generations):
+    "The steps of generations without the second rounds of a cooperative strategy, and the clients of dynamic members."
     steps, clients, counts = [], {}, {}
-    for before, one in pairwise([None, *history.generations]):
+    for before, one in pairwise([None, *generations]):
         counts = counts | one.topics
         names = {known.name(id): known.topics for id, known in one.members.items()}
         clients |= {id: known.client for id, known in one.members.items() if known.instance == "" and known.client}
@@ -205,13 +206,26 @@ class Plan(NamedTuple):
     instances: Mapping[str, str | None]  # by `Known.name`: its instance id; None = dynamic
 
 # %% ../../nbs/09_life/13_what_if.ipynb #5d6c0a97
+def _leading(group):
+    "The known generations that lead to the first one of a history, without a hole."
+    found = []
+    for before, one in reversed(linked([*group.earlier, *group.generations[:1]])):
+        if before is None or before.topics is None:
+            break
+        found.append(before)
+    return found[::-1]
+
+
 def plans(group: GroupHistory, static: float | None) -> list[Plan]:
     "What is replayed of a group: its history, and if `static` is given, the one with static members."
-    if any(one.topics is None for one in group.generations):
+    if group.holes or any(one.topics is None for one in group.generations):
         return [Plan(group, None, None, {})]
-    instances = {known.name(id): known.instance or None for one in group.generations
-                 for id, known in one.members.items()}
-    steps, clients = _steps(group)
+    led = _leading(group)
+    generations = [*led, *group.generations]
+    instances = {known.name(id): known.instance or None for one in generations for id, known in one.members.items()}
+    steps, clients = _steps(generations)
+    first = len(_steps(led)[0])
+    steps = [step._replace(counted=at >= first) for at, step in enumerate(steps)]
     found = [Plan(group, None, steps, instances)]
     if static is not None and not group.only_snapshots:
         found.append(Plan(group, static, _with_static(steps, clients, static), instances))
@@ -232,7 +246,8 @@ class _State:
     def go_to(self, step: _Step) -> None:
         "Begin a step: static members may be away until a later one."
         held = Counter(self.owners.values()) if step.away else {}
-        self.paused += sum(held[id] * seconds for id, seconds in step.away)
+        if step.counted:
+            self.paused += sum(held[id] * seconds for id, seconds in step.away)
         self.step = step
 
     def asked(self) -> _Joining:
@@ -241,13 +256,15 @@ class _State:
 
     def take(self, owners: _Owners, rounds: int, eager: bool) -> None:
         "End a step that led to a rebalance."
-        moved = moves_from(self.last, owners)
+        moved, before = moves_from(self.last, owners), self.owners
+        self.owners = owners
+        if not self.step.counted:
+            return
         seconds = self.step.seconds if self.step.seconds is not None else inf if self.step.members else 0.0
-        if stopped := len(self.owners) if eager else moved:
+        if stopped := len(before) if eager else moved:
             self.paused += stopped * seconds
         self.rebalances += max(1, rounds)
         self.moves += moved
-        self.owners = owners
 
 
 def _run(strategy, states):
@@ -271,6 +288,22 @@ def _as_recorded(strategy, generations):
                         {id: known.instance or None for id, known in one.members.items()}, one.topics, claims)
     for one, now in zip(generations, _answers(strategy, map(asked, generations))):
         yield now == {pair: id for id, own in one.assigned.items() for pair in own}
+
+# %% ../../nbs/09_life/13_what_if.ipynb #5d6c0a3b
+def named_by(strategy: Strategy) -> str:
+    "The name by which members of a group that runs a strategy name it."
+    return strategy.protocol_name or strategy.name
+
+# %% ../../nbs/09_life/13_what_if.ipynb #5d6c0a3c
+def generations_of(strategy: Strategy, group: GroupHistory) -> tuple[int, int]:
+    """In how many generations a group ran a strategy: members name it, and it makes what was recorded; and in how many
+    they name it. Those of which the state before is not known do not count.
+    """
+    named = [one for one in forecastable(group) if one.protocol == named_by(strategy)]
+    try:
+        return sum(_as_recorded(strategy, named)), len(named)
+    except ForecastError:                # its clients would have ended in that
+        return 0, len(named)
 
 # %% ../../nbs/09_life/13_what_if.ipynb #5d6c0a98
 def _figures(state):
@@ -315,6 +348,12 @@ def unknown_parts(group: GroupHistory, recorded: ReplayRow) -> list[str]:
     if unknown := sum(one.topics is None for one in group.generations):
         found.append(f"{shown(group.name)}: it is not replayed, because members or their topics are unknown in "
                      f"{count_of(unknown, 'generation')} of {len(group.generations):,}")
+    if group.holes:
+        found.append(f"{shown(group.name)}: it is not replayed, and nothing is known across holes: no source "
+                     f"tells of its generations {numbers_in_words(group.holes)}")
+    if group.doubtful:
+        found.append(f"{shown(group.name)}: {count_of(group.doubtful, 'generation')} may have begun in the given time, "
+                     "too: no source tells when")
     if group.only_snapshots:
         found.append(f"{shown(group.name)}: only snapshots tell of it, so how often it rebalanced, and how long "
                      "members were away, is unknown; moves are those from one snapshot to the next")

@@ -144,6 +144,12 @@ class Difference:
         self.rows, self.caption = rows, caption
 
     @property
+    def counts(self) -> dict[str, int]:
+        "How many rows there are of each kind."
+        found = Counter(row["what"] for row in self.rows)
+        return {kind: found[kind] for kind in _KINDS}
+
+    @property
     def table(self) -> Table:
         "The rows, with the columns in which they differ or have a value."
         heads = {"cluster": "cluster", "group_id": "group", "what": "what", "subject": "subject", "old": "then",

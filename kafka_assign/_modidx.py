@@ -362,6 +362,8 @@ d = { 'settings': {'branch': 'main', 'doc_baseurl': '', 'doc_host': '', 'git_url
                                                                                                          'kafka_assign/assignors/conformance.py'),
                                                     'kafka_assign.assignors.conformance._shuffled': ( '06_assignors/conformance.html#_shuffled',
                                                                                                       'kafka_assign/assignors/conformance.py'),
+                                                    'kafka_assign.assignors.conformance._undeclared_claims': ( '06_assignors/conformance.html#_undeclared_claims',
+                                                                                                               'kafka_assign/assignors/conformance.py'),
                                                     'kafka_assign.assignors.conformance._wrong_shape': ( '06_assignors/conformance.html#_wrong_shape',
                                                                                                          'kafka_assign/assignors/conformance.py'),
                                                     'kafka_assign.assignors.conformance.check_strategy': ( '06_assignors/conformance.html#check_strategy',

@@ -78,6 +78,10 @@ def remembers(group):
     return right(group) if before in ([], last) else swapped(group)
 
 
+def looks_at_owners(group):
+    return swapped(group) if (group.previous >= 0).any() else right(group)
+
+
 def hashes(group):
     return swapped(group, hash("kafka") % 1000)
 
@@ -93,5 +97,6 @@ def mixes_up_many(columns):
 BROKEN = {
     "owner-column": one_entry_more, "subscribers-only": to_a_stranger, "each-partition-once": forgets_one,
     "no-idle-members": leaves_one_idle, "odd-inputs": raises_without_members, "any-order": looks_at_the_order,
-    "no-memory": remembers, "any-hash-seed": hashes, "many": Strategy("broken:mixes_up_many", mixes_up_many, many=True)}
+    "no-memory": remembers, "claims-declared": looks_at_owners, "any-hash-seed": hashes,
+    "many": Strategy("broken:mixes_up_many", mixes_up_many, many=True)}
 

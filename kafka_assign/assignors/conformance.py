@@ -20,6 +20,7 @@ import numpy as np
 
 from ..arrays.metrics import could_take, loads, topic_owner_pairs
 from .base import Strategy, StrategyError
+from .memory import at_switch
 from .registry import (
     StrategyLike, assign_many, importable_place, resolve, strategies)
 from ..groups.assignment import Assignment, AssignmentError, owner_and_target
@@ -223,6 +224,20 @@ def _remembers(strategy):
     for name in _all_groups():
         if first.get(name) != again.get(name):
             return f"{name}: asked again after other groups, it gives another answer"
+
+# %% ../../nbs/06_assignors/05_conformance.ipynb #0d6dd1b1
+@_promise("claims-declared", "an eager strategy that uses previous owners declares its claims")
+def _undeclared_claims(strategy):
+    if strategy.protocol != "eager" or strategy.claims is not None:
+        return None
+    groups = _all_groups()
+    usual = _answer_lists(strategy)
+    without = _answer_lists(strategy, {name: at_switch(group) for name, group in groups.items()})
+    for name in groups:
+        if usual.get(name) != without.get(name):
+            return (f"{name}: previous owners change the answer, but without `claims` no member of "
+                    "a live group sends them")
+    return None
 
 # %% ../../nbs/06_assignors/05_conformance.ipynb #9e5c1c1c
 def _fingerprint(place: str, many: bool = False) -> str:

@@ -63,7 +63,7 @@ def _alike(batch):
     members = row_lengths(columns.member_offsets)
     return batch.plain & (row_minima(columns.subscriber_counts, columns.topic_offsets) == members)
 
-
+# %% ../../nbs/08_ranking/04_judging.ipynb #b2c374b2
 def _start_over(strategy, leaders, in_use):
     "By group, whether the first rebalance under a strategy starts over (1), or not (0); -1 = there is no switch."
     known, found = {}, np.full(len(leaders), -1)
@@ -75,7 +75,7 @@ def _start_over(strategy, leaders, in_use):
         found[at] = known[reported]
     return found
 
-
+# %% ../../nbs/08_ranking/04_judging.ipynb #b2c374b3
 class NextRebalance(NamedTuple):
     "What the next rebalance under a strategy does to the groups of a batch, the first for those that do not run it."
     figures: dict[str, np.ndarray]  # `switch` and `switch_paused`; -1 = unknown, or no change
@@ -83,7 +83,7 @@ class NextRebalance(NamedTuple):
     answered: np.ndarray | None  # per group, whether that is known; None = for all
     anew: bool  # whether some group is asked about a second time
 
-
+# %% ../../nbs/08_ranking/04_judging.ipynb #b2c374b4
 def change_to(batch: GroupBatch, strategy: Strategy, seen: Columns, given: Answer,
               in_use: Sequence[Strategy | None], ask: Callable[..., Answer] = answer) -> NextRebalance:
     """What a change to a strategy does to the groups of a batch.

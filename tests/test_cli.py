@@ -84,7 +84,7 @@ def test_demo_says_what_python_says():
     assert {"group_id", "cluster", "time", "moment", "type", "state", "strategy", "protocol", "generation", "members",
             "topics", "partitions", "lag_known", "inferred", "inferred_notes", "changes", "running", "assumed", "notes",
             "rows", "member_counts", "assigned_by"} == group.keys()
-    assert (group["running"], group["notes"]) == ("range", expected.notes)
+    assert (group["running"], group["notes"]) == ("range", [*expected.notes, expected.price_note])
 
 
 def test_table_begins_with_facts_and_the_group_as_it_is():

@@ -20,6 +20,7 @@ from ..arrays.ragged import row_lengths, row_offsets, row_sums
 from ..assignors.base import StrategyError
 from ..assignors.batch import GroupBatch, answer_at_once, batch_slices
 from ..assignors.broker import order_note
+from ..assignors.memory import carries_user_data
 from ..assignors.registry import find_strategy, resolve
 from ..groups.assignment import CURRENT
 from ..groups.leader import CLIENTS, Leader
@@ -53,7 +54,7 @@ def possible_move(leader: Leader, members: int) -> tuple[str, str]:
                       f"({', '.join(leader.clients)})")
     if not members:
         return "after a stop", "no member runs now, so start them with the new protocol"
-    if found and found.claims == "stream-join" or any(name in one.user_data for one in clients):
+    if carries_user_data(leader, found):
         return "after a stop", _REFUSES.format(name)
     if found or any(name in one.ships for one in CLIENTS.values()):
         return "online", _CONVERTS.format(name)

@@ -85,7 +85,7 @@ def test_members_of_kafka_python_keep_what_they_had_beside_a_java_member(broker)
                         [partial(assignor, "sticky"), partial(assignor, "range")]) as group:
             group.join("a")
             group.settled()
-            classes = "StickyAssignor,org.apache.kafka.clients.consumer.RangeAssignor"
+            classes = "StickyAssignor,RangeAssignor"
             print("join", "java", group.name, ",".join(group.topics), classes, file=java.process.stdin, flush=True)
             group.join("b", "c")
             for _ in range(2):

@@ -424,7 +424,8 @@ def test_a_topic_without_metadata_is_left_out(caplog):
                                "withheld 0, 1 topic without metadata left out"]
 
 
-@pytest.mark.parametrize("counts", [{"t": 2, "u": 7}, {"t": 3, "u": 4, "v": 1}, {"t": 4, "u": 4}, {"t": 900, "u": 1}], ids=str)
+@pytest.mark.parametrize("counts", [
+    {"t": 2, "u": 7}, {"t": 3, "u": 4, "v": 1}, {"t": 4, "u": 4}, {"t": 900, "u": 1}], ids=str)
 @pytest.mark.parametrize("members", [1, 3])
 def test_a_leader_warns_of_partitions_that_nobody_gets(counts, members, caplog):
     """Topics that are joined have different numbers of partitions. The warning counts what no answer has, and names

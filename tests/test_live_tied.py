@@ -34,15 +34,17 @@ def test_members_of_kafka_python_keep_what_they_had_when_the_group_changes(broke
         groups = {}
         for name in [*CHANGES, "static"]:
             new = "sticky" if name == "static" else name
+            lists = [partial(assignor, new), partial(assignor, "range")]
             groups[name] = stack.enter_context(live_group(
-                broker, f"tied-{name}", topics_of(f"tied-{name}"), [partial(assignor, new), partial(assignor, "range")]))
+                broker, f"tied-{name}", topics_of(f"tied-{name}"), lists))
         for name, group in groups.items():
             for member in "abc":
                 group.join(member, **{"group_instance_id": member} if name == "static" else {})
         for _ in range(2):
             held = {}
             for name, group in groups.items():      # the client's own loses members in a group that is half static
-                group.join("old", assignors=[partial(assignor, "range") if name == "static" else RangePartitionAssignor])
+                old = partial(assignor, "range") if name == "static" else RangePartitionAssignor
+                group.join("old", assignors=[old])
             for name, group in groups.items():
                 state = group.settled()
                 assert state.protocol == "range"
@@ -83,7 +85,7 @@ def test_members_of_kafka_python_keep_what_they_had_beside_a_java_member(broker)
                         [partial(assignor, "sticky"), partial(assignor, "range")]) as group:
             group.join("a")
             group.settled()
-            classes = "StickyAssignor,org.apache.kafka.clients.consumer.RangeAssignor"
+            classes = "StickyAssignor,RangeAssignor"
             print("join", "java", group.name, ",".join(group.topics), classes, file=java.process.stdin, flush=True)
             group.join("b", "c")
             for _ in range(2):

@@ -102,6 +102,7 @@ def test_every_place_takes_the_words_of_all_clients_for_a_reset_rule(rule, word)
     document = json.loads(same.to_json())
     if word is not None:                # which is an absent key in a document, and a call that says nothing in others
         assert Group.from_json(document | {"reset": word}) == same
+        assert group_from_row(row_from_group(same) | {"reset": word}) == same
         read = read_groups(same.replace(reset="latest").to_json() + "\n", reset=word)["g"]
         assert (read.offsets.reset, read.lag.tolist()) == (rule, same.lag.tolist())
 

@@ -18,7 +18,6 @@ import numpy as np
 from .columns import Columns
 from .ragged import (
     row_lengths, row_maxima, row_minima, row_of, row_offsets, row_sums)
-from ..text.words import brief
 
 # %% ../../nbs/04_ground/07_metrics.ipynb #28388dc1
 def loads(columns: Columns, owner: np.ndarray) -> np.ndarray:
@@ -168,7 +167,7 @@ def reset_rule(reset: str | None) -> str:
         return word
     rule = _RESET_RULES.get(word.lower()) if isinstance(word, str) else None
     if rule is None:
-        raise ValueError(f"reset must be latest, earliest or none (got {brief(reset)})")
+        raise ValueError(f"reset must be latest, earliest or none (got {reset!r:.60})")
     return rule
 
 # %% ../../nbs/04_ground/07_metrics.ipynb #6d8ed78f

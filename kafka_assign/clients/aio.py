@@ -58,8 +58,9 @@ def assignor(
 
     Raises `StrategyError` if the strategy or an option is unknown, if the strategy is not eager
     (consumers of aiokafka revoke all partitions), if it needs lag and `offsets_from` is missing,
-    or if `offsets_from` or `offsets_timeout` cannot be used, as for kafka-python. Raises `WireError` if the rack cannot be encoded. Raises
-    `ImportError` if offsets are to be read and kafka-python is not installed.
+    or if `offsets_from` or `offsets_timeout` cannot be used, as for kafka-python. Raises `WireError`
+    if the rack cannot be encoded. Raises `ImportError` if offsets are to be read and kafka-python is
+    not installed.
     """
     made = AioAssignor(strategy, rack, offsets_reader(offsets_from, offsets_timeout), options)
     if made.strategy.protocol == "cooperative":

@@ -234,6 +234,7 @@ class ClientMember:
 
     @consumer.setter
     def consumer(self, consumer: Consumer) -> None:
+        "Remember this, for all assignors of the consumer."
         self.memory.consumer = consumer
 
     def subscription(self, topics: Iterable[str]) -> bytes:

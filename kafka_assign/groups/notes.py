@@ -56,7 +56,7 @@ NOTE_TEXTS = {
     "lag-unknown":
         "{partitions} without a commit: lag unknown, as auto.offset.reset={subjects} does not say where to begin",
     "lag-by-time":
-        "{partitions} without a commit: counted as auto.offset.reset=none, as {subjects} begins at a time, not an offset",
+        "{partitions} without a commit: counted as auto.offset.reset=none, as {subjects} begins at a time",
     "type-guessed": "type: {subjects}",
     "name-guessed": "name: {subjects}",
     "member-ids-to-come": "member ids: a member that joins gets its id from the coordinator",

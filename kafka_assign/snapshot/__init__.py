@@ -228,9 +228,9 @@ def read_groups(source: str | PathLike | IO | Iterable, cluster: str | None = No
     one named in a command or notice above them, or else the name of the file.
     `reset`: where consumers begin if nothing is committed, as `auto.offset.reset`:
     "latest", "earliest" or "none", or another word that clients take; None = what a
-    document says, else "latest". `at`: which moments, "latest", "all", or the latest one not after a time, ISO 8601. Raises
-    `SnapshotError`, a `ValueError`, if a file cannot be opened, if no group is found,
-    or if `time`, `reset` or `at` is not valid.
+    document says, else "latest". `at`: which moments, "latest", "all", or the latest one
+    not after a time, ISO 8601. Raises `SnapshotError`, a `ValueError`, if a file cannot be
+    opened, if no group is found, or if `time`, `reset` or `at` is not valid.
     """
     try:
         reset = None if reset is None else reset_rule(reset)

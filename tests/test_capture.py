@@ -18,7 +18,7 @@ from hypothesis import given, strategies as st
 from test_cli import one_line, program, run
 from test_connection import LOGIN, SECRET, certificate, token_server, unsecured
 
-from kafka_assign import TopicPartition, assign, compare, read_groups
+from kafka_assign import Group, TopicPartition, assign, compare, rank, read_groups
 from kafka_assign.clients import assignor, cluster
 from kafka_assign.clients.cluster import CaptureError, Requests, capture, read_cluster
 from kafka_assign.groups.notes import absence_notes
@@ -263,6 +263,21 @@ def test_groups_of_the_new_protocol():
     assert not found.rejects and not group.members_unknown and (group.lag == [0, 60, 0, 0, 0]).all()
     empty = read({"g": ({"group_type": "consumer", "group_state": "Empty"}, [], {("t", 0): 1})})["g"]
     assert not empty.members and not empty.members_unknown and kinds(empty) == [("lag-from-end", 2)]
+
+
+@pytest.mark.parametrize("expression, state, said", [
+    ("u.*x", "Stable", True), ("T|U", "Stable", True), ("u|t", "Stable", False),
+    ("(", "Stable", False),                                       # Python cannot tell
+    ("x.*", "Reconciling", False)])                               # the broker may not have resolved it yet
+def test_a_regular_expression_that_matches_no_topic_is_a_need(expression, state, said):
+    members = [modern("a", ["t"], [("t", 0), ("t", 1), ("t", 2)]), modern("b", ["u"], [("u", 0), ("u", 1)]),
+               modern("c", [], [], regex=expression), modern("d", [], [], regex=expression)]
+    group = read({"g": ({"group_type": "consumer", "group_state": state}, members, {("t", 1): 40})})["g"]
+    for one in group, Group.from_json(group.to_json()):
+        found = [row for row in rank(one) if "no topic is known that matches" in row["reason"]]
+        assert [(row["need"], row["affected"], row["strategy"]) for row in found] == [("idle", 2, None)] * said
+        assert all(f"'{expression}' (2 subscribers: c, d)" in row["reason"] for row in found)
+        assert all("whole name" in row["remedy"] for row in found)
 
 
 def test_a_target_that_is_not_reached_is_noted():

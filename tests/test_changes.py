@@ -17,6 +17,7 @@ from outputs import SAMPLES, table
 from test_cli import run, unwrapped
 
 from kafka_assign import Assignment, Group, GroupError, Member, assign, compare, diff, rank, read_groups, show
+from kafka_assign.groups.notes import Note
 from kafka_assign.groups.progress import progress_between, progress_of, rates
 
 START = datetime(2026, 3, 1, 2, 14, tzinfo=timezone.utc)
@@ -113,7 +114,7 @@ def test_topics_that_grow_or_go_and_owners_that_change():
     assert rows_of(found, "need-new") == [("need-new", "no-owner", None, None)]
     assert rows_of(diff(new, old), "need-resolved") == [("need-resolved", "no-owner", None, None)]
     assert [row["what"] for row in found.rows] == sorted(
-        (row["what"] for row in found.rows), key=["need-new", "partitions", "owner"].index)
+        (row["what"] for row in found.rows), key=["need-new", "subscription", "partitions", "owner"].index)
 
 
 def behind(time, committed, end, **about):
@@ -356,6 +357,21 @@ def test_a_static_member_that_restarts_stays_and_any_other_one_leaves_and_joins(
     new = made(("s-2", {"instance_id": "s"}), ("d-2", {"client_id": "d", "host": "/h"}))
     assert rows_of(diff(old, new), "member-joined", "member-left", "owner") == [
         ("member-joined", "d-2", None, 1), ("member-left", "d-1", 1, None), ("owner", "t-1", "d-1", "d-2")]
+
+
+def test_another_type_state_assignor_or_subscription_is_a_row_where_both_moments_show_it():
+    old = Group({"t": 1, "u": 1}, {"a": ["t"], "b": ["t", "u"]}, {"a": {"t": [0]}, "b": {"u": [0]}}, name="g",
+                type="classic", state="Stable", strategy="range")
+    new = old.replace(members={"a": ["t", "u"], "b": ["t", "u"]}, type="consumer", state="Reconciling",
+                      strategy="uniform")
+    kinds = "type", "state", "assignor", "subscription"
+    assert rows_of(diff(old, new), *kinds) == [
+        ("type", None, "classic", "consumer"), ("state", None, "Stable", "Reconciling"),
+        ("assignor", None, "range", "uniform"), ("subscription", "a", "t", "t, u")]
+    for unknown in (old.replace(type="", state="", strategy="", notes=[Note("subscriptions-agree", None, ("",))]),
+                    old.replace(type="Classic", state="stable")):
+        assert not rows_of(diff(unknown, old), *kinds) and not rows_of(diff(old, unknown), *kinds)
+    assert not rows_of(diff(new, old.replace(notes=[Note("subscriptions-assumed", None, ("",))])), "subscription")
 
 
 def test_groups_are_paired_by_cluster_and_name_and_what_one_side_lacks_is_said():

@@ -230,9 +230,9 @@ def test_a_member_that_alone_lags_on_all_it_owns_is_slow_and_not_incurable(lags,
 
 
 def test_two_moments_say_whether_the_partitions_of_a_slow_member_receive_more():
-    old = served([9_000, 3_000, 0, 0], committed={"t": [0] * 4}, end={"t": [9_000, 3_000, 0, 0]},
+    old = served([19_000, 3_000, 0, 0], committed={"t": [0] * 4}, end={"t": [19_000, 3_000, 0, 0]},
                  time="2026-03-01T02:00Z")
-    new = old.replace(committed={"t": [600, 600, 6_000, 6_000]}, end={"t": [15_000, 9_000, 6_000, 6_000]},
+    new = old.replace(committed={"t": [600, 600, 6_000, 6_000]}, end={"t": [25_000, 9_000, 6_000, 6_000]},
                       time="2026-03-01T02:10Z")
     [row] = [row for row in rank([old, new]) if row["time"] == new.time]
     assert "its partitions receive 10 records per second each, those of others 10" in row["remedy"]

@@ -221,6 +221,32 @@ def test_outputs_that_are_not_the_only_ones_stay_apart(tmp_path):
     assert groups.read == groups.used + groups.rejected == 5
 
 
+@pytest.mark.parametrize("undated, expected", [
+    ({"m.txt": members("web-2")}, [("2026-11-20", 0), ("2026-11-21", 2)]),
+    ({"m.txt": members("web-1"), "s.txt": state()}, [("2026-11-20", 2), ("2026-11-21", 0)]),
+    ({"shop.members.txt": members("web-2"), "shop.state.txt": state()}, [("2026-11-20", 0), ("2026-11-21", 2)]),
+    ({"m.txt": members("web-3")}, [("", 2), ("2026-11-20", 0), ("2026-11-21", 0)]),           # of neither day
+    ({"m.txt": members("web-1") + members("web-2")}, [("2026-11-20", 2), ("2026-11-21", 2)])])
+def test_an_output_without_a_time_belongs_to_the_moment_whose_members_it_shows(tmp_path, undated, expected):
+    """Each moment is shown by its time, and the partitions that the output of --members names in it."""
+    folder = folder_of(tmp_path, {"2026-11-20.txt": describe("web-1"), "2026-11-21.txt": describe("web-2")} | undated)
+    groups = read_groups(folder, at="all")
+    seen = [(group.time, 2 * ("idle-members-not-shown" not in {note.kind for note in group.notes}))
+            for group in groups.values()]
+    assert seen == expected
+    if "" not in dict(expected):
+        assert not any(note.kind == "outputs-apart" and "--members" in note.subjects and known
+                       for group, (_, known) in zip(groups.values(), expected) for note in group.notes)
+
+
+def test_an_output_without_a_time_that_fits_two_moments_joins_neither(tmp_path):
+    folder = folder_of(tmp_path, {"2026-11-20.txt": describe(committed=5), "2026-11-21.txt": describe(committed=7),
+                                  "m.txt": members()})
+    groups = read_groups(folder, at="all")
+    assert [group.time for group in groups.values()] == ["", "2026-11-20", "2026-11-21"]
+    assert all(any(note.kind == "outputs-apart" for note in group.notes) for group in groups.values())
+
+
 def test_an_output_that_two_moments_share_joins_nothing(tmp_path):
     """Equal rows of one kind say nothing about the other kinds: the files stay apart, and notes say so."""
     folder = folder_of(tmp_path, {"a.txt": describe() + state("Stable"), "b.txt": describe() + state("Dead", count=2),

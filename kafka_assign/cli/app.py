@@ -286,9 +286,10 @@ def diff_command(
     OLD is compared with NEW, a file or folder, or with a live cluster. Of each of them,
     the latest moment counts. If OLD is given alone, its latest moment is compared with the
     last one that is at least a minute earlier, or else with the first.
-    The rows are: needs that are new or resolved, partitions that stand still, members
-    that came or went, partitions with another owner, and the lag then and now. If the
-    times of both moments are known, rates say when lag is gone.
+    The rows are: needs that are new or resolved, partitions that stand still, another
+    type, state or assignor, members that came or went, their subscriptions, partitions
+    with another owner, and the lag then and now. If the times of both moments are known,
+    rates say what the lag does, if that can be told from chance.
 
     \b
       kafka-assign diff monday.txt tuesday.txt

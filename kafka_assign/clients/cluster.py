@@ -109,6 +109,7 @@ class _Description(NamedTuple):
     unknown: Collection[str] = ()  # ids of the members whose subscriptions are not known, or not all of them
     guess: str = ""  # what is assumed about subscriptions; empty = nothing
     moving: int = 0  # partitions of the target assignment that their members do not have yet
+    unmatched: Sequence[Note] = ()  # on regular expressions that match no topic
 
 
 def _assigned_by_leader(requests, answer):
@@ -141,6 +142,26 @@ def _assigned_by_leader(requests, answer):
     return _Description(answer.group_state, answer.protocol_data, -1, members, unknown, guess)
 
 # %% ../../nbs/11_clients/06_cluster.ipynb #c16e0033
+def _unmatched(answer, matched, topics):
+    "A note on the regular expressions that match no known topic, each with its members; empty if there are none."
+    found = defaultdict(list)
+    for member in answer.members if answer.group_state == "Stable" else ():
+        expression = member.subscribed_topic_regex
+        if expression and not matched[expression] and not _matches_one(expression, topics):
+            found[expression].append(shown(member.member_id))
+    words = [f"{quoted(expression)} ({count_of(len(names), 'subscriber')}: {first_of(names, 3)})"
+             for expression, names in sorted(found.items())]
+    return [Note("expressions-unmatched", sum(map(len, found.values())), tuple(words))] if words else []
+
+
+def _matches_one(expression, topics):
+    "Whether an expression matches one of some topics, as a whole; also if Python cannot read it."
+    try:
+        return any(re.fullmatch(expression, topic) for topic in topics)
+    except re.error:
+        return True
+
+
 def _assigned_by_broker(requests, answer):
     "A group of the new protocol."
     matched, members = defaultdict(set), []
@@ -160,7 +181,9 @@ def _assigned_by_broker(requests, answer):
     expressions = first_of([quoted(one) for one in sorted(matched)], 3)
     guess = (f"some members subscribe by a regular expression ({expressions}), and only the topics assigned to such "
              "members are known to match") if matched else ""
-    return _Description(answer.group_state, answer.assignor_name, answer.group_epoch, members, (), guess, moving)
+    unmatched = _unmatched(answer, matched, {topic for member in members for topic in member.topics})
+    return _Description(answer.group_state, answer.assignor_name, answer.group_epoch, members, (), guess, moving,
+                        unmatched)
 
 # %% ../../nbs/11_clients/06_cluster.ipynb #c16e0014
 # Timestamps that mean the end and the beginning of a log in a request; error codes of a topic.
@@ -227,6 +250,7 @@ def _group(listed, described, commits, topics, undescribed, about):
     notes += offset_notes(group.offsets) + [one for one in assumed if one.kind != "racks-unknown" or known.unknown]
     notes += [Note("subscriptions-unknown", None, (known.guess,))] * bool(known.guess)
     notes += [Note("target-not-reached", known.moving)] * bool(known.moving)
+    notes += known.unmatched
     return group.replace(notes=notes)
 
 # %% ../../nbs/11_clients/06_cluster.ipynb #c16e0019

@@ -41,6 +41,7 @@ NOTE_TEXTS = {
     "topics-not-shown": "topics: none shown",
     "topics-not-described": "topics: the cluster does not describe {subjects}",
     "topics-absent": "{subjects}",
+    "expressions-unmatched": "no topic is known that matches {subjects}",
     "owners-missing": "owned: {partitions} not named",
     "two-owners": "owned: {subjects} by more than one member",
     "target-not-reached": "owned: as the broker has assigned; {partitions} not yet with the new owners",

@@ -348,6 +348,15 @@ def _idle_on_absent_topics(evidence):
     for group, why, members, static in evidence.absent:
         yield Finding(group, len(members), {"why": why, "static": static})
 
+
+def _idle_by_expression(evidence):
+    "Groups with members whose regular expression matches no topic."
+    for place in np.flatnonzero(np.array(evidence.batch.unsure, bool)).tolist():
+        if evidence.batch.leaders[place].by_broker:
+            for note in evidence.batch.group(place).notes:
+                if note.kind == "expressions-unmatched":
+                    yield Finding(place, note.count or 0, {"why": note.text})
+
 # %% ../../nbs/08_ranking/03_rules.ipynb #b389eedb
 def _too_many_members(evidence):
     "Groups with more members than partitions that they could take."
@@ -511,6 +520,10 @@ RULES = (
     Rule("idle", _perhaps_idle, _COULD_TAKE, _check_subscriptions, loads=True, if_alike="unsure"),
     Rule("idle", _idle_on_absent_topics, "{why}",
          no_strategy("see whether the name is right", "correct the subscription, or create the topic")),
+    Rule("idle", _idle_by_expression, "{why}",
+         no_strategy("see whether the expression is right (it must match the whole name of a topic) "
+                     "and the user of the members may describe the topic",
+                     "correct the subscription, or create the topic")),
     Rule("overload", partial(_short, "overload", "partition"),
          "largest load {now}, best possible {least:,}", loads=True, if_alike="unsure"),
     Rule("skew", _skewed, "{topic} has {lag} of {total} of lag and is on {owners:,} of the {could} "

@@ -16,7 +16,7 @@ from ..assignors.registry import checked_group
 from ..groups.assignment import Assignment
 from ..groups.build import GroupError
 from ..groups.group import Group
-from ..groups.notes import UNSEEN_KINDS, may_lack_partitions
+from ..groups.notes import INFERRED, UNSEEN_KINDS, may_lack_partitions
 from ..groups.progress import Progress, progress_between, rates, same_members, when
 from ..ranking.judging import rank
 from .view import Shown
@@ -26,8 +26,8 @@ from ..text.tables import Table
 from ..text.words import count_of, shown
 
 # %% ../../nbs/10_reports/08_changes.ipynb #d1b00006
-_KINDS = ("need-new", "need-resolved", "stuck", "group-new", "group-gone", "member-joined", "member-left",
-         "partitions", "owner", "lag")
+_KINDS = ("need-new", "need-resolved", "stuck", "group-new", "group-gone", "type", "state", "assignor",
+          "member-joined", "member-left", "subscription", "partitions", "owner", "lag")
 
 
 class ChangeRow(TypedDict):
@@ -43,7 +43,7 @@ class ChangeRow(TypedDict):
     new: int | str | None  # now
     consumed: float | None  # beside a lag: records per second
     produced: float | None  # beside a lag: records per second
-    catch_up: float | None  # beside a lag: seconds until it is gone; None = also if it does not shrink
+    catch_up: float | None  # beside a lag: an estimate of the seconds to its end; None = also if it may not shrink
     words: str | None  # what else is known
 
 
@@ -65,6 +65,25 @@ def _member_rows(found, was, then, now):
         yield _row(new, "member-joined", id, None, now[id]["partitions"], "or it was idle before" if before else None)
     for id in left:
         yield _row(new, "member-left", id, then[id]["partitions"], None, "or it is idle now" if after else None)
+
+
+def _group_rows(old, new):
+    "Another type, state or assignor, where both moments show one."
+    for what, then, now in (("type", old.type, new.type), ("state", old.state, new.state),
+                            ("assignor", old.strategy, new.strategy)):
+        if then and now and then.lower() != now.lower():
+            yield _row(new, what, None, then, now)
+
+
+def _subscription_rows(found, was):
+    "Members with another subscription, where both moments show subscriptions."
+    old, new = found.old, found.new
+    if any(note.kind in INFERRED for group in (old, new) for note in group.notes):
+        return
+    for after, before in was.items():
+        then, now = (", ".join(sorted(group.details[place].topics)) for group, place in ((old, before), (new, after)))
+        if then != now:
+            yield _row(new, "subscription", new.members[after], then, now)
 
 
 def _partition_rows(found, was):
@@ -91,11 +110,13 @@ def _changes(found: Progress) -> Iterator[ChangeRow]:
     "The differences between two moments of a group, without its needs."
     old, new, was = found.old, found.new, same_members(found.old, found.new)
     for place in np.flatnonzero(found.stuck).tolist():
-        words = f"{count_of(int(found.produced[place]), 'record')} arrived, none was consumed by "
-        yield _row(new, "stuck", "{}-{}".format(*new.at(place)), int(old.lag[found.place[place]]),
+        words = f"{count_of(int(found.still.arrived[place]), 'record')} arrived, none was consumed by "
+        yield _row(new, "stuck", "{}-{}".format(*new.at(place)), int(found.still.waited[place]),
                    int(new.lag[place]), words + shown(new.members[new.previous[place]]))
     then, now = ({row["member"]: row for row in Shown(group).rows} for group in (old, new))
+    yield from _group_rows(old, new)
     yield from _member_rows(found, was, then, now)
+    yield from _subscription_rows(found, was)
     yield from _partition_rows(found, was)
     total = (Assignment.current(group).summary()["lag_total"] for group in (old, new))
     lags = [(None, *total, np.ones(len(found.place), bool))]

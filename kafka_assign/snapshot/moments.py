@@ -136,6 +136,40 @@ def _in_folder(moments):
     return [*(moment for moment in moments if several & moment.kinds), _as_one(alone)]
 
 
+def _shown_members(moment):
+    "The ids of the members that a moment shows, and whether it shows all of them."
+    tables = [output for output in moment.outputs if output.table.kind != "state"]
+    ids = {row.member[0] for _, rows in tables for row in rows if row.member}
+    return ids, any(output.table.kind == "members" for output in tables)
+
+
+def _same_members(one, other):
+    "Whether two moments show the same members, as far as each shows all."
+    (first, all_first), (second, all_second) = map(_shown_members, (one, other))
+    if not first & second:
+        return False
+    return (first <= second or not all_second) and (second <= first or not all_first)
+
+
+def _by_members(moments):
+    "Moments of a folder, of which each without a time joins the only one with a time whose members it shows."
+    dated, result = [moment for moment in moments if moment.time], []
+    partners = {}
+    for moment in moments if dated else ():
+        fitting = [other for other in dated if not moment.time and not moment.kinds & other.kinds
+                   and _same_members(moment, other)]
+        if len(fitting) == 1:
+            partners.setdefault(id(fitting[0]), []).append(moment)
+    joined = {id(moment) for others in partners.values() if len(others) == 1 for moment in others}
+    for moment in moments:
+        others = partners.get(id(moment), [])
+        if len(others) == 1:
+            result.append(_as_one([moment, *others]))
+        elif id(moment) not in joined:
+            result.append(moment)
+    return result
+
+
 def moments_of(outputs: list[Output], notices: list[StateNotice] = []) -> list[Moment]:
     "The moments of one group, the earliest first; `outputs` (at least one) and `notices` are in order of position."
     if len(outputs) == 1 and not notices:
@@ -154,7 +188,7 @@ def moments_of(outputs: list[Output], notices: list[StateNotice] = []) -> list[M
         by_time[moment.folder, moment.time].append(moment)
     for moment in joined(by_time, _in_folder):
         by_folder[moment.folder].append(moment)
-    moments = joined(by_folder, _in_folder)
+    moments = joined(by_folder, lambda some: _by_members(_in_folder(some)))
     _note_apart(moments)
     _notice_states(moments, notices)
     return sorted(moments, key=lambda moment: (time_order(moment.time), moment.order))

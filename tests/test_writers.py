@@ -147,6 +147,7 @@ def test_an_output_that_is_an_input_is_refused(words, option, read, way, tmp_pat
     done = invoke(*line, f"--{option}", output)
     assert done.exit_code == 2 and "must not be an input (got" in done.stderr and f"--{option}" in done.stderr
     assert done.stderr.count("\n") == 1 and output.name in done.stderr
+    assert f"{' '.join(words)} --help" in done.stderr
     assert state_of(tmp_path) == before
 
 

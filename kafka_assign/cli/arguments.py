@@ -219,7 +219,11 @@ class InOrder(TyperCommand):
         ctx.meta[_TYPED] = [(one.name, next(rest[one.name])) for one in options if one.multiple]
         unused = super().parse_args(ctx, args)
         if not ctx.resilient_parsing:                # as for the shell, while a command is typed
-            check_outputs(ctx.params)
+            try:
+                check_outputs(ctx.params)
+            except typer.BadParameter as error:
+                error.ctx = ctx                      # whose help the message recommends
+                raise
         return unused
 
 # %% ../../nbs/13_cli/03_arguments.ipynb #d49c3a87

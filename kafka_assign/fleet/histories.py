@@ -43,7 +43,8 @@ def _frame_of_logs(spark, inputs: Inputs, cluster: str | None):
     rows = [{"log": at, "cluster": cluster or folder_values(found[0].folder)[0] or "", "parts": [
         {"name": one.name, "path": os.path.abspath(one.content)} if isinstance(one.content, str) else
         {"name": one.name, "text": one.content} for one in found]} for at, found in enumerate(parts)]
-    return spark.createDataFrame(pa.Table.from_pylist(rows, PARTS_SCHEMA)).repartition(max(1, len(rows))), [len(found) for found in parts]
+    frame = spark.createDataFrame(pa.Table.from_pylist(rows, PARTS_SCHEMA)).repartition(max(1, len(rows)))
+    return frame, [len(found) for found in parts]
 
 
 def _placed(facts):

@@ -1,4 +1,4 @@
-"""Logs, dumps and traces that nobody should have written: time grows with their length only, memory is that of a record,
+"""Logs, dumps and traces that nobody should have written: time grows with their length, memory is that of a record,
 and a number that Kafka cannot have costs its line, which is counted and named."""
 import gzip
 import io
@@ -48,7 +48,7 @@ def generations(count):
     return lambda: read_history("".join(
         stamped(7 * at, f"{source}{message}") for at in range(1, count) for source, message in (
             ("[GroupCoordinator 1]: ", f"Preparing to rebalance group g in state PreparingRebalance with old "
-             f"generation {at - 1} (__consumer_offsets-0) (reason: Leader m re-joining group during Stable; client reason: x)"),
+             f"generation {at - 1} (__consumer_offsets-0) (reason: Leader m re-joining group during Stable)"),
             ("[GroupCoordinator 1]: ", f"Stabilized group g generation {at} (__consumer_offsets-0) with 1 members"),
             ("[Consumer clientId=c, groupId=g] ", "Successfully joined group with generation Generation{generationId="
              f"{at}, memberId='m', protocol='range'}}"))))

@@ -478,7 +478,7 @@ LOSSES = [*[(capture, source, seed) for capture in ("range-4.3.1", "cooperative-
 
 @pytest.mark.parametrize("capture, source, seed", LOSSES)
 def test_what_is_certain_after_lost_lines_is_true(capture, source, seed):
-    """Who came and left, and when, is said of the generation where it happened, or not at all; nor is a pause longer."""
+    """Who came and left is said of the generation where it happened, or not at all, and no pause is longer."""
     check_thinned(capture, source, seed)
 
 

@@ -1,5 +1,5 @@
-"""Logs, dumps and traces that nobody should have written: reading them takes time that grows with their length only, and
-memory for a record; a number that Kafka cannot have costs its line, which is counted and named."""
+"""Logs, dumps and traces that nobody should have written: time grows with their length, memory is that of a record,
+and a number that Kafka cannot have costs its line, which is counted and named."""
 import gzip
 import io
 import json
@@ -47,8 +47,8 @@ def generations(count):
     """As many rebalances, one after another, each by the same client."""
     return lambda: read_history("".join(
         stamped(7 * at, f"{source}{message}") for at in range(1, count) for source, message in (
-            ("[GroupCoordinator 1]: ", f"Preparing to rebalance group g in state PreparingRebalance with old generation "
-             f"{at - 1} (__consumer_offsets-0) (reason: Leader m re-joining group during Stable; client reason: x)"),
+            ("[GroupCoordinator 1]: ", f"Preparing to rebalance group g in state PreparingRebalance with old "
+             f"generation {at - 1} (__consumer_offsets-0) (reason: Leader m re-joining group during Stable)"),
             ("[GroupCoordinator 1]: ", f"Stabilized group g generation {at} (__consumer_offsets-0) with 1 members"),
             ("[Consumer clientId=c, groupId=g] ", "Successfully joined group with generation Generation{generationId="
              f"{at}, memberId='m', protocol='range'}}"))))
@@ -83,7 +83,8 @@ def loop(count):
 GROWS = {  # what grows, by its size, and the size at which it takes some 20 ms
     "blanks in what a client sends": (lambda n: line(
         f"{BROKER}[GroupId g] Member m updated its subscribed topics to: [{' ' * n}x]"), 50_000),
-    "digits in what a client sends": (lambda n: line(f"{MEMBER}Adding newly assigned partitions: a-{'1' * n}"), 200_000),
+    "digits in what a client sends": (lambda n: line(
+        f"{MEMBER}Adding newly assigned partitions: a-{'1' * n}"), 200_000),
     "digits of a generation": (lambda n: line(f"{BROKER}Stabilized group g generation {'1' * n} "), 200_000),
     "messages and numbers in JSON": (lambda n: in_json(n, n), 100),
     "messages in JSON behind a long text": (lambda n: line("a" * 30 * n + json.dumps(
@@ -110,8 +111,9 @@ def test_time_grows_with_the_length(name):
     assert four < 8 * once + 0.01 or four < 3 * twice, (once, twice, four)
 
 
-FILLS = [" ", "1", "a-1, ", "'", '"', "{\"", "=[a], ", " (a.", "(reason: ", " generation 1", " for group ", " left group ",
-         "; client reason: ", "2026-11-26 11:11:11 ", "topic='a', partition=1", "|GRP|c#consumer-1| ", "in Stable state. "]
+FILLS = [" ", "1", "a-1, ", "'", '"', "{\"", "=[a], ", " (a.", "(reason: ", " generation 1", " for group ",
+         " left group ", "; client reason: ", "2026-11-26 11:11:11 ", "topic='a', partition=1",
+         "|GRP|c#consumer-1| ", "in Stable state. "]
 
 
 def test_no_pattern_tries_every_way_to_match():
@@ -150,7 +152,8 @@ def test_a_line_without_an_end_is_never_in_memory(tmp_path, traced):
     assert tracemalloc.get_traced_memory()[1] < 8 * MEGABYTE
     assert [one.generation for one in found["g"].generations] == [1, 2]
     [log] = found.logs
-    assert (log.lines, log.rejected) == (3, 1) and log.problem == "line 2: a line must have at most 1,048,576 bytes (got more)"
+    assert (log.lines, log.rejected) == (3, 1)
+    assert log.problem == "line 2: a line must have at most 1,048,576 bytes (got more)"
 
 
 def test_a_snapshot_of_one_endless_line_is_no_text(tmp_path, traced):
@@ -229,7 +232,7 @@ def mutated(text, rng):
 
 @given(st.integers(0, 2**32))
 def test_no_line_ends_the_run(seed):
-    """Whatever is in a log: every line counts, what cannot be used is named, and what is left is replayed and written."""
+    """Every line counts, what cannot be used is named, and what is left is replayed and written."""
     rng, texts = random.Random(seed), []
     for part in rng.sample(true_lines(), 3):
         begin = rng.randrange(len(part))

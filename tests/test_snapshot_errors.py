@@ -657,7 +657,8 @@ def test_a_pipe_in_a_folder_does_not_wait_for_a_writer(tmp_path):
 
 # Numbers that Kafka cannot have
 
-HUGE = ["9" * 5000, "9" * 18, "99999999999", "2147483648", "-1", "1e400", "NaN", "null", "[]", '"9999-12-31"', "9999-12-31"]
+HUGE = ["9" * 5000, "9" * 18, "99999999999", "2147483648", "-1", "1e400", "NaN", "null", "[]",
+        '"9999-12-31"', "9999-12-31"]
 
 
 @given(st.sampled_from([*filter(None, FILES)]), st.integers(0, 2**32))

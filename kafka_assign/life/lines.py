@@ -42,14 +42,14 @@ def number_in_digits(digits, what):
         raise ValueError(f"{what} must be a whole number of 32 bits, 0 or more (got {brief(digits)})")
     return checked_number(int(digits), what, least=0)
 
-
+# %% ../../nbs/09_life/05_lines.ipynb #1482124f
 def checked_time(seconds):
     "A time in seconds since 1970. Raises `ValueError` unless it is from 1970 to 2109."
     if not 0 <= seconds < MOST_TIME:                        # so is what is no number
         raise ValueError(f"a time must be from 1970 to 2109 (got {brief(seconds)} seconds since 1970)")
     return seconds
 
-
+# %% ../../nbs/09_life/05_lines.ipynb #1482124e
 def check_names(texts, pairs):
     "Raise `TypeError` or `ValueError` unless names are text for UTF-8, and pairs are topics and partitions."
     "".join([*texts, *(topic for topic, _ in pairs)]).encode()

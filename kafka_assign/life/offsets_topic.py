@@ -25,7 +25,7 @@ def record_in(text: str) -> re.Match | None:
     "What precedes the key of a record in a line of a dump; None if the line is something else."
     return _RECORD.search(text, 0, 2 * _MOST_BEFORE_KEY) if " key: " in text[:_MOST_BEFORE_KEY] else None
 
-
+# %% ../../nbs/09_life/06_offsets_topic.ipynb #3ac4ffdf
 def _integer(digits, what):
     "A number of 64 bits in digits, of which there may be thousands. Raises `ValueError`."
     if len(digits) > 20 or not -2**63 <= (number := int(digits)) < 2**63:

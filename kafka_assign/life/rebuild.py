@@ -275,7 +275,8 @@ def _facts(said, topics):
             client = one.client or old.client or instance == "" and id_before_uuid(one.member) or None
             known[one.member] = Known(client, instance, host or old.host)
             sessions |= {one.member: session} if session else {}
-    new, static = any(one.kind in ("bumped", "epoch") for one in said), any(one.instance != "" for one in known.values())
+    new = any(one.kind in ("bumped", "epoch") for one in said)
+    static = any(one.instance != "" for one in known.values())
     return _Facts(said[0].group, new, known, sessions, topics, static)
 
 

@@ -146,8 +146,8 @@ def _member_row(cells, group, layout, position):
     instance_id = cells.get("GROUP-INSTANCE-ID", "" if "GROUP" in cells else None)
     row = MemberRow(
         group, name_in(cells, "CONSUMER-ID"), instance_id, cells["HOST"], cells["CLIENT-ID"],
-        number_in(cells["#PARTITIONS"], "#PARTITIONS", None, MOST_COUNT), _named(current), None, _type_by_epoch(cells, "CURRENT-EPOCH"),
-        position)
+        number_in(cells["#PARTITIONS"], "#PARTITIONS", None, MOST_COUNT), _named(current), None,
+        _type_by_epoch(cells, "CURRENT-EPOCH"), position)
     if current is not None and sum(len(numbers) for _, numbers in current) != row.count:
         named = excerpt(cells[column])
         raise ValueError(f"{column} must name #PARTITIONS partitions, here {row.count} (got {named})")

@@ -22,7 +22,7 @@ from .writing import (
 from ..groups.notes import instant
 from ..life.clocks import zone_of
 from ..life.costs import (
-    RECORDED, ReplayRow, by_cause, by_member, history_row, needless_moves, recorded_row, slowest)
+    RECORDED, ReplayRow, bounds_in_words, by_cause, by_member, history_row, needless_moves, recorded_row, slowest)
 from ..life.trace import History, span_in_words
 from ..life.what_if import Replay
 from ..snapshot.sources import end_of
@@ -116,6 +116,69 @@ def _log_rows(history):
         "log": count_of(len(snapshots), "snapshot"), "lines": sum(log.lines for log in snapshots),
         "messages": sum(log.groups for log in snapshots), "clock": "-"}]
 
+# %% ../../nbs/13_cli/16_histories.ipynb #245119c1
+_DOUBT = 0.25                    # of a pause: by this much it may be wrong, for a percentage of it to be stated
+
+
+def _is_close(row):
+    "Whether the pauses of a row are known within a quarter."
+    return row.paused_most is not None and row.paused_most - row.paused <= _DOUBT * row.paused and (
+        row.paused - row.paused_least <= _DOUBT * row.paused)
+
+
+def _doubts(recorded, ran):
+    "Why the pauses of other strategies cannot be compared with those of the one that ran; empty if they can."
+    if ran.paused is None or recorded.paused is None:
+        return ("no saving is stated: logs of members do not show when they stopped and went on in each rebalance, so "
+                "only rebalances and moves can be compared")
+    if abs(ran.paused - recorded.paused) > _DOUBT * recorded.paused:
+        return (f"no saving is stated: {ran.paused:,.1f} partition-seconds are computed for {ran.strategy}, which ran, "
+                f"but {recorded.paused:,.1f} were measured")
+    if ran.paused_most is None:
+        return ("no saving is stated: no source tells how long members had been silent before they were removed "
+                "(--session-timeout 45s tells it for those that died)")
+    return ""
+
+
+def _saving(others, ran):
+    "Whether some other strategy would have cost less than the one that ran."
+    than = f"the {ran.paused:,.1f} of {ran.strategy}"
+    less = [row for row in others if row.paused_most is not None and row.paused_most < (1 - _DOUBT) * ran.paused_least]
+    close = [row for row in less if _is_close(row) and _is_close(ran)]
+    for row in sorted(close, key=attrgetter("paused"))[:1]:
+        return (f"{row.strategy} would have cost {row.paused:,.1f} partition-seconds instead of {than}: "
+                f"{100 * (1 - row.paused / ran.paused):.0f} % less")
+    for row in sorted(less, key=attrgetter("paused_most"))[:1]:
+        return f"{row.strategy} would have cost {bounds_in_words(row)} partition-seconds instead of {than}"
+    open_ones = [row for row in others if row.paused_least < (1 - _DOUBT) * ran.paused]
+    for row in sorted(open_ones, key=attrgetter("paused"))[:1]:
+        return (f"whether {row.strategy} would have cost less is open: {bounds_in_words(row)} partition-seconds, beside "
+                f"{than}")
+    return f"no other strategy would have cost clearly less than {than}"
+
+
+def _savings(rows, ran):
+    "What is known about savings by another strategy, and by static members; `rows`: the first is what happened."
+    if ran is None or rows[0].rebalances is None:          # only snapshots tell of the group
+        return []
+    doubts, found = _doubts(rows[0], ran), []
+    others = [row for row in rows[1:] if row.static is None and row.paused is not None and row is not ran]
+    if doubts:
+        found.append(doubts)
+    elif others:
+        found.append(_saving(others, ran))
+    static = next((row for row in rows if row.strategy == ran.strategy and row.static is not None), None)
+    if static and static.rebalances < ran.rebalances:
+        words = f"static members would have spared {ran.rebalances - static.rebalances:,} of {ran.rebalances:,} rebalances"
+        if not doubts and static.paused is not None:
+            waits = ", but partitions would have waited for members that were away" * (static.paused > ran.paused)
+            words += f"{waits}: {static.paused:,.1f} partition-seconds instead of {ran.paused:,.1f}"
+        found.append(words)
+    elif static:
+        found.append("static members would have spared no rebalance: no dynamic member was back within "
+                     f"{static.static:g} s under its client id")
+    return found
+
 # %% ../../nbs/13_cli/16_histories.ipynb #245119b7
 def _ran(group, rows):
     "The row of the strategy that the group ran last; None = it is unknown, or has no row."
@@ -129,7 +192,7 @@ def _count(group):
     return count_of(len(group.generations), "state" if group.only_snapshots else "rebalance")
 
 
-def _sentences(group, answer, rows, ran, deaths):
+def _sentences(group, answer, rows, ran):
     "What the rebalances of a group cost, and which strategy, or whether static members, would have cost less."
     times = [one.begin for one in group.generations if one.begin is not None]
     span = f" in {span_in_words(max(times) - min(times))}" if len(times) > 1 else ""
@@ -143,24 +206,7 @@ def _sentences(group, answer, rows, ran, deaths):
         most, why = max(((row["paused"] or 0.0, row["cause"]) for row in answer["by_cause"]), default=(0.0, ""))
         words.append(f"{least}{answer['paused']:,} partition-seconds without a consumer"
                      + f", {most:,} of them by {why}" * bool(most))
-    found = ["; ".join(words)]
-    if not ran or ran.paused is None:
-        return found
-    others = [one for one in rows[1:] if one.static is None and one.paused is not None]
-    best = min(others, key=attrgetter("paused"))
-    if best.paused < ran.paused:
-        waits = ", besides the wait until sessions of dead members expire" * deaths
-        found.append(f"{best.strategy} would have cost {best.paused:,.1f} partition-seconds instead of the "
-                     f"{ran.paused:,.1f} of {ran.strategy}: {100 * (1 - best.paused / ran.paused):.0f} % less{waits}")
-    static = next((one for one in rows if one.strategy == ran.strategy and one.static is not None), None)
-    if static and static.rebalances < ran.rebalances:
-        waits = ", but partitions would have waited for members that were away" * (static.paused > ran.paused)
-        found.append(f"static members would have spared {ran.rebalances - static.rebalances:,} of {ran.rebalances:,} "
-                     f"rebalances{waits}: {static.paused:,.1f} partition-seconds instead of {ran.paused:,.1f}")
-    elif static:
-        found.append("static members would have spared no rebalance: no dynamic member was back within "
-                     f"{static.static:g} s under its client id")
-    return found
+    return ["; ".join(words), *_savings(rows, ran)]
 
 
 _NOT_TOLD = {"generation": "number", "joined": "time of joining", "answered": "end", "topics": "subscriptions"}
@@ -192,18 +238,19 @@ def _blocks(group, answer, ran):
         _table(waits), [moves] * bool(answer["moves"] and needless is not None)]
 
 
-def _costs(rows, ran, deaths):
+def _costs(rows, ran):
     "What a group cost under each strategy; with static members only if they would have spared a rebalance."
     dynamic = {one.strategy: one.rebalances for one in rows if one.static is None}
     spared = any(one.static is not None and one.rebalances < dynamic[one.strategy] for one in rows)
     known = [{"strategy": one.strategy + " (ran)" * (one is ran), "static": one.static and f"{one.static:g} s",
               "rebalances": one.rebalances, "moves": one.moves, "paused": one.paused and round(one.paused, 1),
+              "between": bounds_in_words(one),
               "forecast": None if one.forecast is None else f"{one.forecast:,} of {one.known:,}"}
              for one in rows if one.strategy == RECORDED
              or one.moves is not None and (spared or one.static is None)]
-    waited = ", with the wait until sessions of dead members expired" * deaths
-    return _table(known) + [f"recorded is as measured{waited}: compare the other rows with {one.strategy}"
-                            for one in [ran] if one and len(known) > 1]
+    return [known_table(list(known[0]), known)] + [
+        f"recorded is as measured: compare the other rows with {one.strategy}"
+        for one in [ran] if one and len(known) > 1]
 
 # %% ../../nbs/13_cli/16_histories.ipynb #245119b9
 def show_history(history: History, found: Replay, form: str, named: bool) -> None:
@@ -230,10 +277,9 @@ def show_history(history: History, found: Replay, form: str, named: bool) -> Non
     sentences, blocks = [], []
     for (name, group), rows in zip(history.items(), rows_of.values()):
         answer, ran = answers[name], _ran(group, rows)
-        deaths = any(row["cause"] == "death" for row in answer["by_cause"])
-        sentences.append(_sentences(group, answer, rows, ran, deaths))
+        sentences.append(_sentences(group, answer, rows, ran))
         facts, *others = _blocks(group, answer, ran)
-        blocks += [[f"group {name}"] * (len(history) > 1) + facts, *others, _costs(rows, ran, deaths)]
+        blocks += [[f"group {name}"] * (len(history) > 1) + facts, *others, _costs(rows, ran)]
     replayed = [row for row in found.rows if row.strategy != RECORDED and row.rebalances is not None]
     hints = ["static members: --static 45s shows what they would have spared"] * bool(
         replayed and all(row.static is None for row in replayed))

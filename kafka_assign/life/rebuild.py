@@ -201,6 +201,7 @@ class _Facts(NamedTuple):
     new: bool                    # whether the broker assigns
     known: dict[str, Known]      # by member id
     sessions: dict[str, float]   # by member id: its session timeout in seconds
+    polls: dict[str, float]      # by member id: its max.poll.interval.ms in seconds
     topics: dict[str, str]       # by id of a topic: its name
 
     def name(self, id: str) -> str:
@@ -209,16 +210,35 @@ class _Facts(NamedTuple):
 
 def _facts(said, topics):
     "What is said about a group and its members, not about one generation."
-    known, sessions = {}, {}
+    known, sessions, polls = {}, {}, {}
     for one in said:
-        host, session = one.detail if one.kind in ("seen", "leaves") and one.detail else (None, None)
+        stored = one.detail if one.kind in ("seen", "leaves") else None
+        host, session, poll = stored or (None, None, None)
         if one.member:
             old = known.get(one.member, Known())
             instance = old.instance if one.instance is None or old.instance else one.instance
             client = one.client or old.client or instance == "" and id_before_uuid(one.member) or None
             known[one.member] = Known(client, instance, host or old.host)
             sessions |= {one.member: session} if session else {}
-    return _Facts(said[0].group, any(one.kind in ("bumped", "epoch") for one in said), known, sessions, topics)
+            polls |= {one.member: poll} if poll else {}
+    settings = _settings_by_client(said)
+    for id, member in known.items():
+        heartbeat, session, poll = settings.get(member.client, (None, None, None))
+        known[id] = member._replace(heartbeat=heartbeat)
+        sessions |= {id: session} if session and id not in sessions else {}
+        polls |= {id: poll} if poll and id not in polls else {}
+    new = any(one.kind in ("bumped", "epoch") for one in said)
+    return _Facts(said[0].group, new, known, sessions, polls, topics)
+
+
+def _settings_by_client(said):
+    "By client id: seconds between heartbeats, session timeout, and time between polls; None = unknown."
+    found = defaultdict(set)
+    for one in said:
+        if one.kind == "settings":
+            found[one.client].add(one.detail)
+    return {client: tuple(seen.pop() if len(seen) == 1 else None for seen in map(set, zip(*several)))
+            for client, several in found.items()}
 
 
 def _causes(told, names, facts):
@@ -327,7 +347,7 @@ def _compare(one, before, told, facts):
     return [Cause(why, id, source="inferred") for why, id in found]
 
 # %% ../../nbs/09_life/11_rebuild.ipynb #5eb10f02
-_HEARTBEAT = 3.0                 # seconds, heartbeat.interval.ms by default: a member that dies was silent as long
+_HEARTBEAT = 3.0                 # seconds, heartbeat.interval.ms by default: for so long no heartbeat was due
 
 
 def _measure(made, filed, facts):
@@ -375,13 +395,18 @@ def _add_least(one, told, before, facts, session):
         return
     measured, owners, stay = {pause[:2] for pause in one.pauses}, one.owners, {facts.name(id) for id in one.members}
     failed = {said.member: said.time for said in told if said.kind == "fails"}
+    overdue = {cause.member: one.start for cause in one.causes if cause.why == "poll timeout"}
+    overdue |= {said.member: said.time for said in told if said.kind in ("leaves", "closes") and said.member in overdue}
     eager = bool(one.protocol) and "cooperative" not in one.protocol
     unknown = before.generation > 0 and not (one.whole and before.whole)
     sure = eager and any(said.kind in ("answered", "stored") for said in told)
     for id, own in before.assigned.items():
         begin = one.joined if sure and facts.name(id) in stay else None
         if id in failed:
-            begin = failed[id] - max(0.0, (facts.sessions.get(id) or session or _HEARTBEAT) - _HEARTBEAT)
+            heartbeat = facts.known.get(id, Known()).heartbeat or _HEARTBEAT
+            begin = failed[id] - max(0.0, (facts.sessions.get(id) or session or heartbeat) - heartbeat)
+        elif overdue.get(id) is not None:                # nothing was taken since its last poll
+            begin = overdue[id] - facts.polls.get(id, 0.0)
         for pair in {*own} - measured:
             if None not in (begin, one.answered) and one.answered > begin:
                 one.pauses.append(Pause(*pair, begin, one.answered - begin, "at least"))

@@ -51,6 +51,7 @@ class Known(NamedTuple):
     instance: str | None = None  # "" = the member is dynamic
     host: str | None = None  # from which it connects
     topics: tuple[str, ...] | None = None  # to which it subscribes
+    heartbeat: float | None = None  # seconds between its heartbeats
 
     def name(self, id: str) -> str:
         """What the member is known by: its instance id if it is static, else its id.
@@ -186,6 +187,8 @@ class Generation:
             check_names([row["group_id"], row["leader"], row["protocol"], *row["missing"], *chain(*causes), *members,
                          *assigned, *rejoined, *(text for text in known if text is not None)], pairs)
             number = -1 if row["generation"] is None else index(row["generation"])
+            if any(one.heartbeat is not None and not 0 <= one.heartbeat < inf for one in members.values()):
+                raise ValueError("the heartbeat of a member of a trace must be 0 s or more")
             wrong = [one for one in pauses if not 0 <= one.seconds < inf or one.kind not in ("measured", "at least")]
             if row["generation"] is not None and number < 0:
                 raise ValueError(f"a generation of a trace must be null, or 0 or more (got {number})")

@@ -1038,6 +1038,8 @@ d = { 'settings': {'branch': 'main', 'doc_baseurl': '', 'doc_host': '', 'git_url
                                                                                  'kafka_assign/cli/histories.py'),
                                             'kafka_assign.cli.histories._saving': ( '13_cli/histories.html#_saving',
                                                                                     'kafka_assign/cli/histories.py'),
+                                            'kafka_assign.cli.histories._saving_of_static': ( '13_cli/histories.html#_saving_of_static',
+                                                                                              'kafka_assign/cli/histories.py'),
                                             'kafka_assign.cli.histories._savings': ( '13_cli/histories.html#_savings',
                                                                                      'kafka_assign/cli/histories.py'),
                                             'kafka_assign.cli.histories._sentences': ( '13_cli/histories.html#_sentences',

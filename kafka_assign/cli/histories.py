@@ -117,7 +117,7 @@ def _log_rows(history):
         "messages": sum(log.groups for log in snapshots), "clock": "-"}]
 
 # %% ../../nbs/13_cli/16_histories.ipynb #245119c1
-_DOUBT = 0.25                    # of a pause: by this much it may be wrong, for a percentage of it to be stated
+_DOUBT = 0.25                    # of a pause that may be wrong where a percentage is stated
 
 
 def _is_close(row):
@@ -127,57 +127,70 @@ def _is_close(row):
 
 
 def _doubts(recorded, ran):
-    "Why the pauses of other strategies cannot be compared with those of the one that ran; empty if they can."
+    "Why pauses of other strategies cannot be compared with those of what ran; empty if they can."
     if ran.paused is None or recorded.paused is None:
-        return ("no saving is stated: logs of members do not show when they stopped and went on in each rebalance, so "
-                "only rebalances and moves can be compared")
+        return ("no saving is stated: logs of members do not show when they stopped and went on "
+                "in each rebalance, so only rebalances and moves can be compared")
     if abs(ran.paused - recorded.paused) > _DOUBT * recorded.paused:
-        return (f"no saving is stated: {ran.paused:,.1f} partition-seconds are computed for {ran.strategy}, which ran, "
-                f"but {recorded.paused:,.1f} were measured")
+        return (f"no saving is stated: {ran.paused:,.1f} partition-seconds are computed for "
+                f"{ran.strategy}, which ran, but {recorded.paused:,.1f} were measured")
     if ran.paused_most is None:
-        return ("no saving is stated: no source tells how long members had been silent before they were removed "
-                "(--session-timeout 45s tells it for those that died)")
+        return ("no saving is stated: no source tells how long members had been silent before they "
+                "were removed (--session-timeout 45s tells it for those that died)")
     return ""
 
 
 def _saving(others, ran):
     "Whether some other strategy would have cost less than the one that ran."
     than = f"the {ran.paused:,.1f} of {ran.strategy}"
-    less = [row for row in others if row.paused_most is not None and row.paused_most < (1 - _DOUBT) * ran.paused_least]
+    least = (1 - _DOUBT) * ran.paused_least
+    less = [row for row in others if row.paused_most is not None and row.paused_most < least]
     close = [row for row in less if _is_close(row) and _is_close(ran)]
     for row in sorted(close, key=attrgetter("paused"))[:1]:
-        return (f"{row.strategy} would have cost {row.paused:,.1f} partition-seconds instead of {than}: "
-                f"{100 * (1 - row.paused / ran.paused):.0f} % less")
+        percent = 100 * (1 - row.paused / ran.paused)
+        return (f"{row.strategy} would have cost {row.paused:,.1f} partition-seconds "
+                f"instead of {than}: {percent:.0f} % less")
     for row in sorted(less, key=attrgetter("paused_most"))[:1]:
-        return f"{row.strategy} would have cost {bounds_in_words(row)} partition-seconds instead of {than}"
+        bounds = bounds_in_words(row) or f"{row.paused:,.1f}"
+        return f"{row.strategy} would have cost {bounds} partition-seconds instead of {than}"
     open_ones = [row for row in others if row.paused_least < (1 - _DOUBT) * ran.paused]
     for row in sorted(open_ones, key=attrgetter("paused"))[:1]:
-        return (f"whether {row.strategy} would have cost less is open: {bounds_in_words(row)} partition-seconds, beside "
-                f"{than}")
+        bounds = bounds_in_words(row) or f"{row.paused:,.1f}"
+        return (f"whether {row.strategy} would have cost less is open: {bounds} partition-seconds, "
+                f"beside {than}")
     return f"no other strategy would have cost clearly less than {than}"
 
 
 def _savings(rows, ran):
-    "What is known about savings by another strategy, and by static members; `rows`: the first is what happened."
+    "What other strategies and static members save; of `rows`, the first is what happened."
     if ran is None or rows[0].rebalances is None:          # only snapshots tell of the group
         return []
     doubts, found = _doubts(rows[0], ran), []
-    others = [row for row in rows[1:] if row.static is None and row.paused is not None and row is not ran]
+    others = [row for row in rows[1:]
+              if row.static is None and row.paused is not None and row is not ran]
     if doubts:
         found.append(doubts)
     elif others:
         found.append(_saving(others, ran))
-    static = next((row for row in rows if row.strategy == ran.strategy and row.static is not None), None)
-    if static and static.rebalances < ran.rebalances:
-        words = f"static members would have spared {ran.rebalances - static.rebalances:,} of {ran.rebalances:,} rebalances"
-        if not doubts and static.paused is not None:
-            waits = ", but partitions would have waited for members that were away" * (static.paused > ran.paused)
-            words += f"{waits}: {static.paused:,.1f} partition-seconds instead of {ran.paused:,.1f}"
-        found.append(words)
-    elif static:
-        found.append("static members would have spared no rebalance: no dynamic member was back within "
-                     f"{static.static:g} s under its client id")
+    static = next((row for row in rows
+                   if row.strategy == ran.strategy and row.static is not None), None)
+    if static is not None:
+        found.append(_saving_of_static(static, ran, not doubts))
     return found
+
+
+def _saving_of_static(static, ran, comparable):
+    "What static members would have spared; `comparable`: whether their pauses can be compared."
+    spared = ran.rebalances - static.rebalances
+    if spared <= 0:
+        return ("static members would have spared no rebalance: no dynamic member was back within "
+                f"{static.static:g} s under its client id")
+    words = f"static members would have spared {spared:,} of {ran.rebalances:,} rebalances"
+    if not comparable or static.paused is None:
+        return words
+    if static.paused > ran.paused:
+        words += ", but partitions would have waited for members that were away"
+    return f"{words}: {static.paused:,.1f} partition-seconds instead of {ran.paused:,.1f}"
 
 # %% ../../nbs/13_cli/16_histories.ipynb #245119b7
 def _ran(group, rows):

@@ -57,11 +57,12 @@ def recorded_row(history):
     known = bool(pauses) or not history.only_snapshots and not any("pauses" in one.missing for one in generations)
     count = None if history.only_snapshots else len(generations)
     paused = sum(pauses) if known else None
-    return ReplayRow(history.name, RECORDED, None, count, moves, paused, None, len(forecastable(history)), paused)
+    return ReplayRow(history.name, RECORDED, None, count, moves, paused, None,
+                     len(forecastable(history)), paused)
 
 # %% ../../nbs/09_life/12_costs.ipynb #d14cf24c
 def bounds_in_words(row: ReplayRow) -> str:
-    "Between which figures the pauses of a row lie, as far as they are known; empty if there is nothing to add."
+    "Between which figures the pauses of a row lie; empty if that is not known, or is one figure."
     if row.paused_least is None or row.strategy == RECORDED:
         return ""
     least = f"{row.paused_least:,.1f}"
@@ -86,9 +87,9 @@ class Span(NamedTuple):
 
 class Timing(NamedTuple):
     "When the members of a group stopped in a rebalance, and when they went on."
-    end: float | None  # when the coordinator had the assignment, in seconds since 1970; None = unknown
-    gives: dict[str, Span]  # by `Known.name`: how long before the end the member gave up all it had
-    takes: dict[str, float]  # by `Known.name`: how long after the end it went on; 0 if it is not there
+    end: float | None  # when there was an assignment, in seconds since 1970; None = unknown
+    gives: dict[str, Span]  # by `Known.name`: how long before the end it gave up all it had
+    takes: dict[str, float]  # by `Known.name`: how long after the end it went on; else 0
     again: Span | None  # how long another round takes, in which partitions move; None = unknown
 
 # %% ../../nbs/09_life/12_costs.ipynb #c0575004
@@ -106,12 +107,13 @@ def _pauses_of(one):
 
 
 def _waits_of_staying(one):
-    "How long before the end of a rebalance each member that stays gave up what it had, as far as its log tells."
+    "How long before the end of a rebalance members that stay gave up what they had, if logs tell."
     if one.answered is None or one.before is None:
         return {}
     then = {known.name(id) for id, known in one.before.members.items()}
     names = {id: known.name(id) for id, known in one.members.items()}
-    found = {names[id]: one.answered - time for id, time in one.rejoined.items() if names[id] in then}
+    found = {names[id]: one.answered - time
+             for id, time in one.rejoined.items() if names[id] in then}
     if "cooperative" not in one.protocol:
         for name, pauses in _pauses_of(one).items():
             begins = [pause.begin for pause in pauses if pause.kind == "measured"]
@@ -127,9 +129,12 @@ def _wait_of_gone(one, name, pauses):
     if any(pause.kind == "measured" for pause in pauses):
         wait = one.answered - min(pause.begin for pause in pauses)
         return Span(wait, wait, wait)
-    begin = min([pause.begin for pause in pauses] + [one.start] * (one.start is not None), default=None)
-    if begin is None:
+    begins = [pause.begin for pause in pauses]
+    if one.start is not None:
+        begins.append(one.start)
+    if not begins:
         return None
+    begin = min(begins)
     wait = one.answered - begin
     known = {id: known for id, known in one.before.members.items() if known.name(id) == name}
     whys = {cause.why for cause in one.causes if cause.member in known}
@@ -144,7 +149,7 @@ _DOUBT = 0.1                     # chance that a heartbeat interval is longer th
 
 
 def second_rounds(history):
-    "For each generation, whether it is another round of the one before, for the partitions that move."
+    "For each generation, whether it is another round of the one before, for what moves."
     found, last, counts = [], None, {}
     for before, one in pairwise([None, *history.generations]):
         counts = counts | one.topics
@@ -163,11 +168,13 @@ def _seconds_of_round(before, one):
     pauses = [pause.seconds for pause in one.pauses if pause.kind == "measured"]
     if pauses:
         return median(pauses)
-    return None if None in (before.answered, one.answered) else max(0.0, one.answered - before.answered)
+    if before.answered is None or one.answered is None:
+        return None
+    return max(0.0, one.answered - before.answered)
 
 
 def _seconds_of_news(history):
-    "How long a round would take until all members have heard of it, as members heard of others; None = unknown."
+    "How long it takes until all members have heard of a round; None = unknown."
     longest = []
     for one in history.generations:
         if one.start is not None and one.before is not None:

@@ -258,7 +258,7 @@ class _Consumer:
 
 # %% ../../nbs/09_life/05_lines.ipynb #5b2772d8
 _MOST_CHARACTERS = 1 << 24        # of a line; what follows is left out
-_SETTING = re.compile(r"\t([a-z.]{1,60}) = (.{0,255})")     # of those that a consumer lists when it begins
+_SETTING = re.compile(r"\t([a-z.]{1,60}) = (.{0,255})")     # listed by a consumer that begins
 _MILLISECONDS_OF = "heartbeat.interval.ms", "session.timeout.ms", "max.poll.interval.ms"
 _LOGGER = re.compile(r' \((?:[\w$]{1,100}\.)+[\w$:]{1,100}\).*|"?\s*$', re.S)        # behind a message
 
@@ -279,7 +279,7 @@ class Log:
     _time: float | None = None  # the last one that is known
     _day: float = 0.0  # that began last, if times have no dates
     _consumers: dict[str, _Consumer] = field(default_factory=dict)  # of librdkafka, by client
-    _settings: tuple[float | None, dict[str, str]] | None = None  # that a consumer lists, since when; None = it does not
+    _settings: tuple[float | None, dict[str, str]] | None = None  # that a consumer lists now
 
     def read(self, lines: Iterable[str], more: bool = False) -> "Log":
         """Read lines; returns the log itself.
@@ -317,8 +317,10 @@ class Log:
         if values.get("group.id", "null") == "null":
             return
         texts = [values.get(name, "") for name in _MILLISECONDS_OF]
-        seconds = tuple(int(text) / 1000 if re.fullmatch(r"[0-9]{1,10}", text) else None for text in texts)
-        self.said.append(Said("settings", time, values["group.id"], client=values.get("client.id", ""), detail=seconds))
+        seconds = tuple(int(text) / 1000 if re.fullmatch(r"[0-9]{1,10}", text) else None
+                        for text in texts)
+        self.said.append(Said("settings", time, values["group.id"],
+                              client=values.get("client.id", ""), detail=seconds))
 
     def _line(self, line):
         if self._settings is not None:

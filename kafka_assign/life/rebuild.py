@@ -232,13 +232,16 @@ def _facts(said, topics):
 
 
 def _settings_by_client(said):
-    "By client id: seconds between heartbeats, session timeout, and time between polls; None = unknown."
+    "By client id: seconds between heartbeats, of its session, and between polls; None = unknown."
     found = defaultdict(set)
     for one in said:
         if one.kind == "settings":
             found[one.client].add(one.detail)
-    return {client: tuple(seen.pop() if len(seen) == 1 else None for seen in map(set, zip(*several)))
-            for client, several in found.items()}
+    settings = {}
+    for client, several in found.items():
+        values = [set(seen) for seen in zip(*several)]
+        settings[client] = tuple(seen.pop() if len(seen) == 1 else None for seen in values)
+    return settings
 
 
 def _causes(told, names, facts):
@@ -347,7 +350,7 @@ def _compare(one, before, told, facts):
     return [Cause(why, id, source="inferred") for why, id in found]
 
 # %% ../../nbs/09_life/11_rebuild.ipynb #5eb10f02
-_HEARTBEAT = 3.0                 # seconds, heartbeat.interval.ms by default: for so long no heartbeat was due
+_HEARTBEAT = 3.0                 # seconds, heartbeat.interval.ms by default
 
 
 def _measure(made, filed, facts):
@@ -396,7 +399,8 @@ def _add_least(one, told, before, facts, session):
     measured, owners, stay = {pause[:2] for pause in one.pauses}, one.owners, {facts.name(id) for id in one.members}
     failed = {said.member: said.time for said in told if said.kind == "fails"}
     overdue = {cause.member: one.start for cause in one.causes if cause.why == "poll timeout"}
-    overdue |= {said.member: said.time for said in told if said.kind in ("leaves", "closes") and said.member in overdue}
+    overdue |= {said.member: said.time for said in told
+                if said.kind in ("leaves", "closes") and said.member in overdue}
     eager = bool(one.protocol) and "cooperative" not in one.protocol
     unknown = before.generation > 0 and not (one.whole and before.whole)
     sure = eager and any(said.kind in ("answered", "stored") for said in told)

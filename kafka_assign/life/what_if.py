@@ -260,7 +260,7 @@ class _State:
     step: _Step | None = None  # the one that comes now
     owners: _Owners = field(default_factory=dict)
     last: _Owners = field(default_factory=dict)  # who had each partition last
-    idle: dict[tuple[str, int], float | None] = field(default_factory=dict)  # since when it has no consumer
+    idle: dict[tuple[str, int], float | None] = field(default_factory=dict)  # without one since
     rebalances: int = 0
     moves: int = 0
     paused: Span | None = Span(0.0, 0.0, 0.0)  # seconds; None = unknown
@@ -372,7 +372,8 @@ def _figures(state):
     figures = {"rebalances": state.rebalances, "moves": state.moves, "paused": None}
     if state.paused is not None:
         usual, least, most = state.paused
-        figures |= {"paused": usual, "paused_least": least, "paused_most": most if most < inf else None}
+        bound = most if most < inf else None
+        figures |= {"paused": usual, "paused_least": least, "paused_most": bound}
     return figures
 
 
@@ -385,8 +386,9 @@ def _rows_of(planned, strategy):
     rows = []
     for generations, own in zip(known, states):
         forecast = sum(next(right) for _ in generations)
-        rows.append([ReplayRow(one.plan.group.name, strategy.label, one.plan.static, **_figures(one),
-                               forecast=forecast, known=len(generations)) for one in own])
+        rows.append([ReplayRow(one.plan.group.name, strategy.label, one.plan.static,
+                               **_figures(one), forecast=forecast, known=len(generations))
+                     for one in own])
     return rows
 
 
@@ -397,7 +399,8 @@ class NoLag(ForecastError):
 def replayed(planned: Sequence[Sequence[Plan]], strategy: Strategy) -> list[list[ReplayRow] | Exception]:
     "The rows of a strategy for each group, or the error that it raised, given what is replayed of the group."
     if strategy.needs_lag:
-        return [NoLag("no source tells the lag of the partitions at each rebalance") for _ in planned]
+        reason = "no source tells the lag of the partitions at each rebalance"
+        return [NoLag(reason) for _ in planned]
     try:
         return _rows_of(planned, strategy)
     except Exception as error:
@@ -405,17 +408,19 @@ def replayed(planned: Sequence[Sequence[Plan]], strategy: Strategy) -> list[list
 
 
 def remarks_on(plan: Plan, strategy: Strategy) -> list[str]:
-    "What a strategy remarks on its answer for the members of the last rebalance, as `compare` shows it."
+    "What a strategy remarks on its answer for the last members, as `compare` shows it."
     step = next((step for step in reversed(plan.steps or ()) if step.members), None)
     if step is None or strategy.remarks is None:
         return []
-    answer = strategy.run(_as_group(strategy, _Joining(step.members, plan.instances, step.counts, {})))
+    asked = _Joining(step.members, plan.instances, step.counts, {})
+    answer = strategy.run(_as_group(strategy, asked))
     return [note.text for note in answer.notes if note.kind == "remark"]
 
 # %% ../../nbs/09_life/13_what_if.ipynb #5d6c0a1a
-_ASSUMED = ("assumed: members stop and go on as they did; an eager strategy stops all partitions, a cooperative one those "
-            "of members that are gone and, for a second round, those that move; a static member stops those that it "
-            "keeps while it is away, and a partition without a member stands still until it has one")
+_ASSUMED = ("assumed: members stop and go on as they did; an eager strategy stops all partitions, a "
+            "cooperative one those of members that are gone and, for a second round, those that "
+            "move; a static member stops those that it keeps while it is away, and a partition "
+            "without a member stands still until it has one")
 
 
 def unknown_parts(group: GroupHistory, recorded: ReplayRow) -> list[str]:

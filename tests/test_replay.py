@@ -45,7 +45,8 @@ def random_history(seed):
                         assigned[rng.choice(readers)].append((topic, at))
             gone = [id for id in then if id not in dict(members.values())]
             found.append(Generation(
-                f"g{group}", life, number, *((time, time + 0.5, time + rng.choice([1, 2])) if rng.random() < told else (None,) * 3),
+                f"g{group}", life, number,
+                *((time, time + 0.5, time + rng.choice([1, 2])) if rng.random() < told else (None,) * 3),
                 causes=[Cause("join", "", "", "", "broker"), *(
                     Cause(rng.choice(["leave", "death"]), id) for id in gone if rng.random() < 0.5)],
                 protocol=rng.choice(["range", "cooperative-sticky"]), members=dict(members.values()),
@@ -77,11 +78,11 @@ def live(plan, strategy):
         last |= now
         rebalances += max(1, len(answers))
         paused += [stopped(step, strategy, pair, before.get(pair), taker, idle) for pair, taker in now.items()]
-        wanted = {(topic, at) for topics in step.members.values() for topic in topics
-                  for at in range(step.counts.get(topic, 0))}
+        topics = {topic for topics in step.members.values() for topic in topics}
+        wanted = {(topic, at) for topic in topics for at in range(step.counts.get(topic, 0))}
+        wanted |= {pair for pair in idle if pair[0] in topics}
         idle = {pair: idle[pair] if pair in idle else given_up(step, strategy, before.get(pair))
-                for pair in wanted - now.keys() | idle.keys() & {
-                    (topic, at) for topics in step.members.values() for topic in topics for at in range(99)} - now.keys()}
+                for pair in wanted - now.keys()}
     end = plan.steps[-1].time if plan.steps[-1].timing.end is None else plan.steps[-1].timing.end
     paused += [None if None in (since, end) else end - since for since in idle.values()]
     return rebalances, moves, None if None in paused else pytest.approx(sum(paused))

@@ -84,7 +84,7 @@ class Span(NamedTuple):
     least: float
     most: float  # inf = no bound is known
 
-
+# %% ../../nbs/09_life/12_costs.ipynb #c05750e0
 class Timing(NamedTuple):
     "When the members of a group stopped in a rebalance, and when they went on."
     end: float | None  # when there was an assignment, in seconds since 1970; None = unknown

@@ -391,11 +391,11 @@ def _rows_of(planned, strategy):
                      for one in own])
     return rows
 
-
+# %% ../../nbs/09_life/13_what_if.ipynb #5d6c0ae0
 class NoLag(ForecastError):
     "A history does not tell the lag that a strategy needs."
 
-
+# %% ../../nbs/09_life/13_what_if.ipynb #5d6c0ae1
 def replayed(planned: Sequence[Sequence[Plan]], strategy: Strategy) -> list[list[ReplayRow] | Exception]:
     "The rows of a strategy for each group, or the error that it raised, given what is replayed of the group."
     if strategy.needs_lag:
@@ -406,7 +406,7 @@ def replayed(planned: Sequence[Sequence[Plan]], strategy: Strategy) -> list[list
     except Exception as error:
         return [error] if len(planned) == 1 else [*chain.from_iterable(replayed([own], strategy) for own in planned)]
 
-
+# %% ../../nbs/09_life/13_what_if.ipynb #5d6c0ae2
 def remarks_on(plan: Plan, strategy: Strategy) -> list[str]:
     "What a strategy remarks on its answer for the last members, as `compare` shows it."
     step = next((step for step in reversed(plan.steps or ()) if step.members), None)

@@ -2,6 +2,7 @@
 // Lines of the input: "join CLIENT GROUP TOPIC,TOPIC ASSIGNOR,ASSIGNOR" ("consumer" in place of assignors stands for the
 // new protocol), with "INSTANCE" after it for a static member, and "leave CLIENT". Lines of the output, one per callback:
 // "CLIENT assigned t-0 t-1", "CLIENT revoked ...", "CLIENT lost ...", and "CLIENT left" or "CLIENT failed ...".
+// Properties of Java that begin with "member." are settings of all members (java -Dmember.heartbeat.interval.ms=1000).
 // All members close, and the program ends, when its input ends, and so together with its starter.
 import java.io.BufferedReader;
 import java.io.InputStreamReader;
@@ -36,6 +37,10 @@ class JavaMember implements Runnable, ConsumerRebalanceListener {
             settings.put("session.timeout.ms", instance == null ? "6000" : "45000");
             settings.put("heartbeat.interval.ms", "200");
         }
+        System.getProperties().forEach((name, value) -> {
+            if (name.toString().startsWith("member."))
+                settings.put(name.toString().substring(7), value);
+        });
         consumer = new KafkaConsumer<>(settings, new ByteArrayDeserializer(), new ByteArrayDeserializer());
         consumer.subscribe(List.of(topics.split(",")), this);
         new Thread(this).start();

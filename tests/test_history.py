@@ -611,7 +611,7 @@ VERSIONS = {  # messages as versions of Kafka wrote them, and what they say
                   ("leaves", -1, "m 1", None)),
     "3.0 leave": ("Member MemberMetadata(memberId=m 1, groupInstanceId=Some(i), clientId=c, clientHost=/10.0.0.1, "
                   "sessionTimeoutMs=45000, rebalanceTimeoutMs=1, supportedProtocols=List(range)) has left group a b "
-                  "through explicit `LeaveGroup`", ("leaves", -1, "m 1", ("10.0.0.1", 45.0))),
+                  "through explicit `LeaveGroup`", ("leaves", -1, "m 1", ("10.0.0.1", 45.0, 0.001))),
     "4.0 leave": ("[Group a b] Member m 1 has left group through explicit `LeaveGroup` request; client reason: x",
                   ("leaves", -1, "m 1", None)),
     "late": ("Group a b removed dynamic members who haven't joined: Set(m 1, n)", ("late", -1, "", None)),
@@ -779,12 +779,12 @@ def test_the_strategy_that_ran_forecasts_the_recorded_answers(capture, source):
 
 
 def test_a_history_under_another_strategy():
-    """The eager strategy that ran costs what was recorded; the cooperative one needs more rebalances and stops less."""
+    """The eager strategy that ran costs what was recorded; the cooperative one needs more rebalances."""
     rows = {(row.strategy, row.static): row for row in replay(
         history("range-4.3.1", "both"), ["range", "cooperative-sticky"], static=45).rows}
     recorded, same, other = rows[RECORDED, None], rows["range", None], rows["cooperative-sticky", None]
     assert (recorded.rebalances, recorded.moves) == (same.rebalances, same.moves) == (16, 64)
-    assert other.rebalances > same.rebalances and other.paused < same.paused / 2
+    assert other.rebalances > same.rebalances and same.paused == pytest.approx(recorded.paused, rel=0.001)
     assert rows["range", 45].rebalances < same.rebalances and rows["range", 45].moves < same.moves
 
 
@@ -815,7 +815,7 @@ def test_the_command_says_what_python_says(tmp_path):
     code, out, _ = command(*logs, "-g", "orders", "-s", "range", "--static", "45s", "--trace", tmp_path / "t.jsonl")
     assert code == 0 and "static members would have spared 6" in out and "15 of 15" in out
     assert trace(read_history(tmp_path)) == trace(history("range-4.3.1", "both"))
-    assert "kafka-cooperative-sticky would have cost" in command(*logs, "-g", "orders")[1]
+    assert "no other strategy would have cost clearly less" in command(*logs, "-g", "orders")[1]
     assert command(tmp_path / "t.jsonl", "--format", "csv")[1].splitlines()[1].startswith("orders,recorded,,16,64,")
 
 
@@ -957,19 +957,19 @@ def flat(text):
 
 
 def test_the_first_lines_say_what_rebalances_cost_and_what_would_help(monkeypatch):
-    """What static members cost is said with what they spare; the wait for dead members is not the strategy's."""
+    """What static members cost is said with what they spare."""
     monkeypatch.setenv("COLUMNS", "80")
     out = command(*paths("range-4.3.1", "both"), "-g", "orders", "--static", "45s")[1]
     first, logs, *_ = out.split("\n\n")
     assert logs.startswith("log ") and "broker/server.log.gz" in logs and max(map(len, out.split("\n"))) <= 80
     assert flat(first).startswith(
         "orders: 16 rebalances in 90.2 s, by cause: join 6, leave 5, asked 1, death 1, poll timeout 1, subscription 1, "
-        "topics 1; at least 29.0 partition-seconds without a consumer, 11.2 of them by leave")
+        "topics 1; at least 96.3 partition-seconds without a consumer, 50.9 of them by poll timeout")
     assert "static members would have spared 6 of 16 rebalances, but partitions would have waited" in flat(first)
-    assert "65 % less, besides the wait until sessions of dead members expire" in flat(first)
+    assert "no other strategy would have cost clearly less than the 96.3 of range" in flat(first)
     out = command(*paths("sticky-static-4.3.1", "both"), "-g", "stock", "--static", "45s")[1]
     assert "spared no rebalance" in flat(out) and "45 s  " not in out             # rows that are no different
-    assert "recorded is as measured, with the wait until sessions of dead members expired" in flat(out)
+    assert "recorded is as measured: compare the other rows with kafka-sticky" in flat(out)
 
 
 def test_the_strategy_that_ran_is_the_one_that_members_name():
@@ -1026,9 +1026,13 @@ def test_the_zone_of_logs_that_have_none(tmp_path):
         assert (found[0], found[1], found[2].count("\n")) == (code, "", 1) and problem in found[2]
 
 
-def test_a_session_timeout_says_since_when_a_dead_member_was_silent():
-    """No source tells it: without the option, a partition stood still for less, never for more."""
-    logs = paths("range-4.3.1", "both")
+def test_a_session_timeout_says_since_when_a_dead_member_was_silent(tmp_path):
+    """If no source tells it: without the option, a partition stood still for less, never for more."""
+    logs = [tmp_path / path.name for folder in paths("range-4.3.1", "both") for path in folder.iterdir()]
+    for folder in paths("range-4.3.1", "both"):
+        for path in folder.iterdir():
+            text = gzip.decompress(path.read_bytes()).replace(b"ConsumerConfig values", b"Its values")
+            (tmp_path / path.name).write_bytes(gzip.compress(text))
     paused = [json.loads(command(*logs, "--format", "json", *words)[1])[0]["paused"]
               for words in ([], ["--session-timeout", "6s"])]
     assert paused[1] == pytest.approx(paused[0] + 3 * 3, abs=0.1)

@@ -25,13 +25,16 @@ PARTITIONS = 12         # so that two, three and four members have the same load
 
 
 class JavaMembers:
-    """Java members of any groups, in one JVM; `lines` are what they printed."""
+    """Java members of any groups, in one JVM; `lines` are what they printed.
 
-    def __init__(self, bootstrap):
+    `options`: of Java; `log`: the file to which they write what they log, None = none; `before`: of the class path.
+    """
+
+    def __init__(self, bootstrap, options=(), log=None, before=()):
         from broker import java_command
         self.process = subprocess.Popen(
-            java_command(Path(__file__).with_name("JavaMember.java"), bootstrap), text=True, bufsize=1,
-            stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
+            java_command(*options, Path(__file__).with_name("JavaMember.java"), bootstrap, before=before), text=True,
+            bufsize=1, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=log or subprocess.DEVNULL)
         self.lines = []
         self.reader = Thread(target=lambda: self.lines.extend(self.process.stdout), daemon=True)
         self.reader.start()

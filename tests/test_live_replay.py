@@ -1,7 +1,11 @@
 """What `replay` forecasts, beside what a broker did: a script runs in groups of Java members, and the histories of
 those with dynamic members must forecast those with static members, or with another assignor."""
+import subprocess
+import time
 from contextlib import ExitStack
 from itertools import pairwise
+from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 from live_members import live_group, until
@@ -117,3 +121,58 @@ def test_a_static_member_that_is_back_with_other_topics(broker):
     assert forecast(found["range", False], ["range"]) == happened
     [_, row] = replay(History(found["range", True].generations), ["range"]).rows
     assert (row.rebalances, row.moves) == happened["range", True] and row.forecast == row.known == 5
+
+
+# --- pauses, as logs of a broker and of its members tell -----------------------------------------------------------
+
+HEARTBEAT = 1.0         # seconds
+
+
+@pytest.fixture(scope="module")
+def logged(tmp_path_factory):
+    """A broker and Java members that log to files in `folder`."""
+    from broker import start
+    from jars import jars
+    classes, folder = tmp_path_factory.mktemp("classes"), tmp_path_factory.mktemp("logs")
+    binder = Path(__file__).with_name("StaticLoggerBinder.java")
+    subprocess.run(["javac", "-cp", f"{jars()}/*", "-d", classes, binder], check=True)
+    with ExitStack() as stack:
+        broker = start(log=folder / "server.log", before=[classes])
+        stack.callback(broker.stop)
+        java = JavaMembers(broker.bootstrap, [f"-Dmember.heartbeat.interval.ms={HEARTBEAT * 1000:.0f}"],
+                           stack.enter_context((folder / "members.log").open("wb")), [classes])
+        stack.callback(java.end)
+        yield SimpleNamespace(broker=broker, java=java, folder=folder)
+
+
+def test_rolled_groups_foretell_what_the_other_one_cost(logged):
+    """Three Java members each under range and under cooperative-sticky are rolled at the same moments. The row of what
+    ran is what was measured; that of what ran in the other group is near its measure, or says how far it may be."""
+    topics = {"roll-orders": 8, "roll-payments": 4}
+    with ExitStack() as stack:
+        groups = [Scripted(logged.java, stack.enter_context(live_group(
+            logged.broker, f"roll-{strategy}", topics if strategy == "range" else {}, [])), [*topics], strategy, False)
+            for strategy in ("range", "cooperative-sticky")]
+        for number in "123":
+            roll(groups, "join", number)
+        for number in "123":
+            time.sleep(HEARTBEAT / 8)                # soon after a heartbeat: what it left waits for the next one
+            roll(groups, "leave", number)
+            roll(groups, "join", number)
+        found = read_history(logged.folder)
+    eager, cooperative = (found[group.group] for group in groups)
+    rows = {(row.group_id, row.strategy): row for row in replay(found, ["range", "kafka-cooperative-sticky"]).rows}
+    for history, strategy, other in (eager, "range", cooperative), (cooperative, "kafka-cooperative-sticky", eager):
+        measured, ran = recorded_row(history).paused, rows[history.name, strategy]
+        assert ran.forecast >= ran.known - 1 and ran.paused == pytest.approx(measured, rel=0.05)
+        foretold = rows[other.name, strategy]
+        slack = 0.25 * measured + 12 * 0.05 * len(other.generations)      # seconds of a machine that is busy
+        assert foretold.paused_least - slack <= measured <= foretold.paused_most + slack
+
+
+def roll(groups, what, number):
+    """Do it in all groups, and wait until they rest."""
+    for group in groups:
+        group.do(what, number)
+    for group in groups:
+        group.rest(12)

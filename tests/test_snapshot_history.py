@@ -355,7 +355,7 @@ def test_the_command_counts_no_rebalances(tmp_path):
         None, 59, [], [], None, None]
     assert row["logs"] == [{"log": "19 snapshots", "lines": 19, "messages": 19, "clock": "-"}]
     assert [(one["rebalances"], one["moves"]) for one in row["rows"]] == [(None, 59), (None, 59)]
-    assert command(folder, "--format", "csv")[1].splitlines()[1] == "orders,recorded,,,59,,,12"
+    assert command(folder, "--format", "csv")[1].splitlines()[1] == "orders,recorded,,,59,,,12,,"
     for condition, code, words in (
             ("moves>58", 1, "moves is 59"), ("moves<59", 0, ""), ("moves>59", 3, "moves is at least 59"),
             ("moves<60", 3, "moves is at least 59"), ("rebalances>1", 3, "rebalances is not known")):

@@ -73,9 +73,13 @@ exit $code
 """
 
 
-def java_command(*arguments):
-    """The command that runs a class of Kafka, or a source file beside it, in a small JVM with Kafka's class path."""
-    return [any_java(), *JVM, "-cp", f"{jars()}/*", *map(str, arguments)]
+def java_command(*arguments, before=()):
+    """The command that runs a class of Kafka, or a source file beside it, in a small JVM with Kafka's class path.
+
+    `before`: folders that come first in it.
+    """
+    path = os.pathsep.join([*map(str, before), f"{jars()}/*"])
+    return [any_java(), *JVM, "-cp", path, *map(str, arguments)]
 
 
 class Broker:
@@ -121,10 +125,11 @@ def _is_ready(port):
     return found[:2] == offsets[-2:] == b"\0\0"                                        # no error
 
 
-def start(protocol="SASL_PLAINTEXT", more=""):
+def start(protocol="SASL_PLAINTEXT", more="", log=None, before=()):
     """Start a broker on free ports and wait until it serves groups; RuntimeError if it does not within a minute.
 
-    `protocol`: of the listener with a login; `more`: lines of its properties, of which the last one of a name counts.
+    `protocol`: of the listener with a login; `more`: lines of its properties, of which the last one of a name counts;
+    `log`: the file to which its output goes (None = one that goes with it); `before`: as in `java_command`.
     """
     folder = tempfile.mkdtemp(prefix="kafka-")
     plain, login, controller = _free_ports(3)
@@ -138,10 +143,10 @@ def start(protocol="SASL_PLAINTEXT", more=""):
         subprocess.run(
             java_command("kafka.tools.StorageTool", "format", "--ignore-formatted", "-t", identity, "-c", properties),
             check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-        with output.open("wb") as log:
+        with Path(log or output).open("wb") as file:
             process = subprocess.Popen(
-                ["sh", "-c", GUARD, "sh", folder, *java_command("kafka.Kafka", properties)],
-                stdin=subprocess.PIPE, stdout=log, stderr=log, start_new_session=True)
+                ["sh", "-c", GUARD, "sh", folder, *java_command("kafka.Kafka", properties, before=before)],
+                stdin=subprocess.PIPE, stdout=file, stderr=file, start_new_session=True)
     except BaseException:
         shutil.rmtree(folder)
         raise

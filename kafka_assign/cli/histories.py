@@ -17,14 +17,14 @@ from typing import NamedTuple
 
 from ..assignors.registry import resolve, strategies
 from .conditions import Judged, judge_figures, number_in_words
-from .errors import usage_errors, write_remarks
+from .errors import usage_errors
 from .writing import (
     known_table, write_blocks, write_csv, write_json, write_lines, write_picture)
 from ..groups.notes import instant
 from ..life.clocks import zone_of
-from kafka_assign.life.costs import (
-    RECORDED, ReplayRow, by_cause, by_member, estimates, history_row, lower_bounds, needless_moves, recorded_row,
-    slowest)
+from ..life.costs import (
+    RECORDED, ReplayRow, bounds_in_words, by_cause, by_member, estimates, history_row, lower_bounds,
+    needless_moves, recorded_row, slowest)
 from ..life.trace import History, numbers_in_words, span_in_words
 from ..life.what_if import Replay, generations_of, named_by
 from ..snapshot.sources import end_of
@@ -120,6 +120,82 @@ def _log_rows(history):
         "log": count_of(len(snapshots), "snapshot"), "lines": sum(log.lines for log in snapshots),
         "messages": sum(log.groups for log in snapshots), "clock": "-"}]
 
+# %% ../../nbs/13_cli/16_histories.ipynb #245119c1
+_DOUBT = 0.25                    # of a pause that may be wrong where a percentage is stated
+
+
+def _is_close(row):
+    "Whether the pauses of a row are known within a quarter."
+    return row.paused_most is not None and row.paused_most - row.paused <= _DOUBT * row.paused and (
+        row.paused - row.paused_least <= _DOUBT * row.paused)
+
+
+def _doubts(recorded, ran):
+    "Why pauses of other strategies cannot be compared with those of what ran; empty if they can."
+    if ran.paused is None or recorded.paused is None:
+        return ("no saving is stated: logs of members do not show when they stopped and went on "
+                "in each rebalance, so only rebalances and moves can be compared")
+    if abs(ran.paused - recorded.paused) > _DOUBT * recorded.paused:
+        return (f"no saving is stated: {ran.paused:,.1f} partition-seconds are computed for "
+                f"{ran.strategy}, which ran, but {recorded.paused:,.1f} were measured")
+    if ran.paused_most is None:
+        return ("no saving is stated: no source tells how long members had been silent before they "
+                "were removed (--session-timeout 45s tells it for those that died)")
+    return ""
+
+
+def _saving(others, ran):
+    "Whether some other strategy would have cost less than the one that ran."
+    than = f"the {ran.paused:,.1f} of {ran.strategy}"
+    least = (1 - _DOUBT) * ran.paused_least
+    less = [row for row in others if row.paused_most is not None and row.paused_most < least]
+    close = [row for row in less if _is_close(row) and _is_close(ran)]
+    for row in sorted(close, key=attrgetter("paused"))[:1]:
+        percent = 100 * (1 - row.paused / ran.paused)
+        return (f"{row.strategy} would have cost {row.paused:,.1f} partition-seconds "
+                f"instead of {than}: {percent:.0f} % less")
+    for row in sorted(less, key=attrgetter("paused_most"))[:1]:
+        bounds = bounds_in_words(row) or f"{row.paused:,.1f}"
+        return f"{row.strategy} would have cost {bounds} partition-seconds instead of {than}"
+    open_ones = [row for row in others if row.paused_least < (1 - _DOUBT) * ran.paused]
+    for row in sorted(open_ones, key=attrgetter("paused"))[:1]:
+        bounds = bounds_in_words(row) or f"{row.paused:,.1f}"
+        return (f"whether {row.strategy} would have cost less is open: {bounds} partition-seconds, "
+                f"beside {than}")
+    return f"no other strategy would have cost clearly less than {than}"
+
+
+def _savings(rows, ran):
+    "What other strategies and static members save; of `rows`, the first is what happened."
+    if ran is None or rows[0].rebalances is None:          # only snapshots tell of the group
+        return []
+    doubts, found = _doubts(rows[0], ran), []
+    others = [row for row in rows[1:]
+              if row.static is None and row.paused is not None and row is not ran]
+    if doubts:
+        found.append(doubts)
+    elif others:
+        found.append(_saving(others, ran))
+    static = next((row for row in rows
+                   if row.strategy == ran.strategy and row.static is not None), None)
+    if static is not None:
+        found.append(_saving_of_static(static, ran, not doubts))
+    return found
+
+
+def _saving_of_static(static, ran, comparable):
+    "What static members would have spared; `comparable`: whether their pauses can be compared."
+    spared = ran.rebalances - static.rebalances
+    if spared <= 0:
+        return ("static members would have spared no rebalance: no dynamic member was back within "
+                f"{static.static:g} s under its client id")
+    words = f"static members would have spared {spared:,} of {ran.rebalances:,} rebalances"
+    if not comparable or static.paused is None:
+        return words
+    if static.paused > ran.paused:
+        words += ", but partitions would have waited for members that were away"
+    return f"{words}: {static.paused:,.1f} partition-seconds instead of {ran.paused:,.1f}"
+
 # %% ../../nbs/13_cli/16_histories.ipynb #245119b7
 _ONE_WRONG_IN = 8                # recorded assignments: what a client's own order decides; measured: in 30, and in 8
 
@@ -172,7 +248,7 @@ def _ran_in_words(fits, known):
         return [words if ran.forecast == known else f"{words}: in the others, it is not what ran, or not all is known"]
     return [f"{one.row.strategy} makes {one.makes:,} of the {one.named:,} recorded assignments {of} and members name "
             + one.name + ("" if one.makes == one.named else
-                          f": another strategy of this name ran, or not all is known") for one in fits]
+                          ": another strategy of this name ran, or not all is known") for one in fits]
 
 
 def _ran_mark(row, fits):
@@ -191,7 +267,7 @@ def _count(group):
     return least + count_of(len(group.generations) + group.unseen, "rebalance")
 
 
-def _sentences(group, answer, rows, ran, deaths):
+def _sentences(group, answer, rows, ran):
     "What the rebalances of a group cost, and which strategy, or whether static members, would have cost less."
     times = [one.begin for one in group.generations if one.begin is not None]
     span = f" in {span_in_words(max(times) - min(times))}" if len(times) > 1 else ""
@@ -208,24 +284,7 @@ def _sentences(group, answer, rows, ran, deaths):
         most, why = max(((row["paused"] or 0.0, row["cause"]) for row in answer["by_cause"]), default=(0.0, ""))
         words.append(f"{least}{answer['paused']:,} partition-seconds without a consumer"
                      + f", {most:,} of them by {why}" * bool(most))
-    found = ["; ".join(words)]
-    if not ran or ran.paused is None:
-        return found
-    others = [one for one in rows[1:] if one.static is None and one.paused is not None]
-    best = min(others, key=attrgetter("paused"))
-    if best.paused < ran.paused:
-        waits = ", besides the wait until sessions of dead members expire" * deaths
-        found.append(f"{best.strategy} would have cost {best.paused:,.1f} partition-seconds instead of the "
-                     f"{ran.paused:,.1f} of {ran.strategy}: {100 * (1 - best.paused / ran.paused):.0f} % less{waits}")
-    static = next((one for one in rows if one.strategy == ran.strategy and one.static is not None), None)
-    if static and static.rebalances < ran.rebalances:
-        waits = ", but partitions would have waited for members that were away" * (static.paused > ran.paused)
-        found.append(f"static members would have spared {ran.rebalances - static.rebalances:,} of {ran.rebalances:,} "
-                     f"rebalances{waits}: {static.paused:,.1f} partition-seconds instead of {ran.paused:,.1f}")
-    elif static:
-        found.append("static members would have spared no rebalance: no dynamic member was back within "
-                     f"{static.static:g} s under its client id")
-    return found
+    return ["; ".join(words), *_savings(rows, ran)]
 
 
 _NOT_TOLD = {"generation": "number", "joined": "time of joining", "answered": "end", "topics": "subscriptions"}
@@ -266,7 +325,7 @@ def _marked(row, at_least, about=()):
     return row | {key: f"{mark}{number_in_words(row[key])}" for key, mark in marks.items() if row.get(key) is not None}
 
 
-def _costs(rows, fits, deaths, at_least=()):
+def _costs(rows, fits, at_least=()):
     """What a group cost under each strategy; with static members only if they would have spared a rebalance.
 
     `at_least`: figures of what happened that are only lower bounds.
@@ -276,13 +335,14 @@ def _costs(rows, fits, deaths, at_least=()):
     ran = _ran(fits)
     known = [{"strategy": one.strategy + _ran_mark(one, fits), "static": one.static and f"{one.static:g} s",
               "rebalances": one.rebalances, "moves": one.moves, "paused": one.paused and round(one.paused, 1),
+              "between": bounds_in_words(one),
               "forecast": None if one.forecast is None else f"{one.forecast:,} of {one.known:,}"}
              for one in rows if one.strategy == RECORDED
              or one.moves is not None and (spared or one.static is None)]
     known[:1] = [_marked(row, at_least) for row in known[:1]]
-    waited = ", with the wait until sessions of dead members expired" * deaths
-    return _table(known) + [f"recorded is as measured{waited}: compare the other rows with {one.strategy}"
-                            for one in [ran] if one and len(known) > 1]
+    return [known_table(list(known[0]), known)] + [
+        f"recorded is as measured: compare the other rows with {one.strategy}"
+        for one in [ran] if one and len(known) > 1]
 
 # %% ../../nbs/13_cli/16_histories.ipynb #245119b9
 def show_history(history: History, found: Replay, form: str, named: bool) -> None:
@@ -312,10 +372,9 @@ def show_history(history: History, found: Replay, form: str, named: bool) -> Non
     sentences, blocks = [], []
     for (name, group), rows in zip(history.items(), rows_of.values()):
         answer, fits = answers[name], _fits(group, rows)
-        deaths = any(row["cause"] == "death" for row in answer["by_cause"])
-        sentences.append(_sentences(group, answer, rows, _ran(fits), deaths))
+        sentences.append(_sentences(group, answer, rows, _ran(fits)))
         facts, *others = _blocks(group, answer, fits, rows[0].known)
-        costs = _costs(rows, fits, deaths, answer["at_least"])
+        costs = _costs(rows, fits, answer["at_least"])
         blocks += [[f"group {name}"] * (len(history) > 1) + facts, *others, costs]
     replayed = [row for row in found.rows if row.strategy != RECORDED and row.rebalances is not None]
     hints = ["static members: --static 45s shows what they would have spared"] * bool(

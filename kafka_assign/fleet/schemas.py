@@ -171,7 +171,9 @@ _REPLAY_FIELDS = (
     _field("moves", pa.int64(), "partitions that got another owner, each as often as it did; null = unknown"),
     _field("paused", pa.float64(), "partition-seconds without a consumer; null = unknown"),
     _field("forecast", pa.int64(), "recorded assignments that the strategy makes from the recorded state"),
-    _field("known", pa.int64(), "recorded assignments of which the state before is known"))
+    _field("known", pa.int64(), "recorded assignments of which the state before is known"),
+    _field("paused_least", pa.float64(), "seconds that partitions paused at least; null = unknown"),
+    _field("paused_most", pa.float64(), "seconds that they paused at most; null = unknown, or without a bound"))
 _MOMENT = pa.timestamp("us", "UTC")
 _GENERATION_FIELDS = (
     _field("life", pa.int64(), "counts from 1; a group that was deleted begins another life"),

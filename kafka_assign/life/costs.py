@@ -7,7 +7,9 @@ __all__ = ['ReplayRow', 'by_cause', 'by_member', 'history_row']
 
 # %% ../../nbs/09_life/12_costs.ipynb #e11de826
 from collections import Counter, defaultdict, deque
+from collections.abc import Sequence
 from itertools import pairwise
+from math import inf
 from operator import attrgetter
 from statistics import median
 from typing import Any, NamedTuple
@@ -27,6 +29,8 @@ class ReplayRow(NamedTuple):
     paused: float | None  # seconds that partitions stood still, added up
     forecast: int | None  # recorded assignments that the strategy makes from the recorded state
     known: int  # recorded assignments of which the state before is known
+    paused_least: float | None = None  # seconds between which `paused` lies; None = unknown
+    paused_most: float | None = None  # None = unknown, or without a bound
 
 # %% ../../nbs/09_life/12_costs.ipynb #d14cf2ca
 RECORDED = "recorded"            # stands for what happened
@@ -80,8 +84,20 @@ def recorded_row(history):
     torn = history.only_snapshots or history.holes
     known = bool(pauses) or not torn and not any("pauses" in one.missing for one in generations)
     count = None if history.only_snapshots else len(generations) + history.unseen
-    return ReplayRow(history.name, RECORDED, None, count, _moves(history), sum(pauses) if known else None, None,
-                     len(forecastable(history)))
+    paused = sum(pauses) if known else None
+    return ReplayRow(history.name, RECORDED, None, count, _moves(history), paused, None,
+                     len(forecastable(history)), paused)
+
+# %% ../../nbs/09_life/12_costs.ipynb #d14cf24c
+def bounds_in_words(row: ReplayRow) -> str:
+    "Between which figures the pauses of a row lie; empty if that is not known, or is one figure."
+    if row.paused_least is None or row.strategy == RECORDED:
+        return ""
+    least = f"{row.paused_least:,.1f}"
+    if row.paused_most is None:
+        return f"at least {least}"
+    most = f"{row.paused_most:,.1f}"
+    return "" if least == most else f"{least} to {most}"
 
 # %% ../../nbs/09_life/12_costs.ipynb #d14cf251
 def _hidden(history):
@@ -159,6 +175,166 @@ def forecastable(history):
     "The generations whose assignment and the state before are known."
     return [one for before, one in history.pairs if one.members and one.comparable
             and (one.generation == 1 or before is not None and before.whole)]
+
+# %% ../../nbs/09_life/12_costs.ipynb #c0575002
+class Span(NamedTuple):
+    "A number of seconds, and the bounds between which it lies."
+    usual: float
+    least: float
+    most: float  # inf = no bound is known
+
+# %% ../../nbs/09_life/12_costs.ipynb #c05750e0
+class Timing(NamedTuple):
+    "When the members of a group stopped in a rebalance, and when they went on."
+    end: float | None  # when there was an assignment, in seconds since 1970; None = unknown
+    gives: dict[str, Span]  # by `Known.name`: how long before the end it gave up all it had
+    takes: dict[str, float]  # by `Known.name`: how long after the end it went on; else 0
+    again: Span | None  # how long another round takes, in which partitions move; None = unknown
+
+# %% ../../nbs/09_life/12_costs.ipynb #c0575004
+_UNHEARD = 3.0                   # seconds between two heartbeats, heartbeat.interval.ms by default
+
+
+def _pauses_of(one):
+    "By who had partitions before a rebalance: their pauses."
+    owners = one.before.owners if one.before else {}
+    found = defaultdict(list)
+    for pause in one.pauses:
+        if pause[:2] in owners:
+            found[owners[pause[:2]]].append(pause)
+    return found
+
+
+def _waits_of_staying(one):
+    "How long before the end of a rebalance members that stay gave up what they had, if logs tell."
+    if one.answered is None or one.before is None:
+        return {}
+    then = {known.name(id) for id, known in one.before.members.items()}
+    names = {id: known.name(id) for id, known in one.members.items()}
+    found = {names[id]: one.answered - time
+             for id, time in one.rejoined.items() if names[id] in then}
+    if "cooperative" not in one.protocol:
+        for name, pauses in _pauses_of(one).items():
+            begins = [pause.begin for pause in pauses if pause.kind == "measured"]
+            if begins and name in names.values():
+                found[name] = one.answered - median(begins)
+    return found
+
+
+def _wait_of_gone(one, name, pauses):
+    "How long before the end of a rebalance a member that is gone had stopped; None = unknown."
+    if one.answered is None:
+        return None
+    if any(pause.kind == "measured" for pause in pauses):
+        wait = one.answered - min(pause.begin for pause in pauses)
+        return Span(wait, wait, wait)
+    begins = [pause.begin for pause in pauses]
+    if one.start is not None:
+        begins.append(one.start)
+    if not begins:
+        return None
+    begin = min(begins)
+    wait = one.answered - begin
+    known = {id: known for id, known in one.before.members.items() if known.name(id) == name}
+    whys = {cause.why for cause in one.causes if cause.member in known}
+    counted = one.start is not None and begin < one.start - _SLACK       # its timeout is in it
+    if "leave" in whys or "poll timeout" in whys and counted:
+        return Span(wait, wait, wait)
+    heartbeat = next((member.heartbeat for member in known.values()), None) or _UNHEARD
+    return Span(wait, wait, wait + heartbeat if counted else inf)
+
+# %% ../../nbs/09_life/12_costs.ipynb #c0575006
+_DOUBT = 0.1                     # chance that a heartbeat interval is longer than its bound
+
+
+def second_rounds(generations: Sequence[Generation]) -> list[bool]:
+    "For each generation, whether it is another round of the one before, for what moves."
+    found, last, counts = [], None, {}
+    for before, one in pairwise([None, *generations]):
+        counts = counts | one.topics
+        group = {known.name(id): known.topics for id, known in one.members.items()}, counts
+        withheld = before is not None and before.whole and len(before.owners) < sum(counts.values())
+        again = {cause.why for cause in one.causes} == {"second round"} or (
+            group == last and withheld and "cooperative" in one.protocol)
+        found.append(again)
+        if not again:
+            last = group
+    return found
+
+
+def _seconds_of_round(before, one):
+    "How long partitions that move stood still in a second round; None = unknown."
+    pauses = [pause.seconds for pause in one.pauses if pause.kind == "measured"]
+    if pauses:
+        return median(pauses)
+    if before.answered is None or one.answered is None:
+        return None
+    return max(0.0, one.answered - before.answered)
+
+
+def _seconds_of_news(generations):
+    "How long it takes until all members have heard of a round; None = unknown."
+    longest = []
+    for one in generations:
+        if one.start is not None and one.before is not None:
+            causers = {cause.member for cause in one.causes}
+            times = [time - one.start for id, time in one.rejoined.items()
+                     if id in one.before.members and id not in causers]
+            longest.append(max(times, default=None))
+    longest = [time for time in longest if time is not None]
+    beats = {known.heartbeat for one in generations for known in one.members.values()}
+    if beats and None not in beats:
+        return Span(max(beats), 0.0, max([*beats, *longest]))
+    if not longest:
+        return None
+    return Span(max(longest), 0.0, max(longest) * _DOUBT ** (-1 / len(longest)))
+
+# %% ../../nbs/09_life/12_costs.ipynb #c0575007
+def _span_of(seconds):
+    "The span of some numbers of seconds."
+    return Span(median(seconds), min(seconds), max(seconds))
+
+
+def _usual_waits(generations):
+    "By client: how long before the end of a rebalance its members gave up what they had."
+    found = defaultdict(list)
+    for one in generations:
+        waits = _waits_of_staying(one)
+        for id, known in one.members.items():
+            if known.name(id) in waits:
+                found[known.client or known.name(id)].append(waits[known.name(id)])
+    return {client: _span_of(waits) for client, waits in found.items()}
+
+
+def _timing(one, usual, again):
+    "The timing of a rebalance. `usual`: as `_usual_waits` returns it."
+    waits, pauses = _waits_of_staying(one), _pauses_of(one)
+    there = {known.name(id): known.client or known.name(id) for id, known in one.members.items()}
+    gives = {name: Span(wait, wait, wait) for name, wait in waits.items()}
+    for id, known in one.before.members.items() if one.before else ():
+        name = known.name(id)
+        span = usual.get(there[name]) if name in there else _wait_of_gone(one, name, pauses[name])
+        if name not in gives and span is not None:
+            gives[name] = span
+    ends = defaultdict(list)
+    for pause in one.pauses:
+        if pause.kind == "measured" and pause[:2] in one.owners and one.answered is not None:
+            ends[one.owners[pause[:2]]].append(pause.begin + pause.seconds - one.answered)
+    return Timing(one.answered, gives, {name: median(own) for name, own in ends.items()}, again)
+
+
+def timings(generations: Sequence[Generation], seconds: list[bool]) -> list[Timing]:
+    """When members stopped and went on in each generation.
+
+    `seconds`: as `second_rounds` returns it.
+    """
+    usual = _usual_waits(generations)
+    own: dict[int, Span] = {}
+    for at, again in enumerate(seconds):
+        if again and at and (took := _seconds_of_round(*generations[at - 1:at + 1])) is not None:
+            own[at - 1] = Span(took, took, took)
+    others = _span_of([span.usual for span in own.values()]) if own else _seconds_of_news(generations)
+    return [_timing(one, usual, own.get(at, others)) for at, one in enumerate(generations)]
 
 # %% ../../nbs/09_life/12_costs.ipynb #a4c1d0e8
 class Slowest(NamedTuple):

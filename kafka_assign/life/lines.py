@@ -76,7 +76,8 @@ _TABLE = [
     ("adds", "Pending dynamic member with id ", "(?P<dynamic>)<M> joins group <G> <S>"),
     ("adds", "Static member with groupInstanceId=", "<I> and unknown member id joins group <G> <S><ADD>"),
     ("leaves", "Member MemberMetadata(memberId=", r"<M>, groupInstanceId=(?:(?P<dynamic>None)|Some\(<I>\)), clientId="
-     r"<C>, clientHost=/?(?P<host>[^,]{1,255}), sessionTimeoutMs=(?P<session>\d+).{0,4000}?\) has left group <G> "
+     r"<C>, clientHost=/?(?P<host>[^,]{1,255}), sessionTimeoutMs=(?P<session>\d+)"
+     r"(?:, rebalanceTimeoutMs=(?P<poll>\d{1,10}))?.{0,4000}?\) has left group <G> "
      "through explicit `LeaveGroup`(?: request)?<X?>"),
     ("leaves", "[Group ", r"<G>\] Member <M> has left group through explicit `LeaveGroup` request<X?>"),
     ("leaves", "Member[group.instance.id ", r".{1,300}?, member\.id <M>\] in group <G> has left, removing it"),
@@ -100,6 +101,7 @@ _TABLE = [
     ("lists", "Cooperative rebalance complete for group ", "<G>: owned=<SET>, assigned=(?P<assigned><SET>), "
      "revoked=(?P<gives><SET>), added=(?P<takes><SET>)"),
     ("closes", "Leaving consumer group ", r"<G> \(member <M>\)\."),
+    ("settings", "ConsumerConfig values:", r"(?P<group>)"),
     ("process", "Subscribed to topic(s): ", r"(?P<text>[\w.-]{1,249}(?:, [\w.-]{1,249})*)"),
     ("asks", "Request joining group due to: ", "<X>"),
     ("rejoins", "(Re-)joining group", ""),
@@ -319,6 +321,8 @@ def _without_logger(text):
 
 
 _MORE = "; so are "               # in front of how many
+_SETTING = re.compile(r"\t([a-z.]{1,60}) = (.{0,255})")     # listed by a consumer that begins
+_MILLISECONDS_OF = "heartbeat.interval.ms", "session.timeout.ms", "max.poll.interval.ms"
 
 
 @dataclass
@@ -338,6 +342,7 @@ class Log:
     _time: float | None = None  # the last one that is known
     _day: float = 0.0  # that began last, if times have no dates
     _consumers: dict[str, _Consumer] = field(default_factory=dict)  # of librdkafka, by client
+    _settings: tuple[float | None, dict[str, str]] | None = None  # that a consumer lists now
 
     def read(self, lines: Iterable[str], more: bool = False) -> "Log":
         """Read lines; returns the log itself.
@@ -352,6 +357,8 @@ class Log:
                     self.reject(str(error))
         for consumer in () if more else self._consumers.values():
             self.said += consumer.line("", None, "")
+        if not more:
+            self._end_settings()
         return self
 
     def reject(self, reason: str, line: int | None = None) -> None:
@@ -380,7 +387,23 @@ class Log:
         self._time, self.zoned = time, self.zoned or zoned
         return time
 
+    def _end_settings(self):
+        "Keep the settings that a consumer has listed."
+        (time, values), self._settings = self._settings or (None, {}), None
+        if values.get("group.id", "null") == "null":
+            return
+        texts = [values.get(name, "") for name in _MILLISECONDS_OF]
+        seconds = tuple(int(text) / 1000 if re.fullmatch(r"[0-9]{1,10}", text) else None
+                        for text in texts)
+        self.said.append(Said("settings", time, values["group.id"],
+                              client=values.get("client.id", ""), detail=seconds))
+
     def _line(self, line):
+        if self._settings is not None:
+            if found := _SETTING.search(line[:_MOST_BEFORE]):
+                self._settings[1][found[1]] = found[2]
+                return
+            self._end_settings()
         for start in islice(_STARTS.finditer(line), _MOST_STARTS):
             before = line[max(0, start.start() - _MOST_BEFORE):start.start()]
             for kind, pattern in _MESSAGES[start[0]]:
@@ -394,6 +417,9 @@ class Log:
     def _keep(self, kind, before, parts):
         "Keep what a message says; `parts`: what its pattern found."
         time, text = self._at(before), parts.get("text") or ""
+        if kind == "settings":
+            self._settings = time, {}
+            return
         if kind == "librdkafka":
             tag, client = (re.findall(r"\|(\w{1,40})\|([^|]{0,255})#consumer-\d{1,9}\| ?$", before) or [("", "")])[0]
             consumer = self._consumers.setdefault(client, _Consumer(client))
@@ -414,7 +440,11 @@ class Log:
                 self.said.append(one._replace(detail=(answer, {})))
             return
         if parts.get("session"):
-            one = one._replace(detail=(parts["host"], number_in_digits(parts["session"], "a session timeout") / 1000))
+            session = number_in_digits(parts["session"], "a session timeout") / 1000
+            poll = None
+            if parts.get("poll"):
+                poll = number_in_digits(parts["poll"], "a rebalance timeout") / 1000
+            one = one._replace(detail=(parts["host"], session, poll))
         elif parts.get("count"):
             one = one._replace(detail=number_in_digits(parts["count"], "a number of members"))
         self.said.append(one)

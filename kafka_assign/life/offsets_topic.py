@@ -92,7 +92,8 @@ class OffsetsReader:
                 assigned[id] = tuple(sorted((part["topic"], number) for part in one["assignment"]["assignedPartitions"]
                                             for number in part["partitions"]))
                 yield Said("seen", time, group, -1, id, one["clientId"], one.get("groupInstanceId") or "",
-                           detail=(one["clientHost"].lstrip("/"), one["sessionTimeout"] / 1000))
+                           detail=(one["clientHost"].lstrip("/"), one["sessionTimeout"] / 1000,
+                                   one.get("rebalanceTimeout", 0) / 1000 or None))
             if topics and value.get("currentStateTimestamp", -1) > 0:
                 yield Said("stable", value["currentStateTimestamp"] / 1000, group, generation)
             yield Said("stored" if topics else "emptied", time, group, generation, value["leader"] or "",
@@ -105,7 +106,7 @@ class OffsetsReader:
                 check_names([member, *names], [])
                 stored[member] = None if value.get("subscribedTopicRegex") else names
                 yield Said("seen", time, group, -1, member, value["clientId"], value["instanceId"] or "",
-                           detail=(value["clientHost"].lstrip("/"), None))
+                           detail=(value["clientHost"].lstrip("/"), None, None))
             elif value:
                 pairs = [(part["topicId"], number) for part in value["topicPartitions"]
                          for number in part["partitions"]]

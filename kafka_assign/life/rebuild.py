@@ -21,7 +21,7 @@ from .snapshots import read_snapshots
 from .trace import Cause, Generation, History, Known, Pause
 from ..snapshot.layout import id_before_uuid
 from ..snapshot.sources import origins
-from ..text.words import first_of, shown
+from ..text.words import shown
 
 # %% ../../nbs/09_life/11_rebuild.ipynb #73eee413
 _WHYS = ["rejoin", "asked", "second round", "topics", "subscription", "join", "leave", "poll timeout", "late", "death",
@@ -257,6 +257,7 @@ class _Facts(NamedTuple):
     new: bool                    # whether the broker assigns
     known: dict[str, Known]      # by member id
     sessions: dict[str, float]   # by member id: its session timeout in seconds
+    polls: dict[str, float]      # by member id: its max.poll.interval.ms in seconds
     topics: dict[str, str]       # by id of a topic: its name
     static: bool                 # whether some member may be static
 
@@ -266,18 +267,39 @@ class _Facts(NamedTuple):
 
 def _facts(said, topics):
     "What is said about a group and its members, not about one generation."
-    known, sessions = {}, {}
+    known, sessions, polls = {}, {}, {}
     for one in said:
-        host, session = one.detail if one.kind in ("seen", "leaves") and one.detail else (None, None)
+        stored = one.detail if one.kind in ("seen", "leaves") else None
+        host, session, poll = stored or (None, None, None)
         if one.member:
             old = known.get(one.member, Known())
             instance = old.instance if one.instance is None or old.instance else one.instance
             client = one.client or old.client or instance == "" and id_before_uuid(one.member) or None
             known[one.member] = Known(client, instance, host or old.host)
             sessions |= {one.member: session} if session else {}
+            polls |= {one.member: poll} if poll else {}
+    settings = _settings_by_client(said)
+    for id, member in known.items():
+        heartbeat, session, poll = settings.get(member.client, (None, None, None))
+        known[id] = member._replace(heartbeat=heartbeat)
+        sessions |= {id: session} if session and id not in sessions else {}
+        polls |= {id: poll} if poll and id not in polls else {}
     new = any(one.kind in ("bumped", "epoch") for one in said)
     static = any(one.instance != "" for one in known.values())
-    return _Facts(said[0].group, new, known, sessions, topics, static)
+    return _Facts(said[0].group, new, known, sessions, polls, topics, static)
+
+
+def _settings_by_client(said):
+    "By client id: seconds between heartbeats, of its session, and between polls; None = unknown."
+    found = defaultdict(set)
+    for one in said:
+        if one.kind == "settings":
+            found[one.client].add(one.detail)
+    settings = {}
+    for client, several in found.items():
+        values = [set(seen) for seen in zip(*several)]
+        settings[client] = tuple(seen.pop() if len(seen) == 1 else None for seen in values)
+    return settings
 
 
 def _causes(told, names, facts):
@@ -389,7 +411,7 @@ def _compare(one, before, told, facts):
     return [Cause(why, id, source="inferred") for why, id in found]
 
 # %% ../../nbs/09_life/11_rebuild.ipynb #5eb10f02
-_HEARTBEAT = 3.0                 # seconds, heartbeat.interval.ms by default: a member that dies was silent as long
+_HEARTBEAT = 3.0                 # seconds, heartbeat.interval.ms by default
 
 
 def _measure(made, filed, facts):
@@ -437,13 +459,19 @@ def _add_least(one, told, before, facts, session):
         return
     measured, owners, stay = {pause[:2] for pause in one.pauses}, one.owners, {facts.name(id) for id in one.members}
     failed = {said.member: said.time for said in told if said.kind == "fails"}
+    overdue = {cause.member: one.start for cause in one.causes if cause.why == "poll timeout"}
+    overdue |= {said.member: said.time for said in told
+                if said.kind in ("leaves", "closes") and said.member in overdue}
     eager = bool(one.protocol) and "cooperative" not in one.protocol
     unknown = before.generation > 0 and not (one.whole and before.whole)
     sure = eager and any(said.kind in ("answered", "stored") for said in told)
     for id, own in before.assigned.items():
         begin = one.joined if sure and facts.name(id) in stay else None
         if id in failed:
-            begin = failed[id] - max(0.0, (facts.sessions.get(id) or session or _HEARTBEAT) - _HEARTBEAT)
+            heartbeat = facts.known.get(id, Known()).heartbeat or _HEARTBEAT
+            begin = failed[id] - max(0.0, (facts.sessions.get(id) or session or heartbeat) - heartbeat)
+        elif overdue.get(id) is not None:                # nothing was taken since its last poll
+            begin = overdue[id] - facts.polls.get(id, 0.0)
         for pair in {*own} - measured:
             if None not in (begin, one.answered) and one.answered > begin:
                 one.pauses.append(Pause(*pair, begin, one.answered - begin, "at least"))

@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from datetime import datetime, timezone
 from functools import cached_property
 from itertools import chain, groupby, pairwise
+from math import inf
 from operator import attrgetter, index
 from typing import IO, Any, NamedTuple
 
@@ -50,6 +51,7 @@ class Known(NamedTuple):
     instance: str | None = None  # "" = the member is dynamic
     host: str | None = None  # from which it connects
     topics: tuple[str, ...] | None = None  # to which it subscribes
+    heartbeat: float | None = None  # seconds between its heartbeats
 
     def name(self, id: str) -> str:
         """What the member is known by: its instance id if it is static, else its id.
@@ -188,6 +190,8 @@ class Generation:
             number = -1 if row["generation"] is None else checked_number(
                 row["generation"], "a generation of a trace", least=0)
             _check_owners(assigned)
+            if any(one.heartbeat is not None and not 0 <= one.heartbeat < MOST_TIME for one in members.values()):
+                raise ValueError("the heartbeat of a member of a trace must be 0 s or more")
             wrong = [one for one in pauses
                      if not 0 <= one.seconds < MOST_TIME or one.kind not in ("measured", "at least")]
             if wrong:

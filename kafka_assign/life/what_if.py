@@ -23,7 +23,8 @@ from ..groups.build import build_columns, subscriber_rows
 from ..groups.fields import Member
 from ..groups.group import Group
 from ..groups.inputs import ranks_of
-from .costs import ReplayRow, forecastable, moves_from, recorded_row
+from .costs import (
+    ReplayRow, Span, Timing, bounds_in_words, forecastable, moves_from, recorded_row, second_rounds, timings)
 from .rebalance import check_rounds, client_strategy
 from .trace import GroupHistory, History, linked, numbers_in_words
 from ..protocol.java import java_sorted
@@ -40,9 +41,15 @@ class Replay:
 
     def table(self) -> Table:
         "The rows as a table."
-        head = ["group", "strategy", "static", "rebalances", "moves", "paused", "forecast"]
-        return Table(head, [[*row[:5], row.paused and round(row.paused, 1), row.forecast is not None
-                             and f"{row.forecast} of {row.known}" or None] for row in self.rows])
+        bounds = [bounds_in_words(row) or None for row in self.rows]
+        between = ["between"] * any(bounds)
+        head = ["group", "strategy", "static", "rebalances", "moves", "paused", *between, "forecast"]
+        rows = []
+        for row, words in zip(self.rows, bounds):
+            paused = row.paused and round(row.paused, 1)
+            forecast = None if row.forecast is None else f"{row.forecast} of {row.known}"
+            rows.append([*row[:5], paused, *[words] * len(between), forecast])
+        return Table(head, rows)
 
     def __repr__(self):
         return self.table().text()
@@ -56,45 +63,73 @@ class _Step(NamedTuple):
     members: dict[str, tuple[str, ...]]  # by `Known.name`: to which topics each subscribes
     counts: dict[str, int]  # partitions of each topic
     time: float | None
-    seconds: float | None  # from its start to the assignment
+    timing: Timing  # names as in `members`, and those of the step before
+    restarted: frozenset[str] = frozenset()  # members whose processes began meanwhile: they claim nothing
     away: tuple[tuple[str, float], ...] = ()  # static members that begin to be away, and for how long
+    absent: frozenset[str] = frozenset()  # static members that are away
     spared: bool = False  # whether static members spare this rebalance
     counted: bool = True  # whether it belongs to the history; else it only leads to the state before
+
+
+_GONE = {"leave", "death", "poll timeout", "late", "gone"}
 
 
 def _steps(generations):
     "The steps of generations without the second rounds of a cooperative strategy, and the clients of dynamic members."
     steps, clients, counts = [], {}, {}
-    for before, one in pairwise([None, *generations]):
+    seconds = second_rounds(generations)
+    for one, timing, again in zip(generations, timings(generations, seconds), seconds):
         counts = counts | one.topics
         names = {known.name(id): known.topics for id, known in one.members.items()}
         clients |= {id: known.client for id, known in one.members.items() if known.instance == "" and known.client}
-        same = bool(steps) and (names, counts) == steps[-1][:2]
-        withheld = before is not None and before.whole and len(before.owners) < sum(counts.values())
-        if {cause.why for cause in one.causes} != {"second round"} and not (
-                same and withheld and "cooperative" in one.protocol):
-            steps.append(_Step(names, counts, one.begin, one.seconds))
+        gone = {cause.member for cause in one.causes if cause.why in _GONE}
+        instances = {} if one.before is None else one.before.members
+        left = {instances[id].name(id) for id in gone if id in instances}
+        if not again:
+            steps.append(_Step(names, counts, one.begin, timing, frozenset(left & names.keys())))
     return steps, clients
 
 
 def _with_static(steps, clients, within):
     "The steps with static members: one whose client is back within so many seconds keeps its name and partitions."
     names, away, back = [dict(step.members) for step in steps], [[] for _ in steps], [set() for _ in steps]
-    roots, absent, changed = {}, {}, {at for at in range(1, len(steps)) if steps[at][:2] != steps[at - 1][:2]}
+    absent = [set() for _ in steps]
+    roots, missed, changed = {}, {}, {at for at in range(1, len(steps)) if steps[at][:2] != steps[at - 1][:2]}
     for at, (before, step) in enumerate(pairwise(steps), 1):
-        absent |= {clients[name]: (at, name) for name in before.members.keys() - step.members if name in clients}
+        missed |= {clients[name]: (at, name) for name in before.members.keys() - step.members if name in clients}
         for name in step.members.keys() - before.members:
-            since, former = absent.pop(clients.get(name), (0, ""))
+            since, former = missed.pop(clients.get(name), (0, ""))
             if since and None not in (step.time, steps[since].time) and step.time - steps[since].time <= within:
                 roots[name] = root = roots.get(former, former)
-                away[since].append((root, step.time - steps[since].time))
+                away[since].append((root, step.time - _stopped(steps[since], former)))
                 back[at].add(root)
-                for one in names[since:at]:
-                    one[root] = steps[since - 1].members[former]
-    names = [{roots.get(name, name): topics for name, topics in one.items()} for one in names]
-    steps = [step._replace(members=now, away=tuple(own)) for step, now, own in zip(steps, names, away)]
-    return [step._replace(spared=at in changed and _is_quiet(steps[at - 1], step, back[at]))
-            for at, step in enumerate(steps)]
+                for between in range(since, at):
+                    names[between][root] = steps[since - 1].members[former]
+                    absent[between].add(root)
+    found = []
+    for at, step in enumerate(steps):
+        now = {roots.get(name, name): topics for name, topics in names[at].items()}
+        found.append(step._replace(members=now, timing=_renamed(step, roots, back[at]), away=tuple(away[at]),
+                                   absent=frozenset(absent[at])))
+    return [step._replace(spared=at in changed and _is_quiet(found[at - 1], step, back[at]))
+            for at, step in enumerate(found)]
+
+
+def _stopped(step, name):
+    "When a member stopped that is gone, as far as it is known."
+    span = step.timing.gives.get(name)
+    return step.time if span is None or step.timing.end is None else step.timing.end - span.usual
+
+
+def _renamed(step, roots, back):
+    "The timing of a step under the names that static members keep; one that is `back` waits since it asked to join."
+    timing = step.timing
+    gives = {roots.get(name, name): span for name, span in timing.gives.items()}
+    takes = {roots.get(name, name): seconds for name, seconds in timing.takes.items()}
+    if timing.end is not None and step.time is not None:
+        wait = timing.end - step.time
+        gives |= dict.fromkeys(back, Span(wait, wait, wait))
+    return timing._replace(gives=gives, takes=takes)
 
 
 def _is_quiet(before, step, back):
@@ -239,44 +274,101 @@ class _State:
     step: _Step | None = None  # the one that comes now
     owners: _Owners = field(default_factory=dict)
     last: _Owners = field(default_factory=dict)  # who had each partition last
+    idle: dict[tuple[str, int], float | None] = field(default_factory=dict)  # without one since
     rebalances: int = 0
     moves: int = 0
-    paused: float = 0.0  # seconds
+    paused: Span | None = Span(0.0, 0.0, 0.0)  # seconds; None = unknown
 
     def go_to(self, step: _Step) -> None:
         "Begin a step: static members may be away until a later one."
         held = Counter(self.owners.values()) if step.away else {}
         if step.counted:
-            self.paused += sum(held[id] * seconds for id, seconds in step.away)
+            for id, seconds in step.away:
+                self.add(held[id], Span(seconds, seconds, seconds))
+            if self.step and not self.step.counted:            # what was idle before is not charged
+                self.idle = dict.fromkeys(self.idle, step.time)
         self.step = step
 
     def asked(self) -> _Joining:
         "The group when the members of the step join."
-        return _Joining(self.step.members, self.plan.instances, self.step.counts, self.owners)
+        owners = self.owners
+        if self.step.restarted:
+            owners = {pair: id for pair, id in owners.items() if id not in self.step.restarted}
+        return _Joining(self.step.members, self.plan.instances, self.step.counts, owners)
+
+    def add(self, count: int, seconds: Span | None, more: float = 0.0) -> None:
+        "Add a pause of so many partitions."
+        if not count or self.paused is None:
+            return
+        total = self.paused
+        self.paused = None if seconds is None else Span(*(
+            old + count * max(0.0, new + more) for old, new in zip(total, seconds)))
+
+    def add_idle(self, since: float | None, until: float | None) -> None:
+        "Add the pause of a partition that had no consumer."
+        known = None not in (since, until)
+        self.add(1, Span(*[until - since] * 3) if known else None)
+
+    def stop(self, owners: _Owners, eager: bool) -> None:
+        "Add what the rebalance of the step stops."
+        timing, members = self.step.timing, self.step.members
+        stopped, again = Counter(), 0
+        for pair, taker in owners.items():
+            giver = self.owners.get(pair)
+            if pair in self.idle:
+                end = None if timing.end is None else timing.end + timing.takes.get(taker, 0.0)
+                self.add_idle(self.idle.pop(pair), end)
+            elif giver is None or giver in self.step.absent:
+                continue
+            elif eager or pair[0] not in members.get(giver, ()):
+                stopped[giver, taker] += 1
+            elif giver != taker:
+                again += 1
+        for (giver, taker), count in stopped.items():
+            self.add(count, timing.gives.get(giver), timing.takes.get(taker, 0.0))
+        self.add(again, timing.again)
+
+    def leave_idle(self, owners: _Owners, eager: bool) -> None:
+        "Note since when partitions have no consumer, though a member subscribes to their topic."
+        topics, counts = {*chain.from_iterable(self.step.members.values())}, self.step.counts
+        self.idle = {pair: since for pair, since in self.idle.items() if pair[0] in topics}
+        if len(owners) == sum(counts.get(topic, 0) for topic in topics):
+            return
+        end, gives = self.step.timing.end, self.step.timing.gives
+        for pair in [(topic, at) for topic in topics for at in range(counts.get(topic, 0))]:
+            if pair not in owners and pair not in self.idle:
+                wait = gives.get(self.owners.get(pair)) if eager else None
+                self.idle[pair] = end if end is None or wait is None else end - wait.usual
 
     def take(self, owners: _Owners, rounds: int, eager: bool) -> None:
         "End a step that led to a rebalance."
-        moved, before = moves_from(self.last, owners), self.owners
+        moved = moves_from(self.last, owners)
+        if self.step.counted:
+            self.stop(owners, eager)
+            self.rebalances += max(1, rounds)
+            self.moves += moved
+        self.leave_idle(owners, eager)
         self.owners = owners
-        if not self.step.counted:
-            return
-        seconds = self.step.seconds if self.step.seconds is not None else inf if self.step.members else 0.0
-        if stopped := len(before) if eager else moved:
-            self.paused += stopped * seconds
-        self.rebalances += max(1, rounds)
-        self.moves += moved
+
+    def end(self) -> None:
+        "End the history: what has no consumer has none until its last known moment."
+        last = self.plan.steps[-1] if self.plan.steps else None
+        for since in self.idle.values():
+            self.add_idle(since, last.time if last.timing.end is None else last.timing.end)
 
 
 def _run(strategy, states):
     "Advance all states together, one step at a time."
-    number = 0
-    while states := [state for state in states if number < len(state.plan.steps)]:
-        for state in states:
+    number, running = 0, states
+    while running := [state for state in running if number < len(state.plan.steps)]:
+        for state in running:
             state.go_to(state.plan.steps[number])
-        joining = [state for state in states if not state.step.spared]
+        joining = [state for state in running if not state.step.spared]
         for state, owners, rounds in zip(joining, *_settled(strategy, [state.asked() for state in joining])):
             state.take(owners, rounds, strategy.protocol == "eager")
         number += 1
+    for state in states:
+        state.end()
 
 # %% ../../nbs/09_life/13_what_if.ipynb #5d6c0a19
 def _as_recorded(strategy, generations):
@@ -308,9 +400,16 @@ def generations_of(strategy: Strategy, group: GroupHistory) -> tuple[int, int]:
 # %% ../../nbs/09_life/13_what_if.ipynb #5d6c0a98
 def _figures(state):
     "Rebalances, moves and pauses; None = unknown. Several rebalances may lie between two snapshots."
-    if state.plan.steps is None or state.plan.group.only_snapshots:
-        return None, None if state.plan.steps is None else state.moves, None
-    return state.rebalances, state.moves, state.paused if state.paused < inf else None
+    if state.plan.steps is None:
+        return {"rebalances": None, "moves": None, "paused": None}
+    if state.plan.group.only_snapshots:
+        return {"rebalances": None, "moves": state.moves, "paused": None}
+    figures = {"rebalances": state.rebalances, "moves": state.moves, "paused": None}
+    if state.paused is not None:
+        usual, least, most = state.paused
+        bound = most if most < inf else None
+        figures |= {"paused": usual, "paused_least": least, "paused_most": bound}
+    return figures
 
 
 def _rows_of(planned, strategy):
@@ -322,21 +421,41 @@ def _rows_of(planned, strategy):
     rows = []
     for generations, own in zip(known, states):
         forecast = sum(next(right) for _ in generations)
-        rows.append([ReplayRow(one.plan.group.name, strategy.label, one.plan.static, *_figures(one), forecast,
-                               len(generations)) for one in own])
+        rows.append([ReplayRow(one.plan.group.name, strategy.label, one.plan.static,
+                               **_figures(one), forecast=forecast, known=len(generations))
+                     for one in own])
     return rows
 
+# %% ../../nbs/09_life/13_what_if.ipynb #5d6c0ae0
+class NoLag(ForecastError):
+    "A history does not tell the lag that a strategy needs."
 
+# %% ../../nbs/09_life/13_what_if.ipynb #5d6c0ae1
 def replayed(planned: Sequence[Sequence[Plan]], strategy: Strategy) -> list[list[ReplayRow] | Exception]:
     "The rows of a strategy for each group, or the error that it raised, given what is replayed of the group."
+    if strategy.needs_lag:
+        reason = "no source tells the lag of the partitions at each rebalance"
+        return [NoLag(reason) for _ in planned]
     try:
         return _rows_of(planned, strategy)
     except Exception as error:
         return [error] if len(planned) == 1 else [*chain.from_iterable(replayed([own], strategy) for own in planned)]
 
+# %% ../../nbs/09_life/13_what_if.ipynb #5d6c0ae2
+def remarks_on(plan: Plan, strategy: Strategy) -> list[str]:
+    "What a strategy remarks on its answer for the last members, as `compare` shows it."
+    step = next((step for step in reversed(plan.steps or ()) if step.members), None)
+    if step is None or strategy.remarks is None:
+        return []
+    asked = _Joining(step.members, plan.instances, step.counts, {})
+    answer = strategy.run(_as_group(strategy, asked))
+    return [note.text for note in answer.notes if note.kind == "remark"]
+
 # %% ../../nbs/09_life/13_what_if.ipynb #5d6c0a1a
-_ASSUMED = ("assumed: each rebalance takes as long as it did; an eager strategy stops all partitions for that long, a "
-            "cooperative one those that move, and a static member those that it keeps while it is away")
+_ASSUMED = ("assumed: members stop and go on as they did; an eager strategy stops all partitions, a "
+            "cooperative one those of members that are gone and, for a second round, those that "
+            "move; a static member stops those that it keeps while it is away, and a partition "
+            "without a member stands still until it has one")
 
 
 def unknown_parts(group: GroupHistory, recorded: ReplayRow) -> list[str]:
@@ -383,12 +502,16 @@ def replay(history: History, strategies: Sequence[StrategyLike], static: float |
         recorded, found = recorded_row(group), []
         notes += unknown_parts(group, recorded)
         for strategy, of_groups in zip(chosen, by_strategy):
-            if isinstance(of_groups[at], ForecastError):       # what its clients would do ends in that
+            if isinstance(of_groups[at], NoLag):
+                notes.append(f"{shown(group.name)}: {strategy.label} is not replayed: {of_groups[at]}")
+            elif isinstance(of_groups[at], ForecastError):     # what its clients would do ends in that
                 found.append(ReplayRow(group.name, strategy.label, None, None, None, None, None, recorded.known))
                 notes.append(f"{shown(group.name)}: {strategy.label} is not replayed: {shown(of_groups[at])}")
             elif isinstance(of_groups[at], Exception):
                 raise of_groups[at]
             else:
                 found += of_groups[at]
+                notes += [f"{shown(group.name)}: {strategy.label}: {shown(text)}"
+                          for text in remarks_on(planned[at][0], strategy)]
         rows += [recorded, *sorted(found, key=lambda row: row.static is not None)]
     return Replay(tuple(rows), tuple(notes))

@@ -1,4 +1,7 @@
-"""Java members change their assignor on a real broker, event by event as `LiveGroup` foretells."""
+"""Java members change their assignor in two rolling restarts, event by event as `LiveGroup` foretells.
+
+The switch itself, with members of other clients, is in `test_live_switches.py`; here are the restarts around it.
+"""
 from contextlib import closing
 
 import pytest
@@ -38,7 +41,7 @@ class Watched:
         self.check()
 
     def start(self, client, listed):
-        classes = ",org.apache.kafka.clients.consumer.".join(JAVA[name] for name in listed)
+        classes = ",".join(JAVA[name] for name in listed)
         words = ["join", client, self.name, ",".join(self.topics), classes]
         if self.instances[client] is not None:
             words.append(self.instances[client])

@@ -24,7 +24,7 @@ import numpy as np
 from ..arrays.columns import shifted, side_by_side
 from .base import Strategy, StrategyError, StrategyLike
 from .memory import at_switch, ignores_claims, starts_over
-from ..groups.assignment import Assignment, Switch
+from ..groups.assignment import Assignment, Switch, with_switch
 from ..groups.build import GroupError
 from ..groups.group import Group
 from ..groups.leader import Leader, leader_of
@@ -295,7 +295,7 @@ def _first_rebalance(strategy, answer):
 
 def with_price(strategy: Strategy, answer: Assignment) -> Assignment:
     "The answer of a strategy for a group, with the price of changing over to the strategy."
-    return answer.with_switch(partial(_first_rebalance, strategy))
+    return with_switch(answer, partial(_first_rebalance, strategy))
 
 # %% ../../nbs/06_assignors/02_registry.ipynb #786a54de
 def assign(group: Group, strategy: StrategyLike, **options: object) -> Assignment:
@@ -365,5 +365,5 @@ def priced_at_once(strategy: Strategy, answers: Iterable[Assignment]) -> list[As
         firsts = assign_many([at_switch(one.group) for one in answers], strategy)
     except ValueError:                          # of some group; one by one, the others have a price
         return answers
-    return [one.with_switch(Switch(first.target, all_pause=True).known)
+    return [with_switch(one, Switch(first.target, all_pause=True).known)
             for one, first in zip(answers, firsts)]

@@ -230,7 +230,7 @@ def judge_conditions(comparisons: Sequence[Comparison], conditions: Sequence[Con
             unknown.append(f"{group_label(one.group)}: --fail-if cannot be judged: {reason}")
     return judge_figures(subjects, conditions, unknown)
 
-# %% ../../nbs/13_cli/10_conditions.ipynb #950d3721
+# %% ../../nbs/13_cli/10_conditions.ipynb #950d37a1
 FIGURES_OF_GROUP = ("members", "partitions", "assigned", "unassigned", "min_load", "max_load", "balance_score",
                     "balanced", "topic_spread", "topic_gap", "split_numbers", "in_rack", "lag_max", "lag_min",
                     "lag_total", "lag_unknown")

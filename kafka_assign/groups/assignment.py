@@ -137,16 +137,6 @@ class Assignment(Mapping[str, list[TopicPartition]]):
             target=read_only(target), remarks=remarks, protocol=protocol,
             at_switch=at_switch)
 
-    def with_switch(self, at_switch: Callable[["Assignment"], Switch | None]) -> "Assignment":
-        """The same assignment with another `switch`, which is not computed yet.
-
-        `at_switch`: as in `Assignment`.
-        """
-        kept = {name: value for name, value in vars(self).items() if name != "switch"}
-        made = object.__new__(Assignment)
-        vars(made).update(kept, at_switch=at_switch)
-        return made
-
     @classmethod
     def current(cls, group: Group) -> "Assignment":
         """The group as it is: every partition on its valid previous owner.
@@ -389,6 +379,18 @@ class Assignment(Mapping[str, list[TopicPartition]]):
 
     def _repr_html_(self):
         return self._table().html()
+
+# %% ../../nbs/05_groups/09_assignment.ipynb #2057f3a0
+def with_switch(assignment: Assignment,
+                at_switch: Callable[[Assignment], Switch | None]) -> Assignment:
+    """The same assignment with another `switch`, which is not computed yet.
+
+    `at_switch`: as in `Assignment`.
+    """
+    kept = {name: value for name, value in vars(assignment).items() if name != "switch"}
+    made = object.__new__(Assignment)
+    vars(made).update(kept, at_switch=at_switch)
+    return made
 
 # %% ../../nbs/05_groups/09_assignment.ipynb #b5763882
 def figures_in_words(figures: Mapping[str, Any], keys: Iterable[str],

@@ -532,7 +532,8 @@ RULES = (
          "one member lags {now} behind, {least:,}{known} under the best compared strategy{own}",
          but="{pace}", loads=True, lag=True, if_alike="inferred"),
     Rule("lag", _slow, "{member} is probably slow: {now} of lag on all of its {count:,} "
-         "partitions, while others on the same topics have at most {others} on one", _look_at_process, but="{pace}", loads=True, lag=True),
+         "partitions, while others on the same topics have at most {others} on one", _look_at_process,
+         but="{pace}", loads=True, lag=True),
     Rule("split-join", partial(_short, "split-join", "partition number"),
          "{now} of declared joins split over members, {least:,} under the best compared strategy"),
     Rule("abandoned", _abandoned, "{members} while {now}", _start, odd=True),

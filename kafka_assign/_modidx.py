@@ -2689,6 +2689,8 @@ d = { 'settings': {'branch': 'main', 'doc_baseurl': '', 'doc_host': '', 'git_url
                                                                                    'kafka_assign/life/rebuild.py'),
                                            'kafka_assign.life.rebuild._settings_by_client': ( '09_life/rebuild.html#_settings_by_client',
                                                                                               'kafka_assign/life/rebuild.py'),
+                                           'kafka_assign.life.rebuild._slack': ( '09_life/rebuild.html#_slack',
+                                                                                 'kafka_assign/life/rebuild.py'),
                                            'kafka_assign.life.rebuild._time': ( '09_life/rebuild.html#_time',
                                                                                 'kafka_assign/life/rebuild.py'),
                                            'kafka_assign.life.rebuild._traces_of': ( '09_life/rebuild.html#_traces_of',

@@ -305,7 +305,7 @@ def test_order_matters_within_and_across_options():
 
 
 def test_tables_say_what_was_changed(monkeypatch):
-    monkeypatch.setenv("COLUMNS", "110")
+    monkeypatch.setenv("COLUMNS", "120")
     head, _, table = run("compare --demo -s fair --leave anna --partitions clicks=8").out.partition("\n\n")
     assert head.splitlines()[-2:] == ["change 1     anna leaves", "change 2     clicks has 8 partitions"]
     table, _, notes = table.partition("\n\n")

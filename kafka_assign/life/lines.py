@@ -12,6 +12,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from datetime import datetime
 from itertools import islice
+from math import inf
 from operator import index
 from typing import Any, NamedTuple
 
@@ -221,9 +222,9 @@ def _texts(value):
             yield from _texts(one)
 
 
-def short_integer(digits: str) -> int | None:
-    "What `json` is to make of the digits of an integer; None = it has too many for any number of Kafka."
-    return int(digits) if len(digits) < 20 else None
+def short_integer(digits: str) -> int | float:
+    "What `json` is to make of the digits of an integer; inf = Kafka has no number with so many."
+    return int(digits) if len(digits) < 20 else inf
 
 
 def _unwrapped(line: str) -> Iterator[str]:
@@ -321,7 +322,7 @@ def _without_logger(text):
 
 
 _MORE = "; so are "               # in front of how many
-_SETTING = re.compile(r"\t([a-z.]{1,60}) = (.{0,255})")     # listed by a consumer that begins
+_SETTING = re.compile(r"\t([a-z.]{1,60}) =(?: (.{0,255}))?")     # listed by a consumer that begins
 _MILLISECONDS_OF = "heartbeat.interval.ms", "session.timeout.ms", "max.poll.interval.ms"
 
 
@@ -401,7 +402,7 @@ class Log:
     def _line(self, line):
         if self._settings is not None:
             if found := _SETTING.search(line[:_MOST_BEFORE]):
-                self._settings[1][found[1]] = found[2]
+                self._settings[1][found[1]] = found[2] or ""
                 return
             self._end_settings()
         for start in islice(_STARTS.finditer(line), _MOST_STARTS):

@@ -234,8 +234,13 @@ def _in_time(told, joined, again):
     A member that has joined again gets no earlier answer, and one that leaves after all have joined led to a later
     generation. `joined`: when all had joined; `again`: when they had joined the next one that is known.
     """
-    last = dict.fromkeys(_OF_ANSWER, again + _SLACK) | {"closes": joined + _SLACK}
+    last = dict.fromkeys(_OF_ANSWER, again + _slack(again)) | {"closes": joined + _slack(joined)}
     return [one for one in told if one.time is None or one.time <= last.get(one.kind, inf)]
+
+
+def _slack(time):
+    "By how many seconds what is said of other processes may differ from a time, which may be in whole seconds."
+    return _COARSE if time % 1 == 0 else _SLACK
 
 
 def _may_be_earlier(one, ends, at, starts):

@@ -2380,6 +2380,8 @@ d = { 'settings': {'branch': 'main', 'doc_baseurl': '', 'doc_host': '', 'git_url
                                                                                  'kafka_assign/life/costs.py'),
                                          'kafka_assign.life.costs._perhaps_longer': ( '09_life/costs.html#_perhaps_longer',
                                                                                       'kafka_assign/life/costs.py'),
+                                         'kafka_assign.life.costs._perhaps_static': ( '09_life/costs.html#_perhaps_static',
+                                                                                      'kafka_assign/life/costs.py'),
                                          'kafka_assign.life.costs._seconds_of_news': ( '09_life/costs.html#_seconds_of_news',
                                                                                        'kafka_assign/life/costs.py'),
                                          'kafka_assign.life.costs._seconds_of_round': ( '09_life/costs.html#_seconds_of_round',

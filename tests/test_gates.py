@@ -206,6 +206,22 @@ def test_lines_that_are_lost_let_no_check_pass(capture, tmp_path):
                 assert key in bounds or row[key] >= full[key] - slack, (seed, name, key, row[key], full[key])
 
 
+@pytest.mark.parametrize("kept", [0, 93, 237, 400])
+def test_a_static_member_of_which_the_log_was_lost_lets_no_check_of_moves_pass(kept, tmp_path):
+    """It comes back with another id, which only its log connects with its instance id."""
+    true = recorded_row(history("sticky-static-4.3.1", "both")["stock"]).moves
+    for path in unpacked("sticky-static-4.3.1", tmp_path):
+        if path.name.startswith("app-3"):
+            path.write_text("\n".join(path.read_text().split("\n")[:kept]))
+    group = read_history(tmp_path)["stock"]
+    row, doubt = recorded_row(group), {**estimates(group), **lower_bounds(group)}
+    assert row.moves == true or row.moves is None or "moves" in doubt
+    if row.moves is not None and row.moves != true:
+        assert needless_moves(group) is None
+        code, _, said = command("replay", tmp_path, "-g", "stock", "--fail-if", f"moves<{true + 1}")
+        assert code == 3 and "whether it is static" in said
+
+
 LINES = ["Preparing to rebalance group g in state PreparingRebalance with old generation {before} (reason: Adding new "
          "member m-{number} with group instance id None)", "Stabilized group g generation {number} with 1 members",
          "Assignment received from leader m for group g for generation {number}. It has 1 members"]

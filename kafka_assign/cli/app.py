@@ -87,7 +87,10 @@ def compare_command(
     \b
     load           partitions of a member
     balance score  sum of the differences of loads over all pairs; 0 is perfect
-    kept, moved    partitions that keep their owner, or change it
+    kept, moved    partitions that keep their owner, or change it, if the group
+                   runs the strategy already
+    switch         partitions that change it in the first rebalance after a
+                   change to the strategy
     placed         partitions that had no owner, or one that left
     paused         partitions that remaining members stop: all of them under
                    an eager strategy; under a cooperative one, those that move

@@ -3264,6 +3264,8 @@ d = { 'settings': {'branch': 'main', 'doc_baseurl': '', 'doc_host': '', 'git_url
                                                                                                  'kafka_assign/reports/changes.py'),
                                               'kafka_assign.reports.changes._changes': ( '10_reports/changes.html#_changes',
                                                                                          'kafka_assign/reports/changes.py'),
+                                              'kafka_assign.reports.changes._gone': ( '10_reports/changes.html#_gone',
+                                                                                      'kafka_assign/reports/changes.py'),
                                               'kafka_assign.reports.changes._group_rows': ( '10_reports/changes.html#_group_rows',
                                                                                             'kafka_assign/reports/changes.py'),
                                               'kafka_assign.reports.changes._member_rows': ( '10_reports/changes.html#_member_rows',

@@ -372,6 +372,26 @@ def test_diff_judges_what_changed():
         assert command("diff", "-", "--fail-if", rule, text="\n".join(blind))[0] == 3, rule
 
 
+def test_lag_that_one_group_lost_does_not_hide_what_another_gained():
+    def moment(hour, ends):
+        times = {"time": f"2026-01-01T0{hour}:00:00Z", "state": "Stable"}
+        return "".join(Group({"t": 1}, {"m": ["t"]}, owned={"m": [("t", 0)]}, name=name, committed={"t": [5]},
+                             end={"t": [end]}, **times).to_json() + "\n" for name, end in ends.items())
+    text = moment(0, {"a": 10, "b": 900}) + moment(1, {"a": 40, "b": 5})
+    for rule, code in (("lag>29", 1), ("lag>30", 0)):
+        assert command("diff", "-", "--fail-if", rule, text=text)[0] == code, rule
+
+
+def test_committed_offsets_that_are_gone_are_a_change():
+    old = LAGGING.replace(time="2026-01-01T00:00:00Z")
+    new = old.replace(time="2026-01-01T01:00:00Z", committed={"t": [-1] * len(old.offsets.committed)})
+    same = old.replace(time=new.time)
+    for later, expected in ((new, 1), (same, 0)):
+        text = f"{old.to_json()}\n{later.to_json()}\n"
+        code, out, _ = command("diff", "-", "--fail-if", "changes>0", text=text)
+        assert code == expected and ("that is gone" in out) == bool(expected)
+
+
 @pytest.mark.parametrize("words, figures", [
     (["compare", "--demo"], FIGURES), (["show", "-"], FIGURES_OF_GROUP), (["rank", "-"], FIGURES_OF_RANKING),
     (["diff", "-"], FIGURES_OF_DIFFERENCE), (["replay", "-"], HISTORY_FIGURES)])

@@ -916,6 +916,7 @@ d = { 'settings': {'branch': 'main', 'doc_baseurl': '', 'doc_host': '', 'git_url
                                                                                                                       'kafka_assign/assignors/stream_join_rule.py')},
             'kafka_assign.cli.app': { 'kafka_assign.cli.app._compare': ('13_cli/app.html#_compare', 'kafka_assign/cli/app.py'),
                                       'kafka_assign.cli.app._fleet_job': ('13_cli/app.html#_fleet_job', 'kafka_assign/cli/app.py'),
+                                      'kafka_assign.cli.app._is_forecast': ('13_cli/app.html#_is_forecast', 'kafka_assign/cli/app.py'),
                                       'kafka_assign.cli.app._migrate': ('13_cli/app.html#_migrate', 'kafka_assign/cli/app.py'),
                                       'kafka_assign.cli.app._refuse': ('13_cli/app.html#_refuse', 'kafka_assign/cli/app.py'),
                                       'kafka_assign.cli.app._remark_on_rejects': ( '13_cli/app.html#_remark_on_rejects',

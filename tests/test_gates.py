@@ -325,6 +325,14 @@ def test_a_group_that_cannot_move_is_not_judged():
     assert command("compare", "-", "--migrate", text=text)[0] == 0
 
 
+def test_a_streams_application_is_not_judged_by_what_uniform_does():
+    """It moves to `group.protocol=streams`, where the broker assigns tasks: no assignor of consumers is forecast."""
+    text = Group({"t": 3}, [Member("m", ["t"], owned=[("t", 0)])], name="app", type="classic", strategy="stream",
+                 state="Stable").to_json()
+    code, out, err = command("compare", "-", "--migrate", "--fail-if", "moved>0", text=text)
+    assert "Kafka Streams moves" in out and code == 3 and "app: --fail-if cannot be judged: it can move, after" in err
+
+
 LAGGING = Group({"t": 3}, {"m": ["t"], "n": ["t"]}, owned={"m": [("t", 0)], "n": [("t", 1)]}, name="app",
                 committed={"t": [5, 5, 5]}, end={"t": [5, 9, 7]}, state="Stable", strategy="range")
 

@@ -206,6 +206,22 @@ def test_lines_that_are_lost_let_no_check_pass(capture, tmp_path):
                 assert key in bounds or row[key] >= full[key] - slack, (seed, name, key, row[key], full[key])
 
 
+@pytest.mark.parametrize("kept", [0, 93, 237, 400])
+def test_a_static_member_of_which_the_log_was_lost_lets_no_check_of_moves_pass(kept, tmp_path):
+    """It comes back with another id, which only its log connects with its instance id."""
+    true = recorded_row(history("sticky-static-4.3.1", "both")["stock"]).moves
+    for path in unpacked("sticky-static-4.3.1", tmp_path):
+        if path.name.startswith("app-3"):
+            path.write_text("\n".join(path.read_text().split("\n")[:kept]))
+    group = read_history(tmp_path)["stock"]
+    row, doubt = recorded_row(group), {**estimates(group), **lower_bounds(group)}
+    assert row.moves == true or row.moves is None or "moves" in doubt
+    if row.moves is not None and row.moves != true:
+        assert needless_moves(group) is None
+        code, _, said = command("replay", tmp_path, "-g", "stock", "--fail-if", f"moves<{true + 1}")
+        assert code == 3 and "whether it is static" in said
+
+
 LINES = ["Preparing to rebalance group g in state PreparingRebalance with old generation {before} (reason: Adding new "
          "member m-{number} with group instance id None)", "Stabilized group g generation {number} with 1 members",
          "Assignment received from leader m for group g for generation {number}. It has 1 members"]
@@ -309,6 +325,14 @@ def test_a_group_that_cannot_move_is_not_judged():
     assert command("compare", "-", "--migrate", text=text)[0] == 0
 
 
+def test_a_streams_application_is_not_judged_by_what_uniform_does():
+    """It moves to `group.protocol=streams`, where the broker assigns tasks: no assignor of consumers is forecast."""
+    text = Group({"t": 3}, [Member("m", ["t"], owned=[("t", 0)])], name="app", type="classic", strategy="stream",
+                 state="Stable").to_json()
+    code, out, err = command("compare", "-", "--migrate", "--fail-if", "moved>0", text=text)
+    assert "Kafka Streams moves" in out and code == 3 and "app: --fail-if cannot be judged: it can move, after" in err
+
+
 LAGGING = Group({"t": 3}, {"m": ["t"], "n": ["t"]}, owned={"m": [("t", 0)], "n": [("t", 1)]}, name="app",
                 committed={"t": [5, 5, 5]}, end={"t": [5, 9, 7]}, state="Stable", strategy="range")
 
@@ -354,6 +378,26 @@ def test_diff_judges_what_changed():
     blind = [Group({"t": 3}, {"m": ["t"]}, name="app", time=f"2026-01-01T0{at}:00:00Z").to_json() for at in (0, 1)]
     for rule in ("lag>10", "stuck>0"):
         assert command("diff", "-", "--fail-if", rule, text="\n".join(blind))[0] == 3, rule
+
+
+def test_lag_that_one_group_lost_does_not_hide_what_another_gained():
+    def moment(hour, ends):
+        times = {"time": f"2026-01-01T0{hour}:00:00Z", "state": "Stable"}
+        return "".join(Group({"t": 1}, {"m": ["t"]}, owned={"m": [("t", 0)]}, name=name, committed={"t": [5]},
+                             end={"t": [end]}, **times).to_json() + "\n" for name, end in ends.items())
+    text = moment(0, {"a": 10, "b": 900}) + moment(1, {"a": 40, "b": 5})
+    for rule, code in (("lag>29", 1), ("lag>30", 0)):
+        assert command("diff", "-", "--fail-if", rule, text=text)[0] == code, rule
+
+
+def test_committed_offsets_that_are_gone_are_a_change():
+    old = LAGGING.replace(time="2026-01-01T00:00:00Z")
+    new = old.replace(time="2026-01-01T01:00:00Z", committed={"t": [-1] * len(old.offsets.committed)})
+    same = old.replace(time=new.time)
+    for later, expected in ((new, 1), (same, 0)):
+        text = f"{old.to_json()}\n{later.to_json()}\n"
+        code, out, _ = command("diff", "-", "--fail-if", "changes>0", text=text)
+        assert code == expected and ("that is gone" in out) == bool(expected)
 
 
 @pytest.mark.parametrize("words, figures", [

@@ -150,6 +150,17 @@ def test_the_advice_of_a_library_is_its_own(shape, ids, reported, words, never):
     assert words in remedy and never not in remedy
 
 
+@pytest.mark.parametrize("ids, old", [("consumer-{}", True), ("consumer-g-{}", False), ("worker-{}", False)])
+def test_clients_of_an_old_default_id_may_lack_the_cooperative_assignor(ids, old):
+    """Before 2.4 a Java consumer was named without its group, and shipped no `CooperativeStickyAssignor`."""
+    topics = dict.fromkeys("tuvw", 4)
+    members = [Member(f"{ids.format(at)}-x", list(topics), client_id=ids.format(at)) for at in range(3)]
+    group = Group(topics, members, strategy="range", name="g", state="Stable")
+    group = group.replace(owned=assign(group, "range").to_dict())
+    [row] = [row for row in rank(group) if row["strategy"] == "kafka-cooperative-sticky"]
+    assert ("before 2.4" in row["remedy"]) == old
+
+
 def test_an_upgrade_is_advised_only_where_each_topic_begins_at_the_same_member():
     """With four partitions on one member, and with owners in another circle, the assignor must be another one."""
     for owned, upgrade in (({"a": [("t", 0), ("u", 0)], "b": [("t", 1), ("u", 1)]}, True),

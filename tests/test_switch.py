@@ -239,7 +239,8 @@ def test_a_cheap_strategy_that_is_dear_to_change_to_is_not_recommended():
 def test_compare_says_which_figure_is_the_price_of_a_change():
     group = owning({"t": 7, "u": 5}, dict.fromkeys("abc", ["t", "u"]), "range", strategy="range")
     shown, row = compare(group, "sticky"), assign(group, "sticky").summary()
-    assert f"sticky: {row['switch']}, then {row['moved']}" in shown.price_note and "switch" in str(shown)
+    assert f"sticky: {row['switch']} at the switch, {row['moved']} if it ran already" in shown.price_note
+    assert "switch" in str(shown)
     assert shown["range"].summary()["switch"] is None
     assert not compare(group, "roundrobin").price_note                  # it moves the same once it runs
     new = compare(unclaimed(group), "sticky")

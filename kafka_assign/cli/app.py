@@ -87,7 +87,10 @@ def compare_command(
     \b
     load           partitions of a member
     balance score  sum of the differences of loads over all pairs; 0 is perfect
-    kept, moved    partitions that keep their owner, or change it
+    kept, moved    partitions that keep their owner, or change it, if the group
+                   runs the strategy already
+    switch         partitions that change it in the first rebalance after a
+                   change to the strategy
     placed         partitions that had no owner, or one that left
     paused         partitions that remaining members stop: all of them under
                    an eager strategy; under a cooperative one, those that move
@@ -162,6 +165,11 @@ def _refuse(given, *others):
                 "assignors would do", param_hint="--migrate")
 
 
+def _is_forecast(moving):
+    "Whether it is known what a move to the new protocol does to a group; without members, it does nothing."
+    return moving.possible != "no" and (len(moving.rows) > 1 or not moving.group.members)
+
+
 def _migrate(ctx, given):
     "Show what the new protocol would do to groups, after the what-ifs in `ctx`."
     from kafka_assign.cli.conditions import judge_conditions, parse_condition
@@ -176,9 +184,9 @@ def _migrate(ctx, given):
               picked_groups(groups, given.group, bool(changes)).values()]
     moving = [migration(changed(one, changes, given.like)[0]) for one in picked]
     show_migrations(moving, given.form, given.wide)
-    moved = [one.start for one in moving if conditions and one.possible != "no"]
+    moved = [one.start for one in moving if conditions and _is_forecast(one)]
     staying = [f"{group_label(one.group)}: --fail-if cannot be judged: {one.verdict}"
-               for one in moving if conditions and one.possible == "no"]
+               for one in moving if conditions and not _is_forecast(one)]
     comparisons, failed = compared_groups(moved, moved, chosen)
     unusable = remark_on_answer(groups, picked, given.at, given.form, failed)
     holds, judged = judge_conditions(

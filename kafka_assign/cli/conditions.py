@@ -161,6 +161,9 @@ def _judged_summary(before: Group, after: Group, summary: Mapping[str, Any], con
     if unknown:
         why = f"the lag of {count_of(unknown, 'partition')} is not known"
         at_least = dict.fromkeys(("lag_min", "lag_max", "lag_total"), why)
+    if may_lack_partitions(before.notes):
+        why = "some partitions may not be in the input"
+        at_least |= dict.fromkeys(("partitions", "lag_max", "lag_total", "lag_unknown"), why)
     figures = {key: value for key, value in summary.items()
                if value is not None or after.members or key in ("lag_total", "lag_unknown")}
     reasons = {rule.key: _why_no_figure(before, after, rule, known_anyway) for rule in conditions}
@@ -310,13 +313,14 @@ def judge_difference(found: Difference, old: Mapping[Any, Group], new: Mapping[A
                      conditions: Sequence[Condition]) -> tuple[bool, bool]:
     """Whether some condition holds for what changed, and whether all could be judged; lines say which.
 
-    `lag` is the number of records by which the lag of all groups grew. `old`, `new`: the groups that were compared.
+    `lag` is the number of records by which the lag of groups grew; one that shrank hides no other. `old`, `new`: the
+    groups that were compared.
     """
     if not conditions:
         return False, True
     sides = [*old.values(), *new.values()]
     of_groups = [row for row in found.rows if row["what"] == "lag" and row["subject"] is None]
-    grown = sum((row["new"] or 0) - (row["old"] or 0) for row in of_groups)
+    grown = sum(max(0, (row["new"] or 0) - (row["old"] or 0)) for row in of_groups)
     figures = {"changes": len(found.rows)} | found.counts | {"lag": grown}
     hidden, at_least, unsure = _not_shown(sides), {}, {}
     if lacking := _groups_with(_without_lag(sides), "not all lag is known"):

@@ -325,10 +325,10 @@ def _marked(row, at_least, about=()):
     return row | {key: f"{mark}{number_in_words(row[key])}" for key, mark in marks.items() if row.get(key) is not None}
 
 
-def _costs(rows, fits, at_least=()):
+def _costs(rows, fits, at_least=(), about=()):
     """What a group cost under each strategy; with static members only if they would have spared a rebalance.
 
-    `at_least`: figures of what happened that are only lower bounds.
+    `at_least`, `about`: figures of what happened that are only lower bounds, or may be wrong either way.
     """
     dynamic = {one.strategy: one.rebalances for one in rows if one.static is None}
     spared = any(one.static is not None and one.rebalances < dynamic[one.strategy] for one in rows)
@@ -339,7 +339,7 @@ def _costs(rows, fits, at_least=()):
               "forecast": None if one.forecast is None else f"{one.forecast:,} of {one.known:,}"}
              for one in rows if one.strategy == RECORDED
              or one.moves is not None and (spared or one.static is None)]
-    known[:1] = [_marked(row, at_least) for row in known[:1]]
+    known[:1] = [_marked(row, at_least, about) for row in known[:1]]
     return [known_table(list(known[0]), known)] + [
         f"recorded is as measured: compare the other rows with {one.strategy}"
         for one in [ran] if one and len(known) > 1]
@@ -374,7 +374,7 @@ def show_history(history: History, found: Replay, form: str, named: bool) -> Non
         answer, fits = answers[name], _fits(group, rows)
         sentences.append(_sentences(group, answer, rows, _ran(fits)))
         facts, *others = _blocks(group, answer, fits, rows[0].known)
-        costs = _costs(rows, fits, answer["at_least"])
+        costs = _costs(rows, fits, answer["at_least"], answer["about"])
         blocks += [[f"group {name}"] * (len(history) > 1) + facts, *others, costs]
     replayed = [row for row in found.rows if row.strategy != RECORDED and row.rebalances is not None]
     hints = ["static members: --static 45s shows what they would have spared"] * bool(

@@ -137,12 +137,24 @@ def _longest(history):
                default=None)
 
 
+def _perhaps_static(history):
+    "The ids of members of a group with static members of which no source tells whether they are static."
+    members = [pair for one in history.generations for pair in one.members.items()]
+    if not any(known.instance for id, known in members):
+        return []
+    return sorted({id for id, known in members if known.instance is None})
+
+
 def estimates(history: GroupHistory) -> dict[str, str]:
     "By each figure of what happened that may be too low or too high: why."
-    longest = _longest(history)
-    if longest is None or not longest.asked:
-        return {}
-    return {"longest": "only members tell when it began: when one of them asked to join, or closed"}
+    longest, reasons = _longest(history), {}
+    unclear = _perhaps_static(history)
+    if unclear and _moves(history) is not None:
+        reasons["moves"] = (f"no source tells of {count_of(len(unclear), 'member')} whether it is static "
+                            f"({first_of(unclear, 1)}): a static one that came back counts as another")
+    if longest is not None and longest.asked:
+        reasons["longest"] = "only members tell when it began: when one of them asked to join, or closed"
+    return reasons
 
 # %% ../../nbs/09_life/12_costs.ipynb #d14cf262
 def lower_bounds(history: GroupHistory) -> dict[str, str]:
@@ -409,6 +421,8 @@ def needless_moves(history: GroupHistory) -> int | None:
     "Moves that the optimum would not have made; None = some assignment, or the state before it, is unknown."
     assigned, found, life = _assigned(history), 0, 0
     if assigned is None or history.only_snapshots or history.holes or any(one.assignment is None for one in assigned):
+        return None
+    if _perhaps_static(history):
         return None
     [last, *_] = _owners_before(history) or [None]
     for one in assigned:

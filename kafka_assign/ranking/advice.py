@@ -6,6 +6,7 @@
 __all__ = ['CALL_LEADER', 'Remedy', 'no_strategy', 'runnable', 'Adviser']
 
 # %% ../../nbs/08_ranking/02_advice.ipynb #d2d33e3a
+import re
 from collections.abc import Collection, Mapping, Sequence
 from typing import NamedTuple
 
@@ -49,6 +50,7 @@ def _stop(why: str, assignor: str = "the new assignor") -> Remedy:
 
 _SEE = "see what its members subscribe to (kafka-assign capture or JSON shows it)"
 _EACH = "restart the members one at a time, waiting for Stable in between, "
+_BEFORE_IT = re.compile(r"consumer-[0-9]+")     # client ids of Java clients that ship no cooperative assignor
 
 
 def way_of_client(leader: Leader, running: str | None, strategy: str, dynamic: int) -> Remedy:
@@ -80,6 +82,8 @@ def way_of_client(leader: Leader, running: str | None, strategy: str, dynamic: i
         words = f"set {last}: {words}"
         if not (leader.strategy or client.mixes):
             words += "; if they list cooperative-sticky now, stop all of them instead"
+    if java and strategy == COOPERATIVE and any(map(_BEFORE_IT.fullmatch, leader.client_ids)):
+        words += "; clients before 2.4, which have ids such as consumer-1, do not ship it"
     if not leader.strategy and name not in WITHOUT_MEMORY:
         words = f"a rebalance if the group runs it already, else {words}"
         steps = ("see which assignor the group runs (--state shows it)",

@@ -106,6 +106,14 @@ def _partition_rows(found, was):
                    [*new.members, None][new.previous[place]], several)
 
 
+def _gone(found):
+    "The partitions that had a committed offset, and have none now."
+    old, new = found.old.offsets, found.new.offsets
+    if old is None or new is None:
+        return np.zeros(len(found.place), bool)
+    return (np.append(old.committed, -1)[found.place] >= 0) & (new.committed < 0)
+
+
 def _changes(found: Progress) -> Iterator[ChangeRow]:
     "The differences between two moments of a group, without its needs."
     old, new, was = found.old, found.new, same_members(found.old, found.new)
@@ -122,11 +130,15 @@ def _changes(found: Progress) -> Iterator[ChangeRow]:
     lags = [(None, *total, np.ones(len(found.place), bool))]
     lags += [(id, then[old.members[was[at]]]["lag"] if at in was else None, now[id]["lag"], new.previous == at)
              for at, id in enumerate(new.members)]
+    gone = _gone(found)
     for id, before, after, chosen in lags:
         fast, back = rates(found, chosen), int((found.back & chosen).sum())
-        if back:
+        lost = int((gone & chosen).sum())
+        if lost:
+            fast = {"words": f"{count_of(lost, 'partition')} with a committed offset that is gone (deleted, expired?)"}
+        elif back:
             fast = {"words": f"{count_of(back, 'partition')} with a committed offset that went back (a reset?)"}
-        if before != after or back or fast and (fast["consumed"] or fast["produced"]):
+        if before != after or back or lost or fast and (fast["consumed"] or fast["produced"]):
             yield _row(new, "lag", id, before, after, **fast)
 
 # %% ../../nbs/10_reports/08_changes.ipynb #d1b0000b

@@ -75,8 +75,8 @@ def _assumed_strategy(group):
     return (able[default].label, words) if default in able else ("", "")
 
 
-_SWITCH_NOTE = ("moved is what a strategy does once the group runs it; changing over to it costs what switch "
-                "says: in the first rebalance under another assignor, no member claims what it owns ({})")
+_SWITCH_NOTE = ("switch is what a change to a strategy moves: in the first rebalance under it, no member claims what "
+                "it owns; moved is what it would move if the group ran it already ({})")
 _IF_IT_CHANGES = "; the input does not show which strategy the group runs"
 
 
@@ -128,8 +128,8 @@ class Comparison:
     @property
     def price_note(self) -> str:
         "Which figures say what a change to a strategy moves, with examples; \"\" = `moved` says it, too."
-        prices = [f"{row['strategy']}: {row['switch']:,}, then {row['moved']:,}" for row in self.rows
-                  if row["switch"] is not None and row["switch"] != row["moved"]]
+        prices = [f"{row['strategy']}: {row['switch']:,} at the switch, {row['moved']:,} if it ran already"
+                  for row in self.rows if row["switch"] is not None and row["switch"] != row["moved"]]
         if not prices:
             return ""
         unknown = _IF_IT_CHANGES if self.running is None and not self.group.strategy else ""

@@ -1029,7 +1029,7 @@ def test_a_pipe_is_folded_only_at_its_columns_and_not_coloured():
     assert len(whole.splitlines()) < len(wide.splitlines())              # paragraphs are folded at 100 columns
     assert {line.split(":")[0] for line in whole.split("\n\n")[2].splitlines()} == {
         "leader", "shown for comparison; for Python clients only (kafka_assign.clients)",
-        "moved is what a strategy does once the group runs it; changing over to it costs what switch says"}
+        "switch is what a change to a strategy moves"}
     narrow = program("compare --demo --wide", COLUMNS="40").out
     figures = [sorted(re.findall(r"\d[\d,]*", text.partition("\n\n")[2])) for text in (narrow, plain, wide)]
     assert figures[0] == figures[1] == figures[2] and max(map(len, narrow.splitlines())) <= 40

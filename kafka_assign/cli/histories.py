@@ -15,6 +15,7 @@ from operator import attrgetter
 from os.path import commonprefix
 from typing import NamedTuple
 
+from ..assignors.memory import reported_name
 from ..assignors.registry import resolve, strategies
 from .conditions import Judged, judge_figures, number_in_words
 from .errors import usage_errors
@@ -26,7 +27,7 @@ from ..life.costs import (
     RECORDED, ReplayRow, bounds_in_words, by_cause, by_member, estimates, history_row, lower_bounds,
     needless_moves, recorded_row, slowest)
 from ..life.trace import History, numbers_in_words, span_in_words
-from ..life.what_if import Replay, generations_of, named_by
+from ..life.what_if import Replay, generations_of
 from ..snapshot.sources import end_of
 from ..text.tables import Table
 from ..text.words import count_of, did_you_mean, quoted, shown
@@ -219,7 +220,7 @@ def _fits(group, rows):
         strategy = resolve(row.strategy)
         makes, named = generations_of(strategy, group)
         if named:
-            name = named_by(strategy)
+            name = reported_name(strategy)
             alone = protocols == {name} and named == row.known
             whole = alone and (makes == named or (named - makes) * _ONE_WRONG_IN <= named
                                and makes >= max(_by_others(strategy, group), default=0))
@@ -230,7 +231,7 @@ def _fits(group, rows):
 def _by_others(strategy, group):
     "How many of the recorded assignments each other strategy makes that members know by the same name."
     for other in map(resolve, strategies()):
-        if other.label != strategy.label and named_by(other) == named_by(strategy):
+        if other.label != strategy.label and reported_name(other) == reported_name(strategy):
             yield generations_of(other, group)[0]
 
 

@@ -2565,8 +2565,6 @@ d = { 'settings': {'branch': 'main', 'doc_baseurl': '', 'doc_host': '', 'git_url
                                                                                                    'kafka_assign/life/offsets_records.py'),
                                                    'kafka_assign.life.offsets_records._id_text': ( '09_life/offsets_records.html#_id_text',
                                                                                                    'kafka_assign/life/offsets_records.py'),
-                                                   'kafka_assign.life.offsets_records._json': ( '09_life/offsets_records.html#_json',
-                                                                                                'kafka_assign/life/offsets_records.py'),
                                                    'kafka_assign.life.offsets_records.dump_lines': ( '09_life/offsets_records.html#dump_lines',
                                                                                                      'kafka_assign/life/offsets_records.py')},
             'kafka_assign.life.offsets_topic': { 'kafka_assign.life.offsets_topic.OffsetsReader': ( '09_life/offsets_topic.html#offsetsreader',

@@ -305,11 +305,15 @@ def when(group: Group) -> str:
     return shown(group.time) or f"moment {group.moment}" * bool(group.moment) or "a moment without a time"
 
 # %% ../../nbs/05_groups/12_progress.ipynb #d1a00014
-def pace(found: Progress) -> str:
+def pace(progress: Progress) -> str:
     "How fast the member with the largest lag catches up, in words; empty if that is not known."
-    lag = lag_per_member(found.new.columns, found.new.previous)
-    words = rates(found, found.new.previous == np.argmax(lag)).get("words") if len(lag) else ""
-    return f"between {when(found.old)} and {when(found.new)}, that member: {words}" if words else ""
+    lag = lag_per_member(progress.new.columns, progress.new.previous)
+    if not len(lag):
+        return ""
+    words = rates(progress, progress.new.previous == np.argmax(lag)).get("words")
+    if not words:
+        return ""
+    return f"between {when(progress.old)} and {when(progress.new)}, that member: {words}"
 
 # %% ../../nbs/05_groups/12_progress.ipynb #d1a00015
 _MOST_NAMED = 3                # partitions of an owner, owners
@@ -320,16 +324,16 @@ def _named(group, places):
     return first_of([shown("{}-{}".format(*group.at(place))) for place in places.tolist()], _MOST_NAMED)
 
 
-def stuck(found: Progress) -> dict[str, int | str] | None:
+def stuck(progress: Progress) -> dict[str, int | str] | None:
     "The partitions of a group that stand still: `count`, and `words`; None if there are none."
-    new, places = found.new, np.flatnonzero(found.stuck)
+    new, places = progress.new, np.flatnonzero(progress.stuck)
     if not len(places):
         return None
     owners = new.previous[places]
     where = [f"{_named(new, places[owners == owner])} on {shown(new.members[owner])}"
              for owner in dict.fromkeys(owners.tolist())]
-    starts, arrived = found.still.since[places], found.still.arrived[places]
-    start = found.moments[starts.max()]
+    starts, arrived = progress.still.since[places], progress.still.arrived[places]
+    start = progress.moments[starts.max()]
     time = f"between {when(start)} and {when(new)}"
     if starts.min() < starts.max():
         time = f"since {when(start)} or longer, up to {when(new)}"
@@ -337,7 +341,7 @@ def stuck(found: Progress) -> dict[str, int | str] | None:
     records = count_of(most, "record") if least == most else f"{least:,} to {most:,} records"
     each = " on each" if len(places) > 1 else ""
     seconds = _seconds(start.time, new.time)
-    moving = np.flatnonzero(found.consumed > 0)
+    moving = np.flatnonzero(progress.consumed > 0)
     often = "rarely" if seconds is None else f"less often than every {_duration(seconds)}"
     rest = f"the whole group committed nothing: it stands still, or commits {often}"
     if len(moving):

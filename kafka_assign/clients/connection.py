@@ -148,7 +148,8 @@ def _ssl_context(settings, ours):
             values = ", ".join(_harmless(settings[key]) if key.endswith("location") else "***"
                                for key in keys)
             raise SettingsError(f"{', '.join(keys)} must name PEM files that can be read, with the ssl.key.password of "
-                                f"a key that has one (got {values}: {getattr(error, 'strerror', '') or error})") from None
+                                f"a key that has one (got {values}: "
+                                f"{getattr(error, 'strerror', '') or error})") from None
     context.check_hostname = ours.get("ssl.endpoint.identification.algorithm", "https") not in ("none", "")
     return context
 

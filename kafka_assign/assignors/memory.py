@@ -55,8 +55,9 @@ def carries_user_data(leader: Leader, running: Strategy | None) -> bool:
 
     `running`: the strategy that the group runs now; None = unknown.
     """
-    own = any(leader.strategy in CLIENTS[name].user_data for name in leader.clients if name)
-    return own or running is not None and running.claims == "stream-join"
+    if running is not None and running.claims == "stream-join":
+        return True
+    return any(leader.strategy in CLIENTS[name].user_data for name in leader.clients if name)
 
 # %% ../../nbs/06_assignors/11_memory.ipynb #5a17c4e3
 def starts_over(strategy: Strategy, leader: Leader, running: Strategy | None) -> bool | None:

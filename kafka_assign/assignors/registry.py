@@ -362,8 +362,8 @@ def priced_at_once(strategy: Strategy, answers: Iterable[Assignment]) -> list[As
     if not (strategy.many and anew) or ignores_claims(strategy):
         return answers
     try:
-        firsts = assign_many([at_switch(one.group) for one in answers], strategy)
+        firsts = assign_many([at_switch(answer.group) for answer in answers], strategy)
     except ValueError:                          # of some group; one by one, the others have a price
         return answers
-    return [with_switch(one, Switch(first.target, all_pause=True).known)
-            for one, first in zip(answers, firsts)]
+    return [with_switch(answer, Switch(first.target, all_pause=True).known)
+            for answer, first in zip(answers, firsts)]

@@ -275,8 +275,8 @@ def show_command(
     if plot is not None:
         [one] = picked.values()
         write_picture(draw({one.name: Assignment.current(one)}), plot)
-    found = [show(one, groups.earlier(key)) for key, one in picked.items()]
-    show_groups_as_they_are(found, form, wide, named=bool(group))
+    views = [show(one, groups.earlier(key)) for key, one in picked.items()]
+    show_groups_as_they_are(views, form, wide, named=bool(group))
     unusable = remark_on_answer(groups, picked.values(), at, form)
     holds, judged = judge_groups(picked.values(), conditions)
     finish(unusable or not judged, holds)
@@ -328,10 +328,10 @@ def diff_command(
     picked_groups({**old, **new}, group)                        # or its error
     sides = [{key: one for key, one in side.items() if not group or {key, one.name} & {*group}}
              for side in (old, new)]
-    found = diff(*sides)
-    show_difference(found, form)
+    difference = diff(*sides)
+    show_difference(difference, form)
     unusable = any([remark_on_input(one) for one in read])
-    holds, judged = judge_difference(found, *sides, conditions)
+    holds, judged = judge_difference(difference, *sides, conditions)
     finish(unusable or not judged, holds)
 
 # %% ../../nbs/13_cli/11_app.ipynb #7a0c0406

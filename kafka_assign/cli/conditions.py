@@ -13,7 +13,7 @@ import re
 from collections import Counter
 from collections.abc import Collection, Container, Iterable, Mapping, Sequence
 from decimal import Decimal
-from itertools import groupby
+from itertools import groupby, repeat
 from operator import attrgetter
 from typing import Any, NamedTuple
 
@@ -55,9 +55,11 @@ class Condition(NamedTuple):
         `figures`: None = unknown; it does not hold for a figure that is not there. `at_least`: those of the figures
         that are only lower bounds.
         """
-        figure = figures.get(self.key, False)
-        if figure is None or self.key not in figures:
-            return figure
+        if self.key not in figures:
+            return False
+        figure = figures[self.key]
+        if figure is None:
+            return None
         decided = figure > self.value or figure == self.value and self.operator in (">=", "<")
         if self.key in at_least and not decided:
             return None
@@ -182,22 +184,25 @@ def judge_figures(subjects: Iterable[Sequence[Judged]], conditions: Sequence[Con
                   unknown: Iterable[str] = ()) -> tuple[bool, bool]:
     """Whether some condition holds, and whether all could be judged; lines say which hold, and which could not.
 
-    `subjects`: for each one, its rows; of rows with the same `under`, any may come true. `unknown`: lines about what
-    could not be judged before.
+    `subjects`: the rows of each subject; any of the rows with the same `under` may come true.
+    `unknown`: lines about what could not be judged before.
     """
     held, unknown = [], [*unknown]
     for rows in subjects:
         for rule in conditions:
-            if reason := next(filter(None, (one.why_unknown(rule) for one in rows)), ""):
+            reason = next(filter(None, (judged.why_unknown(rule) for judged in rows)), "")
+            if reason:
                 unknown.append(f"{rows[0].name}: {rule.text} cannot be judged: {reason}")
                 continue
             for under, tried in groupby(rows, attrgetter("under")):
                 alternatives = list(tried)
-                true = [one for one in alternatives if rule.holds(one.figures, one.at_least)]
-                if true:
-                    some = ", for some of the new members' ids" if len(true) < len(alternatives) else ""
-                    place = f"{true[0].name} under {under}" if under else true[0].name
-                    figure = number_in_words(true[0].figures[rule.key])
+                met = [judged for judged in alternatives
+                       if rule.holds(judged.figures, judged.at_least)]
+                if met:
+                    all_met = len(met) == len(alternatives)
+                    some = "" if all_met else ", for some of the new members' ids"
+                    place = f"{met[0].name} under {under}" if under else met[0].name
+                    figure = number_in_words(met[0].figures[rule.key])
                     held.append(f"{place}: {rule.key} is {figure} ({rule.text}){some}")
     write_remarks(unknown, "conditions that could not be judged")
     if held:
@@ -224,13 +229,16 @@ def judge_conditions(comparisons: Sequence[Comparison], conditions: Sequence[Con
     `unknown`: lines about what could not be judged before.
     """
     subjects, unknown = [], [*unknown]
-    for one, (costs, why) in zip(comparisons, restarts or [(None, "")] * len(comparisons)) if conditions else ():
-        rows = rows_asked_for(one, named, costs)
+    if not conditions:
+        return judge_figures([], conditions, unknown)
+    for comparison, (costs, why) in zip(comparisons, restarts or repeat((None, ""))):
+        rows = rows_asked_for(comparison, named, costs)
         if rows:
-            subjects.append([_judged_summary(one.before, one.group, row, conditions, row["strategy"]) for row in rows])
-        elif one.group.members or costs is None:
-            reason = why or _why_no_row(one, named)
-            unknown.append(f"{group_label(one.group)}: --fail-if cannot be judged: {reason}")
+            subjects.append([_judged_summary(comparison.before, comparison.group, row, conditions,
+                                             row["strategy"]) for row in rows])
+        elif comparison.group.members or costs is None:
+            reason = why or _why_no_row(comparison, named)
+            unknown.append(f"{group_label(comparison.group)}: --fail-if cannot be judged: {reason}")
     return judge_figures(subjects, conditions, unknown)
 
 # %% ../../nbs/13_cli/10_conditions.ipynb #950d37a1
@@ -267,16 +275,16 @@ def _groups_with(groups, words):
 def _not_shown(groups):
     "What the input may not show of groups, whichever need or change is asked for, in words."
     hiding = UNSURE | UNSEEN_KINDS | CUT_KINDS
-    partial = [one for one in groups if any(note.kind in hiding for note in one.notes)]
-    transient = [one for one in groups if rebalancing(one.state)]
-    found = [_groups_with(partial, "members, their topics or partitions are not all known"),
+    partial = [group for group in groups if any(note.kind in hiding for note in group.notes)]
+    transient = [group for group in groups if rebalancing(group.state)]
+    reasons = [_groups_with(partial, "members, their topics or partitions are not all known"),
              _groups_with(transient, "a rebalance was going on")]
-    return list(filter(None, found))
+    return list(filter(None, reasons))
 
 
 def _without_lag(groups):
     "The groups of which not all lag is known."
-    return [one for one in groups if one.lag is None or bool((one.lag < 0).any())]
+    return [group for group in groups if group.lag is None or bool((group.lag < 0).any())]
 
 
 def judge_ranking(ranking: Sequence[Mapping[str, Any]], groups: Mapping[Any, Group], before: Mapping[Any, Group],
@@ -289,8 +297,10 @@ def judge_ranking(ranking: Sequence[Mapping[str, Any]], groups: Mapping[Any, Gro
         return False, True
     counts = Counter(row["need"] for row in ranking)
     figures = {"needs": len(ranking)} | {need: counts[need] for need in NEEDS}
-    alone = [one for key, one in groups.items() if key not in before or None in (one.offsets, before[key].offsets)]
-    hidden, lacking = _not_shown(groups.values()), _groups_with(_without_lag(groups.values()), "not all lag is known")
+    alone = [group for key, group in groups.items()
+             if key not in before or None in (group.offsets, before[key].offsets)]
+    hidden = _not_shown(groups.values())
+    lacking = _groups_with(_without_lag(groups.values()), "not all lag is known")
     failing = [f"a strategy failed for {count_of(len(failed), 'group')}"] if failed else []
     at_least = {}
     for need in figures:
@@ -309,7 +319,7 @@ FIGURES_OF_DIFFERENCE = ("changes", *Difference([], "").counts)
 _FROM_OFFSETS = {"stuck", "changes"}
 
 
-def judge_difference(found: Difference, old: Mapping[Any, Group], new: Mapping[Any, Group],
+def judge_difference(difference: Difference, old: Mapping[Any, Group], new: Mapping[Any, Group],
                      conditions: Sequence[Condition]) -> tuple[bool, bool]:
     """Whether some condition holds for what changed, and whether all could be judged; lines say which.
 
@@ -319,15 +329,19 @@ def judge_difference(found: Difference, old: Mapping[Any, Group], new: Mapping[A
     if not conditions:
         return False, True
     sides = [*old.values(), *new.values()]
-    of_groups = [row for row in found.rows if row["what"] == "lag" and row["subject"] is None]
+    of_groups = [row for row in difference.rows if row["what"] == "lag" and row["subject"] is None]
     grown = sum(max(0, (row["new"] or 0) - (row["old"] or 0)) for row in of_groups)
-    figures = {"changes": len(found.rows)} | found.counts | {"lag": grown}
-    hidden, at_least, unsure = _not_shown(sides), {}, {}
-    if lacking := _groups_with(_without_lag(sides), "not all lag is known"):
+    figures = {"changes": len(difference.rows)} | difference.counts | {"lag": grown}
+    hidden = _not_shown(sides)
+    unsure = {}
+    lacking = _groups_with(_without_lag(sides), "not all lag is known")
+    if lacking:
         unsure["lag"] = f"lag is not known: {lacking}"
-    blind = _groups_with([one for one in sides if one.offsets is None], "offsets are not known")
+    blind = _groups_with([group for group in sides if group.offsets is None],
+                         "offsets are not known")
+    at_least = {}
     for kind in figures:
-        reasons = [*hidden, *[blind] * bool(blind and kind in _FROM_OFFSETS)]
+        reasons = [*hidden, blind] if blind and kind in _FROM_OFFSETS else hidden
         if reasons and kind != "lag":
             at_least[kind] = "; ".join(reasons)
     name = group_label(*new.values()) if len(new) == 1 else count_of(len(new), "group")

@@ -15,6 +15,7 @@ from operator import attrgetter
 from os.path import commonprefix
 from typing import NamedTuple
 
+from ..assignors.memory import reported_name
 from ..assignors.registry import resolve, strategies
 from .conditions import Judged, judge_figures, number_in_words
 from .errors import usage_errors
@@ -26,7 +27,7 @@ from ..life.costs import (
     RECORDED, ReplayRow, bounds_in_words, by_cause, by_member, estimates, history_row, lower_bounds,
     needless_moves, recorded_row, slowest)
 from ..life.trace import History, numbers_in_words, span_in_words
-from ..life.what_if import Replay, generations_of, named_by
+from ..life.what_if import Replay, generations_of
 from ..snapshot.sources import end_of
 from ..text.tables import Table
 from ..text.words import count_of, did_you_mean, quoted, shown
@@ -144,43 +145,45 @@ def _doubts(recorded, ran):
     return ""
 
 
-def _saving(others, ran):
+def _saving(rows, ran):
     "Whether some other strategy would have cost less than the one that ran."
-    than = f"the {ran.paused:,.1f} of {ran.strategy}"
+    ran_in_words = f"the {ran.paused:,.1f} of {ran.strategy}"
     least = (1 - _DOUBT) * ran.paused_least
-    less = [row for row in others if row.paused_most is not None and row.paused_most < least]
+    less = [row for row in rows if row.paused_most is not None and row.paused_most < least]
     close = [row for row in less if _is_close(row) and _is_close(ran)]
     for row in sorted(close, key=attrgetter("paused"))[:1]:
         percent = 100 * (1 - row.paused / ran.paused)
         return (f"{row.strategy} would have cost {row.paused:,.1f} partition-seconds "
-                f"instead of {than}: {percent:.0f} % less")
+                f"instead of {ran_in_words}: {percent:.0f} % less")
     for row in sorted(less, key=attrgetter("paused_most"))[:1]:
         bounds = bounds_in_words(row) or f"{row.paused:,.1f}"
-        return f"{row.strategy} would have cost {bounds} partition-seconds instead of {than}"
-    open_ones = [row for row in others if row.paused_least < (1 - _DOUBT) * ran.paused]
+        return (f"{row.strategy} would have cost {bounds} partition-seconds "
+                f"instead of {ran_in_words}")
+    open_ones = [row for row in rows if row.paused_least < (1 - _DOUBT) * ran.paused]
     for row in sorted(open_ones, key=attrgetter("paused"))[:1]:
         bounds = bounds_in_words(row) or f"{row.paused:,.1f}"
         return (f"whether {row.strategy} would have cost less is open: {bounds} partition-seconds, "
-                f"beside {than}")
-    return f"no other strategy would have cost clearly less than {than}"
+                f"beside {ran_in_words}")
+    return f"no other strategy would have cost clearly less than {ran_in_words}"
 
 
 def _savings(rows, ran):
     "What other strategies and static members save; of `rows`, the first is what happened."
     if ran is None or rows[0].rebalances is None:          # only snapshots tell of the group
         return []
-    doubts, found = _doubts(rows[0], ran), []
+    doubts = _doubts(rows[0], ran)
+    sentences = []
     others = [row for row in rows[1:]
               if row.static is None and row.paused is not None and row is not ran]
     if doubts:
-        found.append(doubts)
+        sentences.append(doubts)
     elif others:
-        found.append(_saving(others, ran))
+        sentences.append(_saving(others, ran))
     static = next((row for row in rows
                    if row.strategy == ran.strategy and row.static is not None), None)
     if static is not None:
-        found.append(_saving_of_static(static, ran, not doubts))
-    return found
+        sentences.append(_saving_of_static(static, ran, not doubts))
+    return sentences
 
 
 def _saving_of_static(static, ran, comparable):
@@ -197,7 +200,8 @@ def _saving_of_static(static, ran, comparable):
     return f"{words}: {static.paused:,.1f} partition-seconds instead of {ran.paused:,.1f}"
 
 # %% ../../nbs/13_cli/16_histories.ipynb #245119b7
-_ONE_WRONG_IN = 8                # recorded assignments: what a client's own order decides; measured: in 30, and in 8
+# A client's own order may decide some assignments; one in 30 and one in 8 differed in recordings.
+_ONE_WRONG_IN = 8                # recorded assignments
 
 
 class _Fit(NamedTuple):
@@ -210,53 +214,66 @@ class _Fit(NamedTuple):
 
 
 def _fits(group, rows):
-    "What the strategies have to do with what was recorded; those that members name, in the order of their rows."
-    protocols = {one.protocol for one in group.generations if one.protocol}
-    found = []
+    "How far each strategy that members name fits what was recorded, in the order of the rows."
+    protocols = {generation.protocol for generation in group.generations if generation.protocol}
+    fits = []
     for row in rows:
         if row.strategy == RECORDED or row.static is not None:
             continue
         strategy = resolve(row.strategy)
         makes, named = generations_of(strategy, group)
         if named:
-            name = named_by(strategy)
+            name = reported_name(strategy)
             alone = protocols == {name} and named == row.known
             whole = alone and (makes == named or (named - makes) * _ONE_WRONG_IN <= named
                                and makes >= max(_by_others(strategy, group), default=0))
-            found.append(_Fit(row, name, makes, named, whole))
-    return found
+            fits.append(_Fit(row, name, makes, named, whole))
+    return fits
 
 
 def _by_others(strategy, group):
-    "How many of the recorded assignments each other strategy makes that members know by the same name."
-    for other in map(resolve, strategies()):
-        if other.label != strategy.label and named_by(other) == named_by(strategy):
-            yield generations_of(other, group)[0]
+    "How many of the recorded assignments each other strategy with the same protocol name makes."
+    for candidate in map(resolve, strategies()):
+        same_name = reported_name(candidate) == reported_name(strategy)
+        if candidate.label != strategy.label and same_name:
+            yield generations_of(candidate, group)[0]
 
 
 def _ran(fits):
     "The row of the strategy that the group ran all the time; None = there is none, or it is unknown."
-    return next((one.row for one in fits if one.whole), None)
+    return next((fit.row for fit in fits if fit.whole), None)
 
 
 def _ran_in_words(fits, known):
-    "Which strategy made how many of the recorded assignments; `known`: those of which the state before is known."
+    """Sentences about which strategy makes how many of the recorded assignments.
+
+    `known`: how many recorded assignments there are of which the state before is known.
+    """
     ran = _ran(fits)
-    of = "of which the state before is known"
     if ran:
-        words = f"{ran.strategy} makes {ran.forecast:,} of the {known:,} recorded assignments {of}"
-        return [words if ran.forecast == known else f"{words}: in the others, it is not what ran, or not all is known"]
-    return [f"{one.row.strategy} makes {one.makes:,} of the {one.named:,} recorded assignments {of} and members name "
-            + one.name + ("" if one.makes == one.named else
-                          ": another strategy of this name ran, or not all is known") for one in fits]
+        sentence = (f"{ran.strategy} makes {ran.forecast:,} of the {known:,} recorded assignments "
+                    "of which the state before is known")
+        if ran.forecast < known:
+            sentence += ": in the others, it is not what ran, or not all is known"
+        return [sentence]
+    sentences = []
+    for fit in fits:
+        sentence = (f"{fit.row.strategy} makes {fit.makes:,} of the {fit.named:,} recorded assignments "
+                    f"of which the state before is known and members name {fit.name}")
+        if fit.makes < fit.named:
+            sentence += ": another strategy of this name ran, or not all is known"
+        sentences.append(sentence)
+    return sentences
 
 
 def _ran_mark(row, fits):
-    "What stands behind the name of a strategy that ran."
-    [fit, *_] = [one for one in fits if one.row is row] or [None]
+    "The mark behind the name of a strategy that ran; empty if it did not."
     if row is _ran(fits):
         return " (ran)"
-    return f" (ran in {fit.named:,} of {row.known:,})" if fit and fit.makes == fit.named < row.known else ""
+    fit = next((fit for fit in fits if fit.row is row), None)
+    if fit is not None and fit.makes == fit.named < row.known:
+        return f" (ran in {fit.named:,} of {row.known:,})"
+    return ""
 
 
 def _count(group):
@@ -304,8 +321,9 @@ def _blocks(group, answer, fits, known):
     facts = [f"{_NOT_TOLD.get(name, name)} of {count:,}" for name, count in answer["missing"].items()
              if name != "generations"]
     if facts:
-        told = count_of(len(group.generations), "state" if group.only_snapshots else "rebalance")
-        facts = [f"no source tells, of {told}: {', '.join(facts)}"]
+        noun = "state" if group.only_snapshots else "rebalance"
+        recorded = count_of(len(group.generations), noun)
+        facts = [f"no source tells, of {recorded}: {', '.join(facts)}"]
     facts += _ran_in_words(fits, known)
     several = bool(causes) and sum(row["rebalances"] for row in causes) > answer["rebalances"]
     more = len(members) - _MOST_MEMBERS
@@ -321,8 +339,9 @@ def _blocks(group, answer, fits, known):
 
 def _marked(row, at_least, about=()):
     "A row of which figures that are only lower bounds, or may be wrong either way, are marked."
-    marks = dict.fromkeys(about, "~") | dict.fromkeys([key for key in at_least if key not in about], ">=")
-    return row | {key: f"{mark}{number_in_words(row[key])}" for key, mark in marks.items() if row.get(key) is not None}
+    marks = dict.fromkeys(at_least, ">=") | dict.fromkeys(about, "~")
+    return row | {key: f"{mark}{number_in_words(row[key])}"
+                  for key, mark in marks.items() if row.get(key) is not None}
 
 
 def _costs(rows, fits, at_least=(), about=()):
@@ -330,19 +349,22 @@ def _costs(rows, fits, at_least=(), about=()):
 
     `at_least`, `about`: figures of what happened that are only lower bounds, or may be wrong either way.
     """
-    dynamic = {one.strategy: one.rebalances for one in rows if one.static is None}
-    spared = any(one.static is not None and one.rebalances < dynamic[one.strategy] for one in rows)
+    dynamic = {row.strategy: row.rebalances for row in rows if row.static is None}
+    spared = any(row.static is not None and row.rebalances < dynamic[row.strategy] for row in rows)
     ran = _ran(fits)
-    known = [{"strategy": one.strategy + _ran_mark(one, fits), "static": one.static and f"{one.static:g} s",
-              "rebalances": one.rebalances, "moves": one.moves, "paused": one.paused and round(one.paused, 1),
-              "between": bounds_in_words(one),
-              "forecast": None if one.forecast is None else f"{one.forecast:,} of {one.known:,}"}
-             for one in rows if one.strategy == RECORDED
-             or one.moves is not None and (spared or one.static is None)]
-    known[:1] = [_marked(row, at_least, about) for row in known[:1]]
-    return [known_table(list(known[0]), known)] + [
-        f"recorded is as measured: compare the other rows with {one.strategy}"
-        for one in [ran] if one and len(known) > 1]
+    cells = [{"strategy": row.strategy + _ran_mark(row, fits),
+              "static": row.static and f"{row.static:g} s",
+              "rebalances": row.rebalances, "moves": row.moves,
+              "paused": row.paused and round(row.paused, 1),
+              "between": bounds_in_words(row),
+              "forecast": None if row.forecast is None else f"{row.forecast:,} of {row.known:,}"}
+             for row in rows if row.strategy == RECORDED
+             or row.moves is not None and (spared or row.static is None)]
+    cells[:1] = [_marked(row, at_least, about) for row in cells[:1]]
+    blocks = [known_table(list(cells[0]), cells)]
+    if ran is not None and len(cells) > 1:
+        blocks.append(f"recorded is as measured: compare the other rows with {ran.strategy}")
+    return blocks
 
 # %% ../../nbs/13_cli/16_histories.ipynb #245119b9
 def show_history(history: History, found: Replay, form: str, named: bool) -> None:
@@ -373,9 +395,11 @@ def show_history(history: History, found: Replay, form: str, named: bool) -> Non
     for (name, group), rows in zip(history.items(), rows_of.values()):
         answer, fits = answers[name], _fits(group, rows)
         sentences.append(_sentences(group, answer, rows, _ran(fits)))
-        facts, *others = _blocks(group, answer, fits, rows[0].known)
+        facts, *tables = _blocks(group, answer, fits, rows[0].known)
         costs = _costs(rows, fits, answer["at_least"], answer["about"])
-        blocks += [[f"group {name}"] * (len(history) > 1) + facts, *others, costs]
+        if len(history) > 1:
+            facts = [f"group {name}", *facts]
+        blocks += [facts, *tables, costs]
     replayed = [row for row in found.rows if row.strategy != RECORDED and row.rebalances is not None]
     hints = ["static members: --static 45s shows what they would have spared"] * bool(
         replayed and all(row.static is None for row in replayed))

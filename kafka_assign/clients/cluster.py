@@ -144,14 +144,16 @@ def _assigned_by_leader(requests, answer):
 # %% ../../nbs/11_clients/06_cluster.ipynb #c16e0033
 def _unmatched(answer, matched, topics):
     "A note on the regular expressions that match no known topic, each with its members; empty if there are none."
-    found = defaultdict(list)
+    members_of = defaultdict(list)
     for member in answer.members if answer.group_state == "Stable" else ():
         expression = member.subscribed_topic_regex
         if expression and not matched[expression] and not _matches_one(expression, topics):
-            found[expression].append(shown(member.member_id))
+            members_of[expression].append(shown(member.member_id))
     words = [f"{quoted(expression)} ({count_of(len(names), 'subscriber')}: {first_of(names, 3)})"
-             for expression, names in sorted(found.items())]
-    return [Note("expressions-unmatched", sum(map(len, found.values())), tuple(words))] if words else []
+             for expression, names in sorted(members_of.items())]
+    if not words:
+        return []
+    return [Note("expressions-unmatched", sum(map(len, members_of.values())), tuple(words))]
 
 
 def _matches_one(expression, topics):

@@ -145,9 +145,11 @@ def _ssl_context(settings, ours):
                 context.load_cert_chain(certificate, files["key"], password=ours.get("ssl.key.password", ""))
         except (OSError, ValueError) as error:              # `ssl.SSLError` is an `OSError`
             keys = [key for key in settings if re.fullmatch(r"ssl\..*\.(location|pem)", _ALIASES.get(key, key))]
-            got = ", ".join(_harmless(settings[key]) if key.endswith("location") else "***" for key in keys)
+            values = ", ".join(_harmless(settings[key]) if key.endswith("location") else "***"
+                               for key in keys)
             raise SettingsError(f"{', '.join(keys)} must name PEM files that can be read, with the ssl.key.password of "
-                                f"a key that has one (got {got}: {getattr(error, 'strerror', '') or error})") from None
+                                f"a key that has one (got {values}: "
+                                f"{getattr(error, 'strerror', '') or error})") from None
     context.check_hostname = ours.get("ssl.endpoint.identification.algorithm", "https") not in ("none", "")
     return context
 

@@ -424,10 +424,11 @@ def _member_table(group):
 def without_claims(group: Group) -> Group:
     "The group, in which no member claims anything; what members have is not known either."
     nobody = np.full(group.columns.size, -1, np.int32)
-    about, given = group._about, group._about.given
-    if given is not None:
-        given = tuple(replace(member, owned=(), generation=-1, user_data=None) for member in given)
+    about, members = group._about, group._about.given
+    if members is not None:
+        members = tuple(replace(member, owned=(), generation=-1, user_data=None)
+                        for member in members)
     known = {name: values for name, values in about.known.items()
              if name not in ("generation", "user_data")}
     return _group(Group, group.columns.with_owners(nobody, nobody), about._replace(
-        given=given, known=known, claimed=None, dropped=(), sent=None))
+        given=members, known=known, claimed=None, dropped=(), sent=None))

@@ -85,34 +85,65 @@ def _without_owner(group):
     return (group.columns.consumer == -1) & (group.counted is None)
 
 
-def still_since(moments: Sequence[Group]) -> Iterator[Still]:
-    "For each moment of a group, the earliest first, since when its offsets are what they are."
+def _slots_of(moments):
+    """The slot of each partition at each moment, and how many slots there are.
+
+    A partition has the same slot at all moments.
+    """
     most: dict[str, int] = defaultdict(int)
     for group in moments:
         for topic, count in group.topic_counts.items():
             most[topic] = max(most[topic], count)
     offsets = row_offsets(np.array([*most.values()], np.int64))
-    start = dict(zip(most, offsets[:-1].tolist()))
-    committed, first_end, last_end = (np.full(offsets[-1], -1) for _ in range(3))
-    since, free, outside = np.zeros(offsets[-1], np.int64), np.zeros(offsets[-1], bool), -1
-    for place, group in enumerate(moments):
-        first_slot = np.array([start.get(topic, 0) for topic in group.topics], np.int64)
-        slots = first_slot[group.columns.topic_of] + group.columns.number
+    first_of_topic = dict(zip(most, offsets[:-1].tolist()))
+    slots = []
+    for group in moments:
+        first_slot = np.array([first_of_topic.get(topic, 0) for topic in group.topics], np.int64)
+        slots.append(first_slot[group.columns.topic_of] + group.columns.number)
+    return slots, int(offsets[-1])
+
+
+class _LastSeen:
+    "What the moments up to now have shown of each partition, in columns over slots."
+
+    def __init__(self, size: int):
+        self.committed = np.full(size, -1)
+        self.end = np.full(size, -1)
+        self.since = np.zeros(size, np.int64)        # as in `Still`
+        self.end_then = np.full(size, -1)            # the end of the log at the moment `since`
+        self.free = np.zeros(size, bool)             # whether no member owned it
+        self.outside = -1                            # as in `Still`
+
+    def see(self, group: Group, slots: np.ndarray, place: int) -> Still:
+        "Take in the moment at a place of the series; for how long its offsets have been the same."
         if group.offsets is None:
             unknown = np.full(len(slots), -1)
-            yield Still(since[slots], unknown, unknown, outside)
-            continue
-        now, end, before = group.offsets.committed, group.offsets.end, committed[slots]
-        known, without = (now >= 0) & (end >= 0), _without_owner(group)
-        if (known & (before >= 0) & (now > before) & without & free[slots]).any():
-            outside = place
-        begins = known & ((now != before) | (end < last_end[slots]))
-        since[slots[begins]] = place
-        first_end[slots[begins]] = end[begins]
-        committed[slots[known]], last_end[slots[known]] = now[known], end[known]
-        free[slots] = without
-        first = first_end[slots]
-        yield Still(since[slots], np.where(known, end - first, -1), np.maximum(first - now, 0), outside)
+            return Still(self.since[slots], unknown, unknown, self.outside)
+        committed = group.offsets.committed
+        end = group.offsets.end
+        before = self.committed[slots]
+        known = (committed >= 0) & (end >= 0)
+        free = _without_owner(group)
+        grown = known & (before >= 0) & (committed > before)
+        if (grown & free & self.free[slots]).any():
+            self.outside = place
+        begins = known & ((committed != before) | (end < self.end[slots]))
+        self.since[slots[begins]] = place
+        self.end_then[slots[begins]] = end[begins]
+        self.committed[slots[known]] = committed[known]
+        self.end[slots[known]] = end[known]
+        self.free[slots] = free
+        end_then = self.end_then[slots]
+        arrived = np.where(known, end - end_then, -1)
+        return Still(self.since[slots], arrived, np.maximum(end_then - committed, 0), self.outside)
+
+
+def still_since(moments: Sequence[Group]) -> Iterator[Still]:
+    "For how long the offsets of each moment of a group have been the same; the earliest is first."
+    slots, size = _slots_of(moments)
+    last_seen = _LastSeen(size)
+    for place, group in enumerate(moments):
+        yield last_seen.see(group, slots[place], place)
 
 # %% ../../nbs/05_groups/12_progress.ipynb #d1a00024
 class Progress(NamedTuple):
@@ -148,26 +179,34 @@ _RECENTLY = 3600       # seconds; a job that commits with its checkpoints may do
 # %% ../../nbs/05_groups/12_progress.ipynb #d1a00025
 def _stuck(moments, new, still):
     "The partitions of a moment that stand still."
-    found = (still.arrived > 0) & ((still.waited > 0) | (still.arrived > 1)) & (new.previous >= 0)
-    if rebalancing(new.state) or not found.any():
-        return np.zeros(len(found), bool)
-    starts = np.unique(still.since[found])
+    several = (still.waited > 0) | (still.arrived > 1)
+    waiting = (still.arrived > 0) & several & (new.previous >= 0)
+    if rebalancing(new.state) or not waiting.any():
+        return np.zeros(len(waiting), bool)
+    starts = np.unique(still.since[waiting])
     enough = [_enough(_seconds(moments[start].time, new.time), new) for start in starts.tolist()]
-    return found & np.isin(still.since, starts[enough])
+    return waiting & np.isin(still.since, starts[enough])
 
 
 def _between(old, new):
     "Where the partitions of a moment were before, and the records consumed and produced since; and which went back."
-    columns, known = new.columns, old.topic_counts
-    count, start = (np.array([of.get(topic, 0) for topic in new.topics], np.int64)[columns.topic_of]
-                    for of in (known, {topic: old.position(topic, 0) for topic, some in known.items() if some}))
-    place = np.where(columns.number < count, start + columns.number, -1)
-    unknown = np.full(columns.size, -1)
-    then, now = ([np.append(column, -1)[at] for column in group.offsets[:3]] if group.offsets else [unknown] * 3
-                 for group, at in ((old, place), (new, slice(columns.size))))
+    columns, counts = new.columns, old.topic_counts
+    starts = {topic: old.position(topic, 0) for topic, count in counts.items() if count}
+    count, start = (np.array([by_topic.get(topic, 0) for topic in new.topics], np.int64)
+                    for by_topic in (counts, starts))
+    number, topic_of = columns.number, columns.topic_of
+    place = np.where(number < count[topic_of], start[topic_of] + number, -1)
+    then, now = _offsets_at(old, place), _offsets_at(new, np.arange(columns.size))
     consumed, _, produced = (np.where((first >= 0) & (last >= first), last - first, -1)
                              for first, last in zip(then, now))
     return place, consumed, produced, (now[0] >= 0) & (now[0] < then[0])
+
+
+def _offsets_at(group, places):
+    "The columns of offsets of a group at some places, of which -1 is no partition; -1 = unknown."
+    if group.offsets is None:
+        return [np.full(len(places), -1)] * 3
+    return [np.append(column, -1)[places] for column in group.offsets[:3]]
 
 
 def progress_of(moments: Sequence[Group], chosen: Collection[int] | None = None) -> dict[int, Progress]:
@@ -175,14 +214,15 @@ def progress_of(moments: Sequence[Group], chosen: Collection[int] | None = None)
 
     `chosen`: only up to the moments at these places; None = all.
     """
-    found = {}
+    progress = {}
     for place, (new, still) in enumerate(zip(moments, still_since(moments))):
         if place and (chosen is None or place in chosen):
             old = moment_before(moments[:place + 1])
-            where, consumed, produced, back = _between(old, new)
-            found[place] = Progress(old, new, where, _seconds(old.time, new.time), consumed, produced, back,
-                                    moments, still, _stuck(moments, new, still))
-    return found
+            old_place, consumed, produced, back = _between(old, new)
+            progress[place] = Progress(
+                old, new, old_place, _seconds(old.time, new.time), consumed, produced, back,
+                moments, still, _stuck(moments, new, still))
+    return progress
 
 # %% ../../nbs/05_groups/12_progress.ipynb #d1a0002d
 def progress_between(old: Group, new: Group) -> Progress:
@@ -212,16 +252,18 @@ def chance(rate: float, seconds: float) -> float:
     return between + _SPREAD * sqrt(between + 1)
 
 # %% ../../nbs/05_groups/12_progress.ipynb #d1a00029
-def _trend(found, chosen, consumed, produced):
+def _trend(progress, chosen, consumed, produced):
     "What the lag of partitions in a mask will do, in words, and the seconds to its end; None = not known."
-    noise = chance(max(consumed, produced), commit_seconds(found.new))
-    left, grown = int(found.new.lag[chosen].sum()), (produced - consumed) * found.seconds
+    noise = chance(max(consumed, produced), commit_seconds(progress.new))
+    left = int(progress.new.lag[chosen].sum())
+    grown = (produced - consumed) * progress.seconds
     normal = "too close to tell (so much lag is normal between two commits)"
     if not consumed:
         if left <= noise + np.count_nonzero(chosen):             # a transaction leaves one on each partition
             return normal, None
-        if not _enough(found.seconds, found.new):
-            return f"too close to tell (nothing was committed in {_duration(found.seconds)})", None
+        if not _enough(progress.seconds, progress.new):
+            time = _duration(progress.seconds)
+            return f"too close to tell (nothing was committed in {time})", None
         more = f"{count_of(round(grown), 'record')} arrived" if produced else "records wait"
         return f"nothing was committed while {more}: it stands still, or commits more rarely", None
     if grown > noise:
@@ -236,21 +278,26 @@ def _trend(found, chosen, consumed, produced):
     return "too close to tell whether the lag grows or shrinks", None
 
 
-def rates(found: Progress, chosen: np.ndarray) -> dict[str, Any]:
+def rates(progress: Progress, chosen: np.ndarray) -> dict[str, Any]:
     """How fast records of the partitions in a mask are consumed and produced, per second; an estimate of the seconds
     to `catch_up`, None = not known; and `words`.
 
     Empty if the time, or an offset of a partition that lags, is not known.
     """
-    lag, known = found.new.lag, chosen & (found.consumed >= 0) & (found.produced >= 0)
-    if lag is None or not (found.seconds or 0) > 0 or not known.any() or (chosen & ~known & (lag != 0)).any():
+    lag = progress.new.lag
+    known = chosen & (progress.consumed >= 0) & (progress.produced >= 0)
+    if lag is None or not (progress.seconds or 0) > 0 or not known.any():
         return {}
-    consumed, produced = (float(records[known].sum()) / found.seconds for records in (found.consumed, found.produced))
-    left, words = int(lag[chosen].sum()), f"{_rate(consumed)} consumed and {_rate(produced)} produced per second"
-    if not left:
-        return {"consumed": consumed, "produced": produced, "catch_up": 0.0, "words": words}
-    trend, catch_up = _trend(found, chosen, consumed, produced)
-    return {"consumed": consumed, "produced": produced, "catch_up": catch_up, "words": f"{words}: {trend}"}
+    if (chosen & ~known & (lag != 0)).any():
+        return {}
+    consumed = float(progress.consumed[known].sum()) / progress.seconds
+    produced = float(progress.produced[known].sum()) / progress.seconds
+    words = f"{_rate(consumed)} consumed and {_rate(produced)} produced per second"
+    catch_up: float | None = 0.0
+    if lag[chosen].sum() > 0:
+        trend, catch_up = _trend(progress, chosen, consumed, produced)
+        words = f"{words}: {trend}"
+    return {"consumed": consumed, "produced": produced, "catch_up": catch_up, "words": words}
 
 # %% ../../nbs/05_groups/12_progress.ipynb #d1a00010
 def when(group: Group) -> str:
@@ -258,11 +305,15 @@ def when(group: Group) -> str:
     return shown(group.time) or f"moment {group.moment}" * bool(group.moment) or "a moment without a time"
 
 # %% ../../nbs/05_groups/12_progress.ipynb #d1a00014
-def pace(found: Progress) -> str:
+def pace(progress: Progress) -> str:
     "How fast the member with the largest lag catches up, in words; empty if that is not known."
-    lag = lag_per_member(found.new.columns, found.new.previous)
-    words = rates(found, found.new.previous == np.argmax(lag)).get("words") if len(lag) else ""
-    return f"between {when(found.old)} and {when(found.new)}, that member: {words}" if words else ""
+    lag = lag_per_member(progress.new.columns, progress.new.previous)
+    if not len(lag):
+        return ""
+    words = rates(progress, progress.new.previous == np.argmax(lag)).get("words")
+    if not words:
+        return ""
+    return f"between {when(progress.old)} and {when(progress.new)}, that member: {words}"
 
 # %% ../../nbs/05_groups/12_progress.ipynb #d1a00015
 _MOST_NAMED = 3                # partitions of an owner, owners
@@ -273,26 +324,27 @@ def _named(group, places):
     return first_of([shown("{}-{}".format(*group.at(place))) for place in places.tolist()], _MOST_NAMED)
 
 
-def stuck(found: Progress) -> dict[str, int | str] | None:
+def stuck(progress: Progress) -> dict[str, int | str] | None:
     "The partitions of a group that stand still: `count`, and `words`; None if there are none."
-    new, places = found.new, np.flatnonzero(found.stuck)
+    new, places = progress.new, np.flatnonzero(progress.stuck)
     if not len(places):
         return None
     owners = new.previous[places]
     where = [f"{_named(new, places[owners == owner])} on {shown(new.members[owner])}"
              for owner in dict.fromkeys(owners.tolist())]
-    starts, arrived = found.still.since[places], found.still.arrived[places]
-    start = found.moments[starts.max()]
+    starts, arrived = progress.still.since[places], progress.still.arrived[places]
+    start = progress.moments[starts.max()]
     time = f"between {when(start)} and {when(new)}"
     if starts.min() < starts.max():
         time = f"since {when(start)} or longer, up to {when(new)}"
     least, most = int(arrived.min()), int(arrived.max())
     records = count_of(most, "record") if least == most else f"{least:,} to {most:,} records"
     each = " on each" if len(places) > 1 else ""
-    seconds, others = _seconds(start.time, new.time), np.flatnonzero(found.consumed > 0)
+    seconds = _seconds(start.time, new.time)
+    moving = np.flatnonzero(progress.consumed > 0)
     often = "rarely" if seconds is None else f"less often than every {_duration(seconds)}"
     rest = f"the whole group committed nothing: it stands still, or commits {often}"
-    if len(others):
-        rest = f"{_named(new, others)} moved on"
+    if len(moving):
+        rest = f"{_named(new, moving)} moved on"
     return {"count": len(places), "words": f"{first_of(where, _MOST_NAMED, '; ')}: nothing committed {time}, "
                                            f"while {records} arrived{each}; {rest}"}

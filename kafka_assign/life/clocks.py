@@ -151,20 +151,23 @@ def differences(said: Mapping[int, Iterable[Said]]) -> Iterator[tuple[int, int, 
 
     `said`: about one group, by the number of the log. A log and itself are a pair, too: zeros, one for each generation.
     """
-    marks = {}
-    for log, found in said.items():
+    marks = {}                       # by log, then by generation: the first times
+    slow = False                     # whether members hear of a generation with their heartbeats
+    for log, messages in said.items():
         times = defaultdict(set)
-        for one in found:
-            if one.kind in _MARKS and one.time is not None and (one.kind != "epoch" or one.text == "JOINING"):
-                times[one.generation].add(one.time)
+        for message in messages:
+            slow = slow or message.kind in ("bumped", "epoch")
+            joins = message.kind != "epoch" or message.text == "JOINING"
+            if message.kind in _MARKS and message.time is not None and joins:
+                times[message.generation].add(message.time)
         if times:
-            marks[log] = times
+            marks[log] = {key: sorted(moments)[:_MOST_TIMES] for key, moments in times.items()}
             yield log, log, [0.0] * len(times)
-    slow = any(one.kind in ("bumped", "epoch") for found in said.values() for one in found)
-    first = {log: {key: sorted(own)[:_MOST_TIMES] for key, own in times.items()} for log, times in marks.items()}
-    for (one, here), (other, there) in combinations(sorted(first.items()), 2):
-        shifts = [later - former for key in here.keys() & there.keys() for former in here[key] for later in there[key]]
-        yield one, other, [0.0 if slow and abs(shift) < _HEARTBEATS else shift for shift in shifts]
+    for (log, times_here), (other_log, times_there) in combinations(sorted(marks.items()), 2):
+        shifts = []
+        for key in times_here.keys() & times_there.keys():
+            shifts += [there - here for here in times_here[key] for there in times_there[key]]
+        yield log, other_log, [0.0 if slow and abs(shift) < _HEARTBEATS else shift for shift in shifts]
 
 # %% ../../nbs/09_life/08_clocks.ipynb #0d990e39
 def commonest(shifts: Iterable[float]) -> tuple[int, float]:

@@ -29,8 +29,8 @@ class ReplayRow(NamedTuple):
     paused: float | None  # seconds that partitions stood still, added up
     forecast: int | None  # recorded assignments that the strategy makes from the recorded state
     known: int  # recorded assignments of which the state before is known
-    paused_least: float | None = None  # seconds between which `paused` lies; None = unknown
-    paused_most: float | None = None  # None = unknown, or without a bound
+    paused_least: float | None = None  # lower bound of `paused`; None = unknown
+    paused_most: float | None = None  # upper bound of `paused`; None = unknown, or without a bound
 
 # %% ../../nbs/09_life/12_costs.ipynb #d14cf2ca
 RECORDED = "recorded"            # stands for what happened
@@ -52,37 +52,39 @@ def _assigned(history):
 
 
 def _owners_before(history):
-    "For each generation: who had each partition last before it; None = no source tells."
+    "For each generation, the last owner of each partition before it; None = unknown."
     states, last = [], None
-    for before, one in linked([*history.earlier, *history.generations]):
-        if before is None and one.generation > 1:
+    for before, generation in linked([*history.earlier, *history.generations]):
+        if before is None and generation.generation > 1:
             last = None
-        elif one.generation == 1:
+        elif generation.generation == 1:
             last = last or {}
         states.append(last)
-        if "assignment" in one.missing and not one.interrupted:
+        if "assignment" in generation.missing and not generation.interrupted:
             last = None
         elif last is not None:
-            last = last | one.owners
-        elif one.whole:
-            last = dict(one.owners)
+            last = last | generation.owners
+        elif generation.whole:
+            last = dict(generation.owners)
     return states[len(history.earlier):]
 
 
 def _moves(history):
-    "How many partitions got another owner, not counting holes; None = some assignment is unknown."
+    "The moves that are known, without those in holes; None = some assignment is unknown."
     if _assigned(history) is None:
         return None
     states = zip(history.generations, _owners_before(history))
-    return sum(moves_from(dict(last), one.owners) for one, last in states if last is not None)
+    return sum(moves_from(dict(last), generation.owners)
+               for generation, last in states if last is not None)
 
 
 def recorded_row(history):
     "The row of what happened to a group, as in `Replay`."
     generations = history.generations
-    pauses = [pause.seconds for one in generations for pause in one.pauses]
+    pauses = [pause.seconds for generation in generations for pause in generation.pauses]
     torn = history.only_snapshots or history.holes
-    known = bool(pauses) or not torn and not any("pauses" in one.missing for one in generations)
+    complete = not torn and not any("pauses" in generation.missing for generation in generations)
+    known = bool(pauses) or complete
     count = None if history.only_snapshots else len(generations) + history.unseen
     paused = sum(pauses) if known else None
     return ReplayRow(history.name, RECORDED, None, count, _moves(history), paused, None,
@@ -90,7 +92,7 @@ def recorded_row(history):
 
 # %% ../../nbs/09_life/12_costs.ipynb #d14cf24c
 def bounds_in_words(row: ReplayRow) -> str:
-    "Between which figures the pauses of a row lie; empty if that is not known, or is one figure."
+    "The bounds of the pauses of a row; empty if they are not known, or are the same figure."
     if row.paused_least is None or row.strategy == RECORDED:
         return ""
     least = f"{row.paused_least:,.1f}"
@@ -102,39 +104,43 @@ def bounds_in_words(row: ReplayRow) -> str:
 # %% ../../nbs/09_life/12_costs.ipynb #d14cf251
 def _hidden(history):
     "Why there may be more rebalances than those that are known, in words."
-    sure = [hole for hole in history.holes if hole.sure]
-    others = [hole for hole in history.holes if not hole.sure]
+    certain = [hole for hole in history.holes if hole.sure]
+    unsure = [hole for hole in history.holes if not hole.sure]
     words = []
-    if sure:
-        words.append(f"no source tells of {count_of(history.unseen, 'generation')} ({numbers_in_words(sure)})")
-    if others:
-        words.append(f"the group began again, perhaps with generations {numbers_in_words(others)}, of which no source "
-                     "tells")
+    if certain:
+        words.append(f"no source tells of {count_of(history.unseen, 'generation')} "
+                     f"({numbers_in_words(certain)})")
+    if unsure:
+        words.append("the group began again, perhaps with generations "
+                     f"{numbers_in_words(unsure)}, of which no source tells")
     if history.doubtful:
-        words.append(f"no source tells when {count_of(history.doubtful, 'generation')} at the edges of the time began")
+        words.append(f"no source tells when {count_of(history.doubtful, 'generation')} at the edges "
+                     "of the time began")
     return words
 
 
 def _perhaps_longer(history, longest):
-    "The generations that ended, and may have taken more than `longest` seconds: their length is not known."
-    found, following = [], [*history.generations[1:], *history.later[:1], None]
-    for one, after in zip(history.generations, following):
-        if one is history.open or one.whole and not one.members:
+    "The generations that ended after an unknown time, which may be more than `longest` seconds."
+    unknown = []
+    following = [*history.generations[1:], *history.later[:1], None]
+    for generation, after in zip(history.generations, following):
+        if generation is history.open or generation.whole and not generation.members:
             continue
-        from_coordinator = one.start is not None and not one.asked
-        if from_coordinator and one.seconds is not None:
+        from_coordinator = generation.start is not None and not generation.asked
+        if from_coordinator and generation.seconds is not None:
             continue
-        follows = after is not None and (after.life, after.generation) == (one.life, one.generation + 1)
+        next_number = generation.life, generation.generation + 1
+        follows = after is not None and (after.life, after.generation) == next_number
         ended_by = after.begin if follows else None
-        if not from_coordinator or ended_by is None or ended_by - one.start > longest:
-            found.append(one)
-    return found
+        if not from_coordinator or ended_by is None or ended_by - generation.start > longest:
+            unknown.append(generation)
+    return unknown
 
 # %% ../../nbs/09_life/12_costs.ipynb #d14cf252
 def _longest(history):
-    "The rebalance that took longest from its start to its assignment; None = no source tells how long any took."
-    return max((one for one in history.generations if one.seconds is not None), key=attrgetter("seconds"),
-               default=None)
+    "The rebalance that took longest from its start to its assignment; None = no length is known."
+    timed = [generation for generation in history.generations if generation.seconds is not None]
+    return max(timed, key=attrgetter("seconds"), default=None)
 
 
 def _perhaps_static(history):
@@ -162,18 +168,23 @@ def lower_bounds(history: GroupHistory) -> dict[str, str]:
     hidden = _hidden(history)
     if history.open:
         hidden.append(f"no source tells of the end of generation {history.open.generation:,}, the last one")
-    moves, paused, longest = [*hidden], [*hidden], [*hidden]
+    moves = [*hidden]
+    paused = [*hidden]
+    longest = [*hidden]
     if history.generations and _owners_before(history)[0] is None:
         first = history.generations[0].generation
         number = f" {first:,}" if first >= 0 else ""
-        moves.append(f"no source tells which member had which partition before the first generation{number}")
-    ended = [one for one in history.generations if one.interrupted and one is not history.open]
+        moves.append("no source tells which member had which partition before the first "
+                     f"generation{number}")
+    ended = [generation for generation in history.generations
+             if generation.interrupted and generation is not history.open]
     if ended:
-        moves.append(f"{count_of(len(ended), 'rebalance')} ended without an assignment, or no source tells it")
+        moves.append(f"{count_of(len(ended), 'rebalance')} ended without an assignment, "
+                     "or no source tells it")
     if history.only_snapshots:
         moves.append("several rebalances may lie between two snapshots")
-    partly = [one for one in history.generations
-              if "pauses" in one.missing or any(pause.kind != "measured" for pause in one.pauses)]
+    partly = [generation for generation in history.generations if "pauses" in generation.missing
+              or any(pause.kind != "measured" for pause in generation.pauses)]
     if partly:
         paused.append(f"pauses are known only in part in {count_of(len(partly), 'generation')}")
     slowest_one = _longest(history)
@@ -185,8 +196,9 @@ def lower_bounds(history: GroupHistory) -> dict[str, str]:
 # %% ../../nbs/09_life/12_costs.ipynb #d14cf248
 def forecastable(history):
     "The generations whose assignment and the state before are known."
-    return [one for before, one in history.pairs if one.members and one.comparable
-            and (one.generation == 1 or before is not None and before.whole)]
+    return [generation for before, generation in history.pairs
+            if generation.members and generation.comparable
+            and (generation.generation == 1 or before is not None and before.whole)]
 
 # %% ../../nbs/09_life/12_costs.ipynb #c0575002
 class Span(NamedTuple):
@@ -207,52 +219,57 @@ class Timing(NamedTuple):
 _UNHEARD = 3.0                   # seconds between two heartbeats, heartbeat.interval.ms by default
 
 
-def _pauses_of(one):
-    "By who had partitions before a rebalance: their pauses."
-    owners = one.before.owners if one.before else {}
-    found = defaultdict(list)
-    for pause in one.pauses:
+def _pauses_of(generation):
+    "The pauses of a rebalance, by the previous owner."
+    owners = generation.before.owners if generation.before else {}
+    pauses_by_owner = defaultdict(list)
+    for pause in generation.pauses:
         if pause[:2] in owners:
-            found[owners[pause[:2]]].append(pause)
-    return found
+            pauses_by_owner[owners[pause[:2]]].append(pause)
+    return pauses_by_owner
 
 
-def _waits_of_staying(one):
-    "How long before the end of a rebalance members that stay gave up what they had, if logs tell."
-    if one.answered is None or one.before is None:
+def _waits_of_staying(generation):
+    """When members that stay gave up what they had, in seconds before the end of a rebalance.
+
+    By `Known.name`; only members whose logs show it.
+    """
+    if generation.answered is None or generation.before is None:
         return {}
-    then = {known.name(id) for id, known in one.before.members.items()}
-    names = {id: known.name(id) for id, known in one.members.items()}
-    found = {names[id]: one.answered - time
-             for id, time in one.rejoined.items() if names[id] in then}
-    if "cooperative" not in one.protocol:
-        for name, pauses in _pauses_of(one).items():
+    then = {member.name(id) for id, member in generation.before.members.items()}
+    names = {id: member.name(id) for id, member in generation.members.items()}
+    waits = {names[id]: generation.answered - time
+             for id, time in generation.rejoined.items() if names[id] in then}
+    if "cooperative" not in generation.protocol:
+        for name, pauses in _pauses_of(generation).items():
             begins = [pause.begin for pause in pauses if pause.kind == "measured"]
             if begins and name in names.values():
-                found[name] = one.answered - median(begins)
-    return found
+                waits[name] = generation.answered - median(begins)
+    return waits
 
 
-def _wait_of_gone(one, name, pauses):
-    "How long before the end of a rebalance a member that is gone had stopped; None = unknown."
-    if one.answered is None:
+def _wait_of_gone(generation, name, pauses):
+    "When a member that is gone stopped, in seconds before the end of a rebalance; None = unknown."
+    if generation.answered is None:
         return None
     if any(pause.kind == "measured" for pause in pauses):
-        wait = one.answered - min(pause.begin for pause in pauses)
+        wait = generation.answered - min(pause.begin for pause in pauses)
         return Span(wait, wait, wait)
     begins = [pause.begin for pause in pauses]
-    if one.start is not None:
-        begins.append(one.start)
+    if generation.start is not None:
+        begins.append(generation.start)
     if not begins:
         return None
     begin = min(begins)
-    wait = one.answered - begin
-    known = {id: known for id, known in one.before.members.items() if known.name(id) == name}
-    whys = {cause.why for cause in one.causes if cause.member in known}
-    counted = one.start is not None and begin < one.start - _SLACK       # its timeout is in it
+    wait = generation.answered - begin
+    departed = {id: member for id, member in generation.before.members.items()
+                if member.name(id) == name}
+    whys = {cause.why for cause in generation.causes if cause.member in departed}
+    # whether `wait` includes the timeout of the member
+    counted = generation.start is not None and begin < generation.start - _SLACK
     if "leave" in whys or "poll timeout" in whys and counted:
         return Span(wait, wait, wait)
-    heartbeat = next((member.heartbeat for member in known.values()), None) or _UNHEARD
+    heartbeat = next((member.heartbeat for member in departed.values()), None) or _UNHEARD
     return Span(wait, wait, wait + heartbeat if counted else inf)
 
 # %% ../../nbs/09_life/12_costs.ipynb #c0575006
@@ -261,42 +278,44 @@ _DOUBT = 0.1                     # chance that a heartbeat interval is longer th
 
 def second_rounds(generations: Sequence[Generation]) -> list[bool]:
     "For each generation, whether it is another round of the one before, for what moves."
-    found, last, counts = [], None, {}
-    for before, one in pairwise([None, *generations]):
-        counts = counts | one.topics
-        group = {known.name(id): known.topics for id, known in one.members.items()}, counts
+    flags, last, counts = [], None, {}
+    for before, generation in pairwise([None, *generations]):
+        counts = counts | generation.topics
+        topics = {member.name(id): member.topics for id, member in generation.members.items()}
+        group = topics, counts
         withheld = before is not None and before.whole and len(before.owners) < sum(counts.values())
-        again = {cause.why for cause in one.causes} == {"second round"} or (
-            group == last and withheld and "cooperative" in one.protocol)
-        found.append(again)
+        again = {cause.why for cause in generation.causes} == {"second round"} or (
+            group == last and withheld and "cooperative" in generation.protocol)
+        flags.append(again)
         if not again:
             last = group
-    return found
+    return flags
 
 
-def _seconds_of_round(before, one):
+def _seconds_of_round(before, generation):
     "How long partitions that move stood still in a second round; None = unknown."
-    pauses = [pause.seconds for pause in one.pauses if pause.kind == "measured"]
+    pauses = [pause.seconds for pause in generation.pauses if pause.kind == "measured"]
     if pauses:
         return median(pauses)
-    if before.answered is None or one.answered is None:
+    if before.answered is None or generation.answered is None:
         return None
-    return max(0.0, one.answered - before.answered)
+    return max(0.0, generation.answered - before.answered)
 
 
 def _seconds_of_news(generations):
     "How long it takes until all members have heard of a round; None = unknown."
     longest = []
-    for one in generations:
-        if one.start is not None and one.before is not None:
-            causers = {cause.member for cause in one.causes}
-            times = [time - one.start for id, time in one.rejoined.items()
-                     if id in one.before.members and id not in causers]
+    for generation in generations:
+        if generation.start is not None and generation.before is not None:
+            causers = {cause.member for cause in generation.causes}
+            times = [time - generation.start for id, time in generation.rejoined.items()
+                     if id in generation.before.members and id not in causers]
             longest.append(max(times, default=None))
     longest = [time for time in longest if time is not None]
-    beats = {known.heartbeat for one in generations for known in one.members.values()}
-    if beats and None not in beats:
-        return Span(max(beats), 0.0, max([*beats, *longest]))
+    heartbeats = {member.heartbeat for generation in generations
+                  for member in generation.members.values()}
+    if heartbeats and None not in heartbeats:
+        return Span(max(heartbeats), 0.0, max([*heartbeats, *longest]))
     if not longest:
         return None
     return Span(max(longest), 0.0, max(longest) * _DOUBT ** (-1 / len(longest)))
@@ -308,45 +327,59 @@ def _span_of(seconds):
 
 
 def _usual_waits(generations):
-    "By client: how long before the end of a rebalance its members gave up what they had."
-    found = defaultdict(list)
-    for one in generations:
-        waits = _waits_of_staying(one)
-        for id, known in one.members.items():
-            if known.name(id) in waits:
-                found[known.client or known.name(id)].append(waits[known.name(id)])
-    return {client: _span_of(waits) for client, waits in found.items()}
+    "When members gave up what they had, in seconds before the end of a rebalance; by client."
+    waits_by_client = defaultdict(list)
+    for generation in generations:
+        waits = _waits_of_staying(generation)
+        for id, member in generation.members.items():
+            if member.name(id) in waits:
+                waits_by_client[member.client or member.name(id)].append(waits[member.name(id)])
+    return {client: _span_of(waits) for client, waits in waits_by_client.items()}
 
 
-def _timing(one, usual, again):
+def _timing(generation, usual, again):
     "The timing of a rebalance. `usual`: as `_usual_waits` returns it."
-    waits, pauses = _waits_of_staying(one), _pauses_of(one)
-    there = {known.name(id): known.client or known.name(id) for id, known in one.members.items()}
+    waits = _waits_of_staying(generation)
+    pauses = _pauses_of(generation)
+    clients = {member.name(id): member.client or member.name(id)
+               for id, member in generation.members.items()}
     gives = {name: Span(wait, wait, wait) for name, wait in waits.items()}
-    for id, known in one.before.members.items() if one.before else ():
-        name = known.name(id)
-        span = usual.get(there[name]) if name in there else _wait_of_gone(one, name, pauses[name])
+    for id, member in generation.before.members.items() if generation.before else ():
+        name = member.name(id)
+        if name in clients:
+            span = usual.get(clients[name])
+        else:
+            span = _wait_of_gone(generation, name, pauses[name])
         if name not in gives and span is not None:
             gives[name] = span
-    ends = defaultdict(list)
-    for pause in one.pauses:
-        if pause.kind == "measured" and pause[:2] in one.owners and one.answered is not None:
-            ends[one.owners[pause[:2]]].append(pause.begin + pause.seconds - one.answered)
-    return Timing(one.answered, gives, {name: median(own) for name, own in ends.items()}, again)
+    delays = defaultdict(list)
+    for pause in generation.pauses:
+        owner = generation.owners.get(pause[:2])
+        if pause.kind == "measured" and owner is not None and generation.answered is not None:
+            delays[owner].append(pause.begin + pause.seconds - generation.answered)
+    takes = {name: median(seconds) for name, seconds in delays.items()}
+    return Timing(generation.answered, gives, takes, again)
 
 
-def timings(generations: Sequence[Generation], seconds: list[bool]) -> list[Timing]:
+def timings(generations: Sequence[Generation], second: list[bool]) -> list[Timing]:
     """When members stopped and went on in each generation.
 
-    `seconds`: as `second_rounds` returns it.
+    `second`: as `second_rounds` returns it.
     """
     usual = _usual_waits(generations)
-    own: dict[int, Span] = {}
-    for at, again in enumerate(seconds):
-        if again and at and (took := _seconds_of_round(*generations[at - 1:at + 1])) is not None:
-            own[at - 1] = Span(took, took, took)
-    others = _span_of([span.usual for span in own.values()]) if own else _seconds_of_news(generations)
-    return [_timing(one, usual, own.get(at, others)) for at, one in enumerate(generations)]
+    round_after: dict[int, Span] = {}
+    for place, again in enumerate(second):
+        if not again or place == 0:
+            continue
+        took = _seconds_of_round(generations[place - 1], generations[place])
+        if took is not None:
+            round_after[place - 1] = Span(took, took, took)
+    if round_after:
+        typical = _span_of([span.usual for span in round_after.values()])
+    else:
+        typical = _seconds_of_news(generations)
+    return [_timing(generation, usual, round_after.get(place, typical))
+            for place, generation in enumerate(generations)]
 
 # %% ../../nbs/09_life/12_costs.ipynb #a4c1d0e8
 class Slowest(NamedTuple):
@@ -362,18 +395,19 @@ _SLACK = 0.25                    # seconds by which aligned clocks may differ
 def slowest(history: GroupHistory) -> list[Slowest]:
     "The clients that all others waited for, the longest wait first; a rebalance counts if all members' logs are known."
     waits = defaultdict(list)
-    for before, one in history.pairs:
+    for before, generation in history.pairs:
         if before is None:
             continue
-        then = {known.name(id) for id, known in before.members.items()}
-        stay = {id: known for id, known in one.members.items() if known.name(id) in then}
-        if len(stay) > 1 and stay.keys() <= one.rejoined.keys() and "members" not in before.missing + one.missing:
-            *_, second, last = sorted(stay, key=lambda id: one.rejoined[id])
-            wait = one.rejoined[last] - one.rejoined[second]
+        then = {member.name(id) for id, member in before.members.items()}
+        stay = {id: member for id, member in generation.members.items() if member.name(id) in then}
+        known = "members" not in before.missing + generation.missing
+        if len(stay) > 1 and stay.keys() <= generation.rejoined.keys() and known:
+            *_, second, last = sorted(stay, key=lambda id: generation.rejoined[id])
+            wait = generation.rejoined[last] - generation.rejoined[second]
             if wait > _SLACK:
                 waits[stay[last].client or stay[last].name(last)].append(wait)
     found = [Slowest(client, len(own), sum(own)) for client, own in waits.items()]
-    return sorted(found, key=lambda one: -one.seconds)
+    return sorted(found, key=lambda generation: -generation.seconds)
 
 # %% ../../nbs/09_life/12_costs.ipynb #a4c1d0ea
 _LEAST_GAPS = 6                  # between rebalances of a loop: by chance, one of 30,000 rebalances begins one
@@ -384,20 +418,20 @@ def _longest_run(gaps):
     "The first of the longest runs of gaps in which the longest gap is at most `_MOST_VARIATION` times the shortest."
     highest, lowest = deque(), deque()   # places of gaps: no later one in the run is as long, or as short
     first, best = 0, range(0)
-    for at, gap in enumerate(gaps):
+    for place, gap in enumerate(gaps):
         while highest and gaps[highest[-1]] <= gap:
             highest.pop()
         while lowest and gaps[lowest[-1]] >= gap:
             lowest.pop()
-        highest.append(at)
-        lowest.append(at)
+        highest.append(place)
+        lowest.append(place)
         while highest and gaps[highest[0]] > _MOST_VARIATION * gaps[lowest[0]]:
             first += 1
             for places in (highest, lowest):
                 if places and places[0] < first:
                     places.popleft()
-        if at + 1 - first > len(best):
-            best = range(first, at + 1)
+        if place + 1 - first > len(best):
+            best = range(first, place + 1)
     return gaps[best.start:best.stop]
 
 
@@ -412,31 +446,39 @@ def period(history: GroupHistory) -> float | None:
             name = cause.member if cause.client in shared else cause.client or cause.member
             if name and one.begin is not None:
                 times[one.life, cause.why, name].append(one.begin)
-    runs = [_longest_run([later - time for time, later in pairwise(own)]) for own in times.values()]
+    runs = [_longest_run([later - time for time, later in pairwise(begins)])
+            for begins in times.values()]
     longest = max(runs, key=len, default=[])
     return median(longest) if len(longest) >= _LEAST_GAPS else None
 
 # %% ../../nbs/09_life/12_costs.ipynb #a4c1d0ec
 def needless_moves(history: GroupHistory) -> int | None:
     "Moves that the optimum would not have made; None = some assignment, or the state before it, is unknown."
-    assigned, found, life = _assigned(history), 0, 0
-    if assigned is None or history.only_snapshots or history.holes or any(one.assignment is None for one in assigned):
+    assigned = _assigned(history)
+    if assigned is None or history.only_snapshots or history.holes:
+        return None
+    if any(generation.assignment is None for generation in assigned):
         return None
     if _perhaps_static(history):
         return None
     [last, *_] = _owners_before(history) or [None]
-    for one in assigned:
-        if life not in (0, one.life):
+    needless, life = 0, 0
+    for generation in assigned:
+        if life not in (0, generation.life):
             last = {}
-        life, last = one.life, last or {}
-        if one.assignment.unassigned.any():              # withheld until the next round
+        life, last = generation.life, last or {}
+        if generation.assignment.unassigned.any():              # withheld until the next round
             continue
-        owned = {id: [pair for pair, name in last.items() if name == known.name(id) and pair[0] in one.group.topics]
-                 for id, known in one.members.items()}
-        best = assign(one.group.replace(owned=owned), "sticky")
-        needed = moves_from(dict(last), {pair: one.members[id].name(id) for id, own in best.items() for pair in own})
-        found += max(0, moves_from(last, one.owners) - needed)
-    return found
+        owned = {id: [] for id in generation.members}
+        ids = {member.name(id): id for id, member in generation.members.items()}
+        for pair, name in last.items():
+            if name in ids and pair[0] in generation.group.topics:
+                owned[ids[name]].append(pair)
+        best = assign(generation.group.replace(owned=owned), "sticky")
+        names = {pair: generation.members[id].name(id) for id, pairs in best.items() for pair in pairs}
+        needed = moves_from(dict(last), names)
+        needless += max(0, moves_from(last, generation.owners) - needed)
+    return needless
 
 # %% ../../nbs/09_life/12_costs.ipynb #d14cf2c8
 def by_cause(history: GroupHistory) -> dict[str, list[Generation]]:

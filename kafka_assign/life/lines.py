@@ -37,11 +37,12 @@ _MOST_DIGITS = 10                # of a number of 32 bits, as all numbers of Kaf
 MOST_TIME = (1 << 42) / 1000     # seconds since 1970: in 2109
 
 
-def number_in_digits(digits, what):
+def number_in_digits(digits, name):
     "The number in digits, of which there may be thousands. Raises `ValueError` if it has more than 32 bits."
     if len(digits) > _MOST_DIGITS:
-        raise ValueError(f"{what} must be a whole number of 32 bits, 0 or more (got {brief(digits)})")
-    return checked_number(int(digits), what, least=0)
+        raise ValueError(f"{name} must be a whole number of 32 bits, 0 or more "
+                         f"(got {brief(digits)})")
+    return checked_number(int(digits), name, least=0)
 
 # %% ../../nbs/09_life/05_lines.ipynb #1482124f
 def checked_time(seconds):
@@ -177,12 +178,12 @@ _ZONE_STEP = 900.0               # seconds; all zones are multiples of a quarter
 _MOST_BEFORE = 2000              # characters before a message in which its time is looked for
 
 
-def _moment(found):
+def _moment(match):
     "The time that a match of `_TIME` names. Raises `ValueError`."
-    if found["epoch"]:
-        return float(found["epoch"])
-    date, at = found["date"] or "1970-01-01", found["at"] or found["only"]
-    return checked_time(datetime.fromisoformat(f"{date}T{at}{found['zone'] or 'Z'}").timestamp())
+    if match["epoch"]:
+        return float(match["epoch"])
+    date, clock = match["date"] or "1970-01-01", match["at"] or match["only"]
+    return checked_time(datetime.fromisoformat(f"{date}T{clock}{match['zone'] or 'Z'}").timestamp())
 
 
 def _time_before(text: str) -> tuple[float, bool] | None:
@@ -190,7 +191,9 @@ def _time_before(text: str) -> tuple[float, bool] | None:
 
     Raises `ValueError` if there are only times that do not exist.
     """
-    time, known, outer, wrong = None, False, None, ""
+    time = outer = None
+    known = False
+    wrong = ""
     for found in _TIME.finditer(text):
         outer = time if known and outer is None else outer
         try:
@@ -257,10 +260,10 @@ _LIST_SECONDS = 0.005            # from the first to the last line of a list
 def _check_numbers(text):
     "Raise `ValueError` if a line of librdkafka has a number that Kafka does not."
     numbers = (_JOINED, 1, "a generation"), (_HEAD, 2, "a number of partitions"), (_ROW, 2, "a partition")
-    for pattern, place, what in numbers:
-        found = pattern.match(text)
-        if found and found[place] != "-1":                   # all partitions of a topic
-            number_in_digits(found[place], what)
+    for pattern, place, name in numbers:
+        match = pattern.match(text)
+        if match and match[place] != "-1":                   # all partitions of a topic
+            number_in_digits(match[place], name)
 
 
 class _Consumer:
@@ -317,8 +320,9 @@ _LOGGER = re.compile(r" \((?:[\w$]{1,100}\.)+[\w$:]{1,100}\)")          # behind
 
 def _without_logger(text):
     "A text of a message, without the name of the logger, a quote and the blanks behind it."
-    end = found.start() if (found := _LOGGER.search(text)) else len(text)
-    return text[:end].rstrip().removesuffix('"').strip()
+    if logger := _LOGGER.search(text):
+        text = text[:logger.start()]
+    return text.rstrip().removesuffix('"').strip()
 
 
 _MORE = "; so are "               # in front of how many

@@ -133,7 +133,7 @@ def _check_restart(state, member, listed):
     if member.instance_id is None:
         raise GroupError(f"a member that restarts must have an instance id (got "
                          f"{quoted(member.id)}; without one, it leaves and joins)")
-    common = set.intersection(*(set(names_listed(one.listed)) for one in state.members))
+    common = set.intersection(*(set(names_listed(other.listed)) for other in state.members))
     if listed and common.isdisjoint(names_listed(listed)):
         labels = ", ".join(strategy.label for strategy in listed)
         raise GroupError(
@@ -200,7 +200,7 @@ def _change_leader(state, name=None):
 
 def _reset_generation(state):
     members, evicted = (
-        tuple(replace(one.lose(), losses=one.losses + 1) for one in consumers)
+        tuple(replace(consumer.lose(), losses=consumer.losses + 1) for consumer in consumers)
         for consumers in (state.members, state.evicted))
     changed = replace(state, generation=0, members=members, evicted=evicted)
     return changed, "the generation is reset"

@@ -6,13 +6,12 @@
 __all__ = ['dump_lines']
 
 # %% ../../nbs/09_life/07_offsets_records.ipynb #5be3e8fa
-import json
 from base64 import b64encode, urlsafe_b64encode
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from typing import NamedTuple
 
 from ..protocol.wire import Fields, WireError, decode_assignment, decode_subscription
-from ..text.words import count_of, quoted
+from ..text.words import ascii_json, count_of, quoted
 
 # %% ../../nbs/09_life/07_offsets_records.ipynb #9347474f
 _PARTITIONS = [{"topicId": "uuid", "partitions": [4]}]
@@ -132,9 +131,7 @@ def _decoded(record, groups):
     return kind, key, version, value
 
 # %% ../../nbs/09_life/07_offsets_records.ipynb #bcdedb25
-def _json(value):
-    "Printable ASCII."
-    return json.dumps(value, separators=(",", ":")).replace("\x7f", "\\u007f")
+_COMPACT = ",", ":"              # separators in JSON, as Kafka's tool writes it
 
 
 def dump_lines(records: Iterable, reject: Callable[[str], object], topics: Mapping[bytes, str] = {},
@@ -166,6 +163,9 @@ def dump_lines(records: Iterable, reject: Callable[[str], object], topics: Mappi
         for part in value["topicPartitions"] if kind == 7 and value else ():
             if name := names.pop(part["topicId"], None):
                 yield f"TopicRecord for topic {name} with topic ID {part['topicId']}"
-        payload = _json({"version": str(version), "data": value}) if value else "<DELETE>"
+        typed_key = ascii_json({"type": str(kind), "data": key}, separators=_COMPACT)
+        payload = "<DELETE>"
+        if value:
+            payload = ascii_json({"version": str(version), "data": value}, separators=_COMPACT)
         yield (f"| offset: {record.offset} CreateTime: {record.timestamp} keySize: {len(record.key)} "
-               f"sequence: -1 headerKeys: [] key: {_json({'type': str(kind), 'data': key})} payload: {payload}")
+               f"sequence: -1 headerKeys: [] key: {typed_key} payload: {payload}")

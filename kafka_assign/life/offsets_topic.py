@@ -26,25 +26,26 @@ def record_in(text: str) -> re.Match | None:
     return _RECORD.search(text, 0, 2 * _MOST_BEFORE_KEY) if " key: " in text[:_MOST_BEFORE_KEY] else None
 
 # %% ../../nbs/09_life/06_offsets_topic.ipynb #3ac4ffdf
-def _integer(digits, what):
+def _integer(digits, name):
     "A number of 64 bits in digits, of which there may be thousands. Raises `ValueError`."
     if len(digits) > 20 or not -2**63 <= (number := int(digits)) < 2**63:
-        raise ValueError(f"{what} must be a whole number of 64 bits (got {brief(digits)})")
+        raise ValueError(f"{name} must be a whole number of 64 bits (got {brief(digits)})")
     return number
 
 
 _JSON = json.JSONDecoder(parse_int=short_integer)
 
 
-def _check(said):
+def _check(message):
     "Raise `TypeError` or `ValueError` if something that a record says cannot be."
-    assigned, topics = said.detail if said.kind == "stored" else ({}, {})
-    texts = [said.group, said.member, said.client, said.instance or "", said.text, *assigned]
+    assigned, topics = message.detail if message.kind == "stored" else ({}, {})
+    texts = [message.group, message.member, message.client, message.instance or "", message.text,
+             *assigned]
     check_names([*texts, *chain(*filter(None, topics.values()))], [*chain(*assigned.values())])
-    checked_time(said.time)
-    checked_number(said.generation, "a generation", least=-1)
-    if said.kind == "seen" and said.detail[1] is not None:
-        checked_time(said.detail[1])
+    checked_time(message.time)
+    checked_number(message.generation, "a generation", least=-1)
+    if message.kind == "seen" and message.detail[1] is not None:
+        checked_time(message.detail[1])
 
 
 class OffsetsReader:

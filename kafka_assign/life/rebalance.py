@@ -80,8 +80,8 @@ class Consumer:
         name = reported_name(strategy)
         if self.memories is None:
             return Remembered(name, self.claims, self.generation, self.epoch)
-        own = [memory for memory in self.memories if memory.name == name]
-        return own[0] if own else Remembered(name)
+        remembered = [memory for memory in self.memories if memory.name == name]
+        return remembered[0] if remembered else Remembered(name)
 
     def subscription(self, strategy: Strategy) -> bytes:
         "What it sends for a strategy when it joins."

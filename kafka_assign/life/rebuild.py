@@ -169,23 +169,23 @@ def _lives_of(said):
 
 def _by_generation(lives):
     "By generation: when it was first named in each life that has it, and the numbers of these lives, from 1."
-    found = defaultdict(lambda: ([], []))
+    by_generation = defaultdict(lambda: ([], []))
     for number, life in enumerate(lives, 1):
         for generation, time in life.items():
-            times, numbers = found[generation]
+            times, numbers = by_generation[generation]
             times.append(time)
             numbers.append(number)
-    return found
+    return by_generation
 
 
-def _life_of(named, last, one):
+def _life_of(named, last, message):
     "The life in which a generation is named; `named`: as from `_by_generation`, `last`: the last life."
-    times, numbers = named.get(one.generation, ([], [last]))
-    if one.time is None or len(times) <= 1:
+    times, numbers = named.get(message.generation, ([], [last]))
+    if message.time is None or len(times) <= 1:
         return numbers[-1]
-    after = bisect_left(times, one.time)
+    after = bisect_left(times, message.time)
     near = range(max(0, after - 1), min(len(times), after + 1))
-    return numbers[min(near, key=lambda at: abs(one.time - times[at]))]
+    return numbers[min(near, key=lambda place: abs(message.time - times[place]))]
 
 # %% ../../nbs/09_life/11_rebuild.ipynb #daeddb83
 _EVENTS = {"adds": "join", "leaves": "leave", "fails": "death", "late": "late", "resubscribes": "subscription",
@@ -228,28 +228,28 @@ def _filed(said, new):
             for key, told in filed.items()}              # the coordinator knows when a member left
 
 
-def _in_time(told, joined, again):
+def _in_time(messages, joined, again):
     """What is said about a generation, without what must be said about another one, whose join is lost.
 
     A member that has joined again gets no earlier answer, and one that leaves after all have joined led to a later
     generation. `joined`: when all had joined; `again`: when they had joined the next one that is known.
     """
     last = dict.fromkeys(_OF_ANSWER, again + _slack(again)) | {"closes": joined + _slack(joined)}
-    return [one for one in told if one.time is None or one.time <= last.get(one.kind, inf)]
+    return [message for message in messages
+            if message.time is None or message.time <= last.get(message.kind, inf)]
 
 
 def _slack(time):
     "By how many seconds what is said of other processes may differ from a time, which may be in whole seconds."
     return _COARSE if time % 1 == 0 else _SLACK
 
-
-def _may_be_earlier(one, ends, at, starts):
+def _may_be_earlier(event, ends, place, starts):
     "Whether an event may have led to a generation before the next one that is known, of which no line is left."
-    life, number = ends[at][1]
-    last = ends[at - 1][1] if at else (life, 0)
-    known = last == (life, number - 1) or last[0] < life and number <= 1
+    life, number = ends[place][1]
+    last = ends[place - 1][1] if place else (life, 0)
+    follows = last == (life, number - 1) or last[0] < life and number <= 1
     start = starts[life, number]
-    return not known and (start is None or one.time < start - _AT_ONCE)
+    return not follows and (start is None or event.time < start - _AT_ONCE)
 
 # %% ../../nbs/09_life/11_rebuild.ipynb #65c2c7f2
 _GONE = {"leave", "death", "poll timeout", "late"}
@@ -294,14 +294,14 @@ def _facts(said, topics):
     return _Facts(said[0].group, new, known, sessions, polls, topics, static)
 
 
-def _settings_by_client(said):
+def _settings_by_client(messages):
     "By client id: seconds between heartbeats, of its session, and between polls; None = unknown."
-    found = defaultdict(set)
-    for one in said:
-        if one.kind == "settings":
-            found[one.client].add(one.detail)
+    details = defaultdict(set)
+    for message in messages:
+        if message.kind == "settings":
+            details[message.client].add(message.detail)
     settings = {}
-    for client, several in found.items():
+    for client, several in details.items():
         values = [set(seen) for seen in zip(*several)]
         settings[client] = tuple(seen.pop() if len(seen) == 1 else None for seen in values)
     return settings
@@ -522,14 +522,14 @@ def traced(log: str, line: int, row: Mapping[str, Any]) -> Generation:
 
 def _traces_of(logs):
     "The generations that lines of traces tell of; a line of which none can be made is rejected."
-    found = []
+    traced_generations = []
     for log in logs:
         for line, row in log.traces:
             try:
-                found.append(Generation.from_row(row))
+                traced_generations.append(Generation.from_row(row))
             except ValueError as error:
                 log.reject(str(error), line)
-    return found
+    return traced_generations
 
 # %% ../../nbs/09_life/11_rebuild.ipynb #3f94e785
 def read_history(inputs: str | PathLike | IO | Iterable, *, session_timeout: float | None = None,

@@ -89,17 +89,18 @@ def _settled(answer, *newcomers):
     "The group of an assignment after it has settled, and `newcomers` in it."
     group, owned = answer.group, Assignment(answer.group, answer.target).to_dict()
     members = []
-    for at in group.listed:
-        own = owned[group.members[at]]
-        members.append(replace(group.details[at], owned=own, generation=-1, user_data=None))
+    for place in group.listed:
+        partitions = owned[group.members[place]]
+        member = group.details[place]
+        members.append(replace(member, owned=partitions, generation=-1, user_data=None))
     return group.replace(members=[*members, *newcomers])
 
 
 def _without_claims(group, names):
     "The group in which these members claim nothing."
     members = []
-    for at in group.listed:
-        member = group.details[at]
+    for place in group.listed:
+        member = group.details[place]
         if member.id in names:
             member = replace(member, owned=(), generation=-1, user_data=None)
         members.append(member)
@@ -155,13 +156,17 @@ def restart_in_turn(group: Group, names: Sequence[str], strategy: Strategy,
     strategy that the group runs until the first of them is back, which brings it the other one:
     all members list both, and list only the other one when they are back; None = the same.
     """
-    total, running, eager = Counter(), before or strategy, set()
+    total = Counter()
+    running = before or strategy
+    eager: set[str] = set()                     # ids of the members that list an eager strategy, too
     if before is not None and "eager" in (before.protocol, strategy.protocol):
         eager = set(group.members)
     for name in track(names):
-        at, answers = group.members.index(name), []
-        member, own = group.details[at], group.previous == at
-        total["down"] += int(own.sum())
+        place = group.members.index(name)
+        member = group.details[place]
+        is_own = group.previous == place
+        answers = []
+        total["down"] += int(is_own.sum())
         lasts = member.instance_id is not None and not looks_replaced(member.instance_id)
         if static or lasts:
             total["static"] += 1
@@ -169,7 +174,7 @@ def restart_in_turn(group: Group, names: Sequence[str], strategy: Strategy,
                 answers.append(_answer(group, strategy, running, eager))
         else:
             left = _answer(group.leave(name), running, running, eager)
-            total["moved"] += int((own & (left.target >= 0)).sum())
+            total["moved"] += int((is_own & (left.target >= 0)).sum())
             joined = _settled(left, _successor(member, group))
             answers += [left, _answer(joined, strategy, running, eager)]
         for answer in answers:

@@ -224,7 +224,7 @@ def _check_owners(assigned):
 # %% ../../nbs/09_life/09_trace.ipynb #d7a91fba
 _DID = {"join": "joined", "rejoin": "joined again", "leave": "left", "death": "died", "poll timeout": "polled too late",
         "late": "joined too late", "asked": "asked", "gone": "left or died"}
-_GONE = {"leave", "death", "poll timeout", "late", "gone"}
+GONE = {"leave", "death", "poll timeout", "late", "gone"}
 _CHANGED = {"topics": "topics grew", "subscription": "subscriptions changed"}
 _MOST_NAMED = 3                  # members in an event
 _NO_DATE = "1970-01-01"          # the day of a log that has none
@@ -270,7 +270,7 @@ def span_in_words(seconds: float) -> str:
 
 def _while(one, before, consumers):
     "Who consumes each partition while a rebalance lasts, given who does before it; None = no member."
-    gone = {cause.member for cause in one.causes if cause.why in _GONE}
+    gone = {cause.member for cause in one.causes if cause.why in GONE}
     stay = {known.name(id): known.topics or () for id, known in one.members.items() if id not in gone}
     during, former, now = {}, before.owners if before else {}, one.owners
     for pair, name in consumers.items():
@@ -313,14 +313,16 @@ class Hole(NamedTuple):
         return self._asdict() | {"after": _time_text(self.after), "until": _time_text(self.until)}
 
 # %% ../../nbs/09_life/09_trace.ipynb #191d8b53
-def _hole(before, one):
+def _hole(before, generation):
     "The hole between two generations of which one follows the other; None = there is none."
-    same = one.life == before.life
-    first = before.generation + 1 if same else 1
-    if -1 in (before.generation, one.generation) or first >= one.generation:
+    same_life = generation.life == before.life
+    first = before.generation + 1 if same_life else 1
+    if -1 in (before.generation, generation.generation) or first >= generation.generation:
         return None
-    times = [time for time in (before.answered, before.joined, before.start) if time is not None]
-    return Hole(one.life, first, one.generation - 1, next(iter(times), None), one.begin, same)
+    times = (before.answered, before.joined, before.start)
+    last_named = next((time for time in times if time is not None), None)
+    return Hole(generation.life, first, generation.generation - 1, last_named, generation.begin,
+                sure=same_life)
 
 
 def linked(generations: Sequence[Generation], first: Generation | None = None,
@@ -329,11 +331,12 @@ def linked(generations: Sequence[Generation], first: Generation | None = None,
 
     `first`: what comes before them.
     """
-    found = []
-    for before, one in pairwise([first, *generations]):
-        follows = before is not None and before.life == one.life and not _hole(before, one)
-        found.append((before if follows else None, one))
-    return found
+    pairs = []
+    for before, generation in pairwise([first, *generations]):
+        same_life = before is not None and before.life == generation.life
+        follows = same_life and not _hole(before, generation)
+        pairs.append((before if follows else None, generation))
+    return pairs
 
 # %% ../../nbs/09_life/09_trace.ipynb #191d8b54
 def numbers_in_words(holes: Iterable[Hole]) -> str:
@@ -342,49 +345,91 @@ def numbers_in_words(holes: Iterable[Hole]) -> str:
                      for hole in holes)
 
 # %% ../../nbs/09_life/09_trace.ipynb #191d8b46
-def _places(generations, first, last):
-    """Whether each generation began before (-1), in (0) or after (1) a span of time; None = no source tells.
+def _side(begin, first, last):
+    "Whether a time is before (-1), in (0) or after (1) a span of time; None = unknown."
+    if begin is None:
+        return None
+    if begin < first:
+        return -1
+    return 1 if begin > last else 0
 
-    `first`, `last`: the ends of the span, in seconds since 1970.
+
+def _sides(generations, first, last):
+    """Whether each generation began before (-1), in (0) or after (1) a span of time; None = unknown.
+
+    `first`, `last`: the ends of the span, in seconds since 1970. A generation without a time began
+    before the span if a later one did, and after it if an earlier one did.
     """
-    found, place = [], None
-    for one in generations:
-        if one.begin is not None:
-            place = -1 if one.begin < first else 1 if one.begin > last else 0
-        found.append(place if one.begin is not None or place == 1 else None)
-    place = None
-    for at, one in reversed([*enumerate(generations)]):
-        if one.begin is not None:
-            place = found[at]
-        elif place == -1:
-            found[at] = place
-    return found
+    sides = [_side(generation.begin, first, last) for generation in generations]
+    known = None                                 # of the last generation with a time
+    for place, side in enumerate(sides):
+        known = known if side is None else side
+        if known == 1:
+            sides[place] = known
+    known = None                                 # of the next generation with a time
+    for place in reversed(range(len(sides))):
+        if generations[place].begin is not None:
+            known = sides[place]
+        elif known == -1:
+            sides[place] = known
+    return sides
 
 
-def _spanned(places):
-    "Where the generations of a span begin and end, given their places; those between two of them belong to it."
-    inside = [at for at, place in enumerate(places) if place == 0]
+def _spanned(sides):
+    """The places of the first generation of a span, and of the first behind it.
+
+    `sides`: as `_sides` returns it. Generations between two of the span belong to it.
+    """
+    inside = [place for place, side in enumerate(sides) if side == 0]
     if inside:
         return inside[0], inside[-1] + 1
-    begin = 1 + max((at for at, place in enumerate(places) if place == -1), default=-1)
+    begin = 1 + max((place for place, side in enumerate(sides) if side == -1), default=-1)
     return begin, begin
 
 
-def _doubtful(generations, places, begin, end):
+def _doubtful(generations, sides, begin, end):
     "How many generations at the edges of a span may belong to it."
-    earliest = max((at for at, place in enumerate(places[:begin]) if place == -1), default=0)
-    latest = min((at for at, place in enumerate(places) if at >= end and place == 1), default=len(places) - 1)
-    undated = sum(place is None for place in places[:begin] + places[end:])
+    before = [place for place in range(begin) if sides[place] == -1]
+    behind = [place for place in range(end, len(sides)) if sides[place] == 1]
+    earliest = max(before, default=0)
+    latest = min(behind, default=len(sides) - 1)
+    undated = sum(side is None for side in sides[:begin] + sides[end:])
     unseen = 0
-    for at in range(earliest, latest):
-        hole = _hole(generations[at], generations[at + 1])
-        if hole and not begin <= at < end - 1:
+    for place in range(earliest, latest):
+        hole = _hole(generations[place], generations[place + 1])
+        if hole and not begin <= place < end - 1:
             unseen += hole.last - hole.first + 1
     return undated + unseen
 
 # %% ../../nbs/09_life/09_trace.ipynb #191d8b41
 _SHARE = 10                      # partitions that topics may have, for each that some member had
 _MOST_MORE = 10**4               # in addition; a partition takes some 100 bytes
+
+
+def _link_life(generations):
+    "Set `before` and `counts` of the generations of a life; an assignment that is too large is dropped."
+    before = former = None                       # the last with an assignment, and the last one
+    counts: dict[str, int] = {}                  # partitions of each topic
+    known: set[tuple[str, int]] = set()          # partitions that some member had
+    for generation in generations:
+        if former is not None and _hole(former, generation):
+            before = None                        # no source tells which state it found
+        former = generation
+        pairs = sorted(chain.from_iterable(generation.assigned.values()))
+        new = {*pairs} - known
+        grown = {topic: max(number + 1, counts.get(topic, 0)) for topic, number in pairs}
+        most = min(MOST_PARTITIONS, _MOST_MORE + _SHARE * (len(known) + len(new)))
+        if sum((counts | grown).values()) > most:              # no group has so many
+            generation.assigned = {}
+            generation.pauses = []
+            generation.missing = [*dict.fromkeys([*generation.missing, "assignment", "pauses"])]
+        else:
+            counts = counts | grown
+            known |= new
+        generation.before = before
+        generation.counts = counts
+        if generation.assigned or "assignment" not in generation.missing:
+            before = generation
 
 
 @dataclass
@@ -408,27 +453,8 @@ class GroupHistory:
         told = [one for one in unique if one.generation >= 0]
         self.only_snapshots = bool(unique) and not told
         self.generations = told or distinct(unique)
-        life, before, counts, former = 0, None, {}, None
-        known: set[tuple[str, int]] = set()
-        for one in self.generations:
-            if one.life != life:
-                life, before, counts, former = one.life, None, {}, None
-                known = set()
-            elif _hole(former, one):                                   # no source tells what it found
-                before = None
-            former = one
-            pairs = sorted(chain.from_iterable(one.assigned.values()))
-            new = {*pairs} - known
-            seen = counts | {topic: max(number + 1, counts.get(topic, 0)) for topic, number in pairs}
-            most = min(MOST_PARTITIONS, _MOST_MORE + _SHARE * (len(known) + len(new)))
-            if sum(seen.values()) > most:                          # no group has so many
-                one.assigned, one.pauses = {}, []
-                one.missing = [*dict.fromkeys([*one.missing, "assignment", "pauses"])]
-            else:
-                counts = seen
-                known |= new
-            one.before, one.counts = before, counts
-            before = before if "assignment" in one.missing and not one.assigned else one
+        for _, of_life in groupby(self.generations, attrgetter("life")):
+            _link_life(list(of_life))
 
     def between(self, first: float | None = None, last: float | None = None) -> "GroupHistory":
         """The history of the group between two times, which knows who had which partition before.
@@ -437,14 +463,15 @@ class GroupHistory:
         """
         if first is None and last is None:
             return self
-        places = _places(self.generations, -inf if first is None else first, inf if last is None else last)
-        begin, end = _spanned(places)
-        found = copy(self)
-        found.earlier = [*self.earlier, *self.generations[:begin]]
-        found.later = [*self.generations[end:], *self.later]
-        found.generations = self.generations[begin:end]
-        found.doubtful = self.doubtful + _doubtful(self.generations, places, begin, end)
-        return found
+        sides = _sides(self.generations, -inf if first is None else first,
+                       inf if last is None else last)
+        begin, end = _spanned(sides)
+        limited = copy(self)
+        limited.earlier = [*self.earlier, *self.generations[:begin]]
+        limited.later = [*self.generations[end:], *self.later]
+        limited.generations = self.generations[begin:end]
+        limited.doubtful = self.doubtful + _doubtful(self.generations, sides, begin, end)
+        return limited
 
     @property
     def pairs(self) -> list[tuple[Generation | None, Generation]]:

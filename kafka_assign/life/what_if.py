@@ -18,6 +18,7 @@ import numpy as np
 from ..arrays.columns import Columns
 from ..assignors.base import ForecastError, Strategy
 from ..assignors.batch import GROUPS_AT_ONCE
+from ..assignors.memory import reported_name
 from ..assignors.registry import StrategyLike
 from ..groups.build import build_columns, subscriber_rows
 from ..groups.fields import Member
@@ -26,7 +27,7 @@ from ..groups.inputs import ranks_of
 from .costs import (
     ReplayRow, Span, Timing, bounds_in_words, forecastable, moves_from, recorded_row, second_rounds, timings)
 from .rebalance import check_rounds, client_strategy
-from .trace import GroupHistory, History, linked, numbers_in_words
+from .trace import GONE, GroupHistory, History, linked, numbers_in_words
 from ..protocol.java import java_sorted
 from ..protocol.wire import encode_stream_join
 from ..text.tables import Table
@@ -42,13 +43,15 @@ class Replay:
     def table(self) -> Table:
         "The rows as a table."
         bounds = [bounds_in_words(row) or None for row in self.rows]
-        between = ["between"] * any(bounds)
-        head = ["group", "strategy", "static", "rebalances", "moves", "paused", *between, "forecast"]
+        head = ["group", "strategy", "static", "rebalances", "moves", "paused", "between", "forecast"]
         rows = []
         for row, words in zip(self.rows, bounds):
             paused = row.paused and round(row.paused, 1)
             forecast = None if row.forecast is None else f"{row.forecast} of {row.known}"
-            rows.append([*row[:5], paused, *[words] * len(between), forecast])
+            rows.append([*row[:5], paused, words, forecast])
+        if not any(bounds):                      # then the column says nothing
+            head.remove("between")
+            rows = [[*row[:6], row[-1]] for row in rows]
         return Table(head, rows)
 
     def __repr__(self):
@@ -71,54 +74,82 @@ class _Step(NamedTuple):
     counted: bool = True  # whether it belongs to the history; else it only leads to the state before
 
 
-_GONE = {"leave", "death", "poll timeout", "late", "gone"}
-
-
 def _steps(generations):
     "The steps of generations without the second rounds of a cooperative strategy, and the clients of dynamic members."
     steps, clients, counts = [], {}, {}
     seconds = second_rounds(generations)
-    for one, timing, again in zip(generations, timings(generations, seconds), seconds):
-        counts = counts | one.topics
-        names = {known.name(id): known.topics for id, known in one.members.items()}
-        clients |= {id: known.client for id, known in one.members.items() if known.instance == "" and known.client}
-        gone = {cause.member for cause in one.causes if cause.why in _GONE}
-        instances = {} if one.before is None else one.before.members
+    for generation, timing, is_second in zip(generations, timings(generations, seconds), seconds):
+        counts = counts | generation.topics
+        names = {member.name(id): member.topics for id, member in generation.members.items()}
+        clients |= {id: member.client for id, member in generation.members.items()
+                    if member.instance == "" and member.client}
+        gone = {cause.member for cause in generation.causes if cause.why in GONE}
+        instances = {} if generation.before is None else generation.before.members
         left = {instances[id].name(id) for id in gone if id in instances}
-        if not again:
-            steps.append(_Step(names, counts, one.begin, timing, frozenset(left & names.keys())))
+        if not is_second:
+            restarted = frozenset(left & names.keys())
+            steps.append(_Step(names, counts, generation.begin, timing, restarted))
     return steps, clients
+
+
+class _Absence(NamedTuple):
+    "A dynamic member that leaves, and is back under another id before a static one would be removed."
+    former: str  # its id before
+    name: str  # its id after
+    left: int  # the place of the step without it
+    back: int  # the place of the step in which it is back
+
+
+def _absences(steps, clients, within):
+    "The absences of members whose clients are back within so many seconds, in the order of their ends."
+    absences = []
+    gone = {}                                # by client: the member that is gone, and since which step
+    for place, (before, step) in enumerate(pairwise(steps), 1):
+        gone |= {clients[name]: (name, place)
+                 for name in before.members.keys() - step.members if name in clients}
+        for name in step.members.keys() - before.members:
+            former, left = gone.pop(clients.get(name), ("", 0))
+            if not left or None in (step.time, steps[left].time):
+                continue
+            if step.time - steps[left].time <= within:
+                absences.append(_Absence(former, name, left, place))
+    return absences
 
 
 def _with_static(steps, clients, within):
     "The steps with static members: one whose client is back within so many seconds keeps its name and partitions."
-    names, away, back = [dict(step.members) for step in steps], [[] for _ in steps], [set() for _ in steps]
+    roots = {}                               # by id of a member that is back: its first id
+    members = [dict(step.members) for step in steps]
+    away = [[] for _ in steps]
+    back = [set() for _ in steps]
     absent = [set() for _ in steps]
-    roots, missed, changed = {}, {}, {at for at in range(1, len(steps)) if steps[at][:2] != steps[at - 1][:2]}
-    for at, (before, step) in enumerate(pairwise(steps), 1):
-        missed |= {clients[name]: (at, name) for name in before.members.keys() - step.members if name in clients}
-        for name in step.members.keys() - before.members:
-            since, former = missed.pop(clients.get(name), (0, ""))
-            if since and None not in (step.time, steps[since].time) and step.time - steps[since].time <= within:
-                roots[name] = root = roots.get(former, former)
-                away[since].append((root, step.time - _stopped(steps[since], former)))
-                back[at].add(root)
-                for between in range(since, at):
-                    names[between][root] = steps[since - 1].members[former]
-                    absent[between].add(root)
-    found = []
-    for at, step in enumerate(steps):
-        now = {roots.get(name, name): topics for name, topics in names[at].items()}
-        found.append(step._replace(members=now, timing=_renamed(step, roots, back[at]), away=tuple(away[at]),
-                                   absent=frozenset(absent[at])))
-    return [step._replace(spared=at in changed and _is_quiet(found[at - 1], step, back[at]))
-            for at, step in enumerate(found)]
+    for absence in _absences(steps, clients, within):
+        root = roots.get(absence.former, absence.former)
+        roots[absence.name] = root
+        stopped = _stopped(steps[absence.left], absence.former)
+        away[absence.left].append((root, steps[absence.back].time - stopped))
+        back[absence.back].add(root)
+        for place in range(absence.left, absence.back):
+            members[place][root] = steps[absence.left - 1].members[absence.former]
+            absent[place].add(root)
+    static_steps = []
+    for place, step in enumerate(steps):
+        renamed = {roots.get(name, name): topics for name, topics in members[place].items()}
+        static_step = step._replace(
+            members=renamed, timing=_renamed(step, roots, back[place]),
+            away=tuple(away[place]), absent=frozenset(absent[place]))
+        changed = place > 0 and step[:2] != steps[place - 1][:2]
+        spared = changed and _is_quiet(static_steps[-1], static_step, back[place])
+        static_steps.append(static_step._replace(spared=spared))
+    return static_steps
 
 
 def _stopped(step, name):
-    "When a member stopped that is gone, as far as it is known."
+    "When a member stopped that is gone in a step, as far as it is known."
     span = step.timing.gives.get(name)
-    return step.time if span is None or step.timing.end is None else step.timing.end - span.usual
+    if span is None or step.timing.end is None:
+        return step.time
+    return step.timing.end - span.usual
 
 
 def _renamed(step, roots, back):
@@ -243,28 +274,30 @@ class Plan(NamedTuple):
 # %% ../../nbs/09_life/13_what_if.ipynb #5d6c0a97
 def _leading(group):
     "The known generations that lead to the first one of a history, without a hole."
-    found = []
-    for before, one in reversed(linked([*group.earlier, *group.generations[:1]])):
+    leading = []
+    for before, generation in reversed(linked([*group.earlier, *group.generations[:1]])):
         if before is None or before.topics is None:
             break
-        found.append(before)
-    return found[::-1]
+        leading.append(before)
+    return leading[::-1]
 
 
 def plans(group: GroupHistory, static: float | None) -> list[Plan]:
     "What is replayed of a group: its history, and if `static` is given, the one with static members."
-    if group.holes or any(one.topics is None for one in group.generations):
+    if group.holes or any(generation.topics is None for generation in group.generations):
         return [Plan(group, None, None, {})]
-    led = _leading(group)
-    generations = [*led, *group.generations]
-    instances = {known.name(id): known.instance or None for one in generations for id, known in one.members.items()}
+    leading = _leading(group)
+    generations = [*leading, *group.generations]
+    instances = {member.name(id): member.instance or None
+                 for generation in generations for id, member in generation.members.items()}
     steps, clients = _steps(generations)
-    first = len(_steps(led)[0])
-    steps = [step._replace(counted=at >= first) for at, step in enumerate(steps)]
-    found = [Plan(group, None, steps, instances)]
+    first = len(_steps(leading)[0])
+    steps = [step._replace(counted=place >= first) for place, step in enumerate(steps)]
+    replayed_plans = [Plan(group, None, steps, instances)]
     if static is not None and not group.only_snapshots:
-        found.append(Plan(group, static, _with_static(steps, clients, static), instances))
-    return found
+        static_steps = _with_static(steps, clients, static)
+        replayed_plans.append(Plan(group, static, static_steps, instances))
+    return replayed_plans
 
 # %% ../../nbs/09_life/13_what_if.ipynb #5d6c0a17
 @dataclass
@@ -297,17 +330,22 @@ class _State:
         return _Joining(self.step.members, self.plan.instances, self.step.counts, owners)
 
     def add(self, count: int, seconds: Span | None, more: float = 0.0) -> None:
-        "Add a pause of so many partitions."
+        "Add a pause of `count` partitions, which is `more` seconds longer than `seconds`."
         if not count or self.paused is None:
             return
-        total = self.paused
-        self.paused = None if seconds is None else Span(*(
-            old + count * max(0.0, new + more) for old, new in zip(total, seconds)))
+        if seconds is None:
+            self.paused = None
+        else:
+            self.paused = Span(*(total + count * max(0.0, pause + more)
+                                 for total, pause in zip(self.paused, seconds)))
 
     def add_idle(self, since: float | None, until: float | None) -> None:
         "Add the pause of a partition that had no consumer."
-        known = None not in (since, until)
-        self.add(1, Span(*[until - since] * 3) if known else None)
+        if since is None or until is None:
+            self.add(1, None)
+        else:
+            seconds = until - since
+            self.add(1, Span(seconds, seconds, seconds))
 
     def stop(self, owners: _Owners, eager: bool) -> None:
         "Add what the rebalance of the step stops."
@@ -330,15 +368,18 @@ class _State:
 
     def leave_idle(self, owners: _Owners, eager: bool) -> None:
         "Note since when partitions have no consumer, though a member subscribes to their topic."
-        topics, counts = {*chain.from_iterable(self.step.members.values())}, self.step.counts
+        topics = {*chain.from_iterable(self.step.members.values())}
+        counts = self.step.counts
         self.idle = {pair: since for pair, since in self.idle.items() if pair[0] in topics}
         if len(owners) == sum(counts.get(topic, 0) for topic in topics):
             return
-        end, gives = self.step.timing.end, self.step.timing.gives
-        for pair in [(topic, at) for topic in topics for at in range(counts.get(topic, 0))]:
+        timing = self.step.timing
+        for pair in [(topic, number) for topic in topics for number in range(counts.get(topic, 0))]:
             if pair not in owners and pair not in self.idle:
-                wait = gives.get(self.owners.get(pair)) if eager else None
-                self.idle[pair] = end if end is None or wait is None else end - wait.usual
+                self.idle[pair] = timing.end
+                wait = timing.gives.get(self.owners.get(pair)) if eager else None
+                if timing.end is not None and wait is not None:
+                    self.idle[pair] = timing.end - wait.usual
 
     def take(self, owners: _Owners, rounds: int, eager: bool) -> None:
         "End a step that led to a rebalance."
@@ -373,28 +414,28 @@ def _run(strategy, states):
 # %% ../../nbs/09_life/13_what_if.ipynb #5d6c0a19
 def _as_recorded(strategy, generations):
     "Whether a strategy makes the recorded assignment, for each of these generations."
-    def asked(one):
-        ids = {known.name(id): id for id, known in one.members.items()}
-        claims = {pair: ids[name] for pair, name in (one.before.owners if one.before else {}).items() if name in ids}
-        return _Joining({id: known.topics for id, known in one.members.items()},
-                        {id: known.instance or None for id, known in one.members.items()}, one.topics, claims)
-    for one, now in zip(generations, _answers(strategy, map(asked, generations))):
-        yield now == {pair: id for id, own in one.assigned.items() for pair in own}
-
-# %% ../../nbs/09_life/13_what_if.ipynb #5d6c0a3b
-def named_by(strategy: Strategy) -> str:
-    "The name by which members of a group that runs a strategy name it."
-    return strategy.protocol_name or strategy.name
+    def asked(generation):
+        ids = {member.name(id): id for id, member in generation.members.items()}
+        owners = generation.before.owners if generation.before else {}
+        claims = {pair: ids[name] for pair, name in owners.items() if name in ids}
+        topics = {id: member.topics for id, member in generation.members.items()}
+        instances = {id: member.instance or None for id, member in generation.members.items()}
+        return _Joining(topics, instances, generation.topics, claims)
+    for generation, answer in zip(generations, _answers(strategy, map(asked, generations))):
+        yield answer == {pair: id for id, pairs in generation.assigned.items() for pair in pairs}
 
 # %% ../../nbs/09_life/13_what_if.ipynb #5d6c0a3c
 def generations_of(strategy: Strategy, group: GroupHistory) -> tuple[int, int]:
-    """In how many generations a group ran a strategy: members name it, and it makes what was recorded; and in how many
-    they name it. Those of which the state before is not known do not count.
+    """In how many generations a group ran a strategy, and in how many its members name the strategy.
+
+    A group ran a strategy if its members name it, and it makes the recorded assignment.
+    Generations of which the state before is not known do not count.
     """
-    named = [one for one in forecastable(group) if one.protocol == named_by(strategy)]
+    name = reported_name(strategy)
+    named = [generation for generation in forecastable(group) if generation.protocol == name]
     try:
         return sum(_as_recorded(strategy, named)), len(named)
-    except ForecastError:                # its clients would have ended in that
+    except ForecastError:                # clients that run the strategy would have failed here
         return 0, len(named)
 
 # %% ../../nbs/09_life/13_what_if.ipynb #5d6c0a98
@@ -414,28 +455,28 @@ def _figures(state):
 
 def _rows_of(planned, strategy):
     "The rows of a strategy for each group."
-    known = [forecastable(own[0].group) for own in planned]
-    right = _as_recorded(strategy, [*chain.from_iterable(known)])
-    states = [[_State(plan) for plan in own] for own in planned]
-    _run(strategy, [state for own in states for state in own if state.plan.steps is not None])
+    known = [forecastable(plans_of_group[0].group) for plans_of_group in planned]
+    makes = _as_recorded(strategy, [*chain.from_iterable(known)])
+    states = [list(map(_State, plans_of_group)) for plans_of_group in planned]
+    _run(strategy, [state for state in chain.from_iterable(states) if state.plan.steps is not None])
     rows = []
-    for generations, own in zip(known, states):
-        forecast = sum(next(right) for _ in generations)
-        rows.append([ReplayRow(one.plan.group.name, strategy.label, one.plan.static,
-                               **_figures(one), forecast=forecast, known=len(generations))
-                     for one in own])
+    for generations, states_of_group in zip(known, states):
+        forecast = sum(next(makes) for _ in generations)
+        rows.append([ReplayRow(state.plan.group.name, strategy.label, state.plan.static,
+                               **_figures(state), forecast=forecast, known=len(generations))
+                     for state in states_of_group])
     return rows
 
 # %% ../../nbs/09_life/13_what_if.ipynb #5d6c0ae0
 class NoLag(ForecastError):
-    "A history does not tell the lag that a strategy needs."
+    "A history does not show the lag that a strategy needs."
 
 # %% ../../nbs/09_life/13_what_if.ipynb #5d6c0ae1
 def replayed(planned: Sequence[Sequence[Plan]], strategy: Strategy) -> list[list[ReplayRow] | Exception]:
     "The rows of a strategy for each group, or the error that it raised, given what is replayed of the group."
     if strategy.needs_lag:
-        reason = "no source tells the lag of the partitions at each rebalance"
-        return [NoLag(reason) for _ in planned]
+        return [NoLag("no source tells the lag of the partitions at each rebalance")
+                for _ in planned]
     try:
         return _rows_of(planned, strategy)
     except Exception as error:
@@ -447,8 +488,8 @@ def remarks_on(plan: Plan, strategy: Strategy) -> list[str]:
     step = next((step for step in reversed(plan.steps or ()) if step.members), None)
     if step is None or strategy.remarks is None:
         return []
-    asked = _Joining(step.members, plan.instances, step.counts, {})
-    answer = strategy.run(_as_group(strategy, asked))
+    joining = _Joining(step.members, plan.instances, step.counts, {})
+    answer = strategy.run(_as_group(strategy, joining))
     return [note.text for note in answer.notes if note.kind == "remark"]
 
 # %% ../../nbs/09_life/13_what_if.ipynb #5d6c0a1a

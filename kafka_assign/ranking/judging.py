@@ -67,14 +67,15 @@ def _alike(batch):
 # %% ../../nbs/08_ranking/04_judging.ipynb #b2c374b2
 def _start_over(strategy, leaders, in_use):
     "By group, whether the first rebalance under a strategy starts over (1), or not (0); -1 = there is no switch."
-    known, found = {}, np.full(len(leaders), -1)
-    for at, (leader, running) in enumerate(zip(leaders, in_use)):
+    by_report: dict[tuple, int] = {}
+    starts = np.full(len(leaders), -1)
+    for place, (leader, running) in enumerate(zip(leaders, in_use)):
         reported = leader.type, leader.strategy, leader.clients
-        if reported not in known:
+        if reported not in by_report:
             anew = starts_over(strategy, leader, running)
-            known[reported] = -1 if anew is None else int(anew)
-        found[at] = known[reported]
-    return found
+            by_report[reported] = -1 if anew is None else int(anew)
+        starts[place] = by_report[reported]
+    return starts
 
 # %% ../../nbs/08_ranking/04_judging.ipynb #b2c374b3
 class NextRebalance(NamedTuple):
@@ -85,18 +86,21 @@ class NextRebalance(NamedTuple):
     anew: bool  # whether some group is asked about a second time
 
 # %% ../../nbs/08_ranking/04_judging.ipynb #b2c374b4
-def change_to(batch: GroupBatch, strategy: Strategy, seen: Columns, given: Answer,
+def change_to(batch: GroupBatch, strategy: Strategy, seen: Columns, current: Answer,
               in_use: Sequence[Strategy | None], ask: Callable[..., Answer] = answer) -> NextRebalance:
     """What a change to a strategy does to the groups of a batch.
 
-    `seen`: the columns of which the strategy made the answer `given`. `in_use`: the strategy that
+    `seen`: the columns of which the strategy made the answer `current`. `in_use`: the strategy that
     each group runs; None = unknown. `ask` is called as `answer` is.
     """
-    start, answered = _start_over(strategy, batch.leaders, in_use), given.answered(seen.groups)
+    start = _start_over(strategy, batch.leaders, in_use)
+    answered = current.answered(seen.groups)
     changes = start >= 0 if answered is None else (start >= 0) & answered
     owned = row_sums(seen.previous >= 0, seen.group_offsets) > 0
     anew = changes & owned & (start == 1) & (not ignores_claims(strategy))
-    asks, owner, sizes = anew, given.target, row_lengths(seen.group_offsets)
+    asks = anew
+    owner = current.target
+    sizes = row_lengths(seen.group_offsets)
     if strategy.name in FORECASTS:
         in_turn = anew & _alike(batch)
         owner = np.where(np.repeat(in_turn, sizes), dealt_in_turn(seen), owner)
@@ -104,11 +108,13 @@ def change_to(batch: GroupBatch, strategy: Strategy, seen: Columns, given: Answe
     if asks.any():
         blank = batch._replace(columns=at_switch(batch.columns),
                                group=lambda at: at_switch(batch.group(at)))
-        asked = ask(blank, strategy, at_switch(seen), np.flatnonzero(asks).tolist())
-        owner = np.where(np.repeat(asks, sizes), asked.target, owner)
-        known = ~asks | asked.answered(seen.groups)
-        answered, changes = known if answered is None else known & answered, changes & known
-    return NextRebalance(measure_switch(seen, owner, changes, start == 1), owner, answered, bool(anew.any()))
+        first = ask(blank, strategy, at_switch(seen), np.flatnonzero(asks).tolist())
+        owner = np.where(np.repeat(asks, sizes), first.target, owner)
+        is_known = ~asks | first.answered(seen.groups)
+        answered = is_known if answered is None else is_known & answered
+        changes = changes & is_known
+    figures = measure_switch(seen, owner, changes, start == 1)
+    return NextRebalance(figures, owner, answered, bool(anew.any()))
 
 # %% ../../nbs/08_ranking/04_judging.ipynb #97375ce9
 class Judgment(NamedTuple):
@@ -301,16 +307,17 @@ def _progress(groups, numbered):
     "What happened to each group since its earlier moments, by its number; they were given, or read with it."
     history = groups.history if isinstance(groups, Groups) else {}
     keys = dict(enumerate(groups, 1)) if history else {}
-    given, read = defaultdict(dict), {}
+    by_name = defaultdict(dict)
+    by_source = {}
     for number, group in numbered.items():
         if keys.get(number) in history:
             moments, place = history[keys[number]]
-            of_source, numbers = read.setdefault(id(moments), ([*moments], {}))
+            of_source, numbers = by_source.setdefault(id(moments), ([*moments], {}))
             of_source[place], numbers[place] = group, number
         elif group.name:
-            given[group.cluster, group.name].setdefault(moment_order(group), (number, group))
-    series = [*read.values()]
-    for by_order in given.values():
+            by_name[group.cluster, group.name].setdefault(moment_order(group), (number, group))
+    series = [*by_source.values()]
+    for by_order in by_name.values():
         numbers, moments = zip(*(by_order[order] for order in sorted(by_order)))
         series.append(([*moments], dict(enumerate(numbers))))
     return {numbers[place]: progress for moments, numbers in series if len(moments) > 1

@@ -90,16 +90,17 @@ def attainable(current: Outcome, results: Mapping[str, Outcome],
 
     `others` are outcomes that count, too, but are not returned.
     """
-    found, outcomes = {}, [current, *results.values(), *others]
-    most = np.maximum.reduce([one.figures["assigned"] for one in outcomes])
-    for name, one in results.items():
-        figures, short = one.figures, one.figures["assigned"] < most
-        if one.answered is not None:
-            short |= ~one.answered
+    attained = {}
+    outcomes = [current, *results.values(), *others]
+    most = np.maximum.reduce([outcome.figures["assigned"] for outcome in outcomes])
+    for name, outcome in results.items():
+        figures, short = outcome.figures, outcome.figures["assigned"] < most
+        if outcome.answered is not None:
+            short |= ~outcome.answered
         replaced = {figure: np.where(short, UNATTAINABLE, figures[figure])
                     for figure in _LOWERED}
-        found[name] = one._replace(figures={**figures, **replaced})
-    return found
+        attained[name] = outcome._replace(figures={**figures, **replaced})
+    return attained
 
 # %% ../../nbs/08_ranking/01_outcomes.ipynb #75fc43a6
 class Shortfall(NamedTuple):
@@ -199,17 +200,17 @@ _FIGURES_OF_NEEDS = {"no-owner": "unowned", "idle": "could_take", "overload": "m
 
 def cured_at_switch(short: Mapping[str, Shortfall],
                     first: Mapping[str, Outcome]) -> dict[str, Shortfall]:
-    """The shortfalls, with fewer groups as cured: those that the switch cures, too.
+    """The shortfalls, in which a strategy cures a group only if the switch to it does so, too.
 
-    `first`: by label, the outcome of the first rebalance under a strategy, where another
-    one than its answer counts then.
+    `first`: by label, the outcome of the first rebalance under a strategy, where it differs
+    from the strategy's usual answer.
     """
-    found = {}
-    for need, one in short.items():
-        def reached(outcome, figure=_FIGURES_OF_NEEDS[need], need=need, best=one.possible):
+    shortfalls = {}
+    for need, shortfall in short.items():
+        def reached(outcome, figure=_FIGURES_OF_NEEDS[need], need=need, best=shortfall.possible):
             value = outcome.figures[figure]
             return _about_least(value, best) if need == "lag" else value <= best
         cured = {label: mask & reached(first[label]) if label in first else mask
-                 for label, mask in one.cured.items()}
-        found[need] = one._replace(cured=cured)
-    return found
+                 for label, mask in shortfall.cured.items()}
+        shortfalls[need] = shortfall._replace(cured=cured)
+    return shortfalls

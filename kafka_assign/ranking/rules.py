@@ -68,15 +68,19 @@ _MUCH = 10                     # how much more lag a slow member has than others
 
 def _slow_member(alone):
     "The member that lags on all of its partitions although others do not on the same topics; None = there is none."
-    lag, owner, topic_of = alone.lag, alone.previous, alone.columns.topic_of
+    lag, owner = alone.lag, alone.previous
+    topic_of = alone.columns.topic_of
     worst = int(lag_per_member(alone.columns, owner).argmax())
     for topic in np.unique(topic_of[owner == worst]):
         on_topic = (topic_of == topic) & (owner >= 0)
-        mine, others = lag[on_topic & (owner == worst)], lag[on_topic & (owner != worst)]
-        if not len(others) or others.min() < 0 or mine.min() < _MUCH * max(int(others.max()), 1):
+        own_lag = lag[on_topic & (owner == worst)]
+        other_lag = lag[on_topic & (owner != worst)]
+        if not len(other_lag) or other_lag.min() < 0:
             return None
-    own = lag[owner == worst]
-    return worst if len(own) > 1 and _MUCH * own.min() >= own.max() else None
+        if own_lag.min() < _MUCH * max(int(other_lag.max()), 1):
+            return None
+    all_own = lag[owner == worst]
+    return worst if len(all_own) > 1 and _MUCH * all_own.min() >= all_own.max() else None
 
 
 def _slow_members(batch, current):
@@ -88,8 +92,8 @@ def _slow_members(batch, current):
     largest = row_maxima(on_members, columns.member_offsets)
     most = (largest >= _LEAST_HOT) & (2 * largest > row_sums(on_members, columns.member_offsets))
     places = np.flatnonzero(most & (current.figures["members"] > 1)).tolist()
-    found = {group: _slow_member(batch.group(group)) for group in places}
-    return {group: member for group, member in found.items() if member is not None}
+    slowest = {group: _slow_member(batch.group(group)) for group in places}
+    return {group: member for group, member in slowest.items() if member is not None}
 
 
 def _own(batch, strategies):
@@ -103,11 +107,12 @@ def _own(batch, strategies):
 
 def _without_moves(outcomes, cut):
     "The outcomes, in which moves of groups are unknown where the input cuts some partitions off."
-    found = {}
-    for label, one in outcomes.items():
-        unknown = {name: np.where(cut, -1, one.figures[name]) for name in ("moved", "placed", "switch")}
-        found[label] = one._replace(figures={**one.figures, **unknown})
-    return found
+    outcomes_left = {}
+    for label, outcome in outcomes.items():
+        unknown = {name: np.where(cut, -1, outcome.figures[name])
+                   for name in ("moved", "placed", "switch")}
+        outcomes_left[label] = outcome._replace(figures={**outcome.figures, **unknown})
+    return outcomes_left
 
 
 def evidence_of(batch: GroupBatch, current: Outcome, results: Mapping[str, Outcome],
@@ -207,14 +212,16 @@ def _unowned(evidence):
                                   "have": "has" if len(names) == 1 else "have"})
 
 
-def _arrivals(seen, own):
+def _arrivals(seen, owned):
     "How many records a slow member's partitions receive, beside others of the same topics, in words."
     topic_of = seen.new.columns.topic_of
-    known = (seen.produced >= 0) & np.isin(topic_of, topic_of[own]) & (seen.new.previous >= 0)
-    if not seen.seconds or not (known & own).any() or not (known & ~own).any():
+    known = (seen.produced >= 0) & np.isin(topic_of, topic_of[owned]) & (seen.new.previous >= 0)
+    if not seen.seconds or not (known & owned).any() or not (known & ~owned).any():
         return ""
-    its, others = (f"{seen.produced[known & part].mean() / seen.seconds:,.2g}" for part in (own, ~own))
-    return f"its partitions receive {its} records per second each, those of others {others}"
+    own_rate = seen.produced[known & owned].mean() / seen.seconds
+    other_rate = seen.produced[known & ~owned].mean() / seen.seconds
+    return (f"its partitions receive {own_rate:,.2g} records per second each, "
+            f"those of others {other_rate:,.2g}")
 
 
 def _slow(evidence):
@@ -224,14 +231,16 @@ def _slow(evidence):
         if curable[group]:
             continue
         alone, seen = evidence.batch.group(group), evidence.progress.get(group)
-        own, topic_of = alone.previous == member, alone.columns.topic_of
-        others = np.isin(topic_of, topic_of[own]) & (alone.previous >= 0) & ~own
-        lag, arrivals = int(alone.lag[own].sum()), _arrivals(seen, own) if seen else ""
+        owned, topic_of = alone.previous == member, alone.columns.topic_of
+        on_others = np.isin(topic_of, topic_of[owned]) & (alone.previous >= 0) & ~owned
+        lag = int(alone.lag[owned].sum())
+        arrivals = _arrivals(seen, owned) if seen else ""
         yield Finding(group, lag, {
             "member": shown(alone.members[member]), "now": count_of(lag, "record"),
-            "count": int(own.sum()),
-            "others": count_of(int(alone.lag[others].max()), "record"),
-            "arrivals": arrivals or "whether its partitions receive more records than others is not known",
+            "count": int(owned.sum()),
+            "others": count_of(int(alone.lag[on_others].max()), "record"),
+            "arrivals": arrivals or "whether its partitions receive more records than others is "
+                                    "not known",
             "pace": seen and pace(seen) or "without a rate, lag says nothing about delay"})
 
 
@@ -334,10 +343,10 @@ def _strange_owners(evidence):
 # %% ../../nbs/08_ranking/03_rules.ipynb #476c4ce3
 def _failing(evidence):
     "Groups whose next rebalance fails."
-    able = {label: one.figures["could_take"] != UNATTAINABLE
-            for label, one in evidence.results.items()}
-    for label, one in evidence.first.items():
-        able[label] = able[label] & (one.figures["could_take"] != UNATTAINABLE)
+    able = {label: outcome.figures["could_take"] != UNATTAINABLE
+            for label, outcome in evidence.results.items()}
+    for label, outcome in evidence.first.items():
+        able[label] = able[label] & (outcome.figures["could_take"] != UNATTAINABLE)
     for group, why in evidence.fails.items():
         partitions = int(evidence.current.figures["partitions"][group])
         yield Finding(group, partitions, {"why": why}, able)
@@ -532,8 +541,8 @@ RULES = (
          "one member lags {now} behind, {least:,}{known} under the best compared strategy{own}",
          but="{pace}", loads=True, lag=True, if_alike="inferred"),
     Rule("lag", _slow, "{member} is probably slow: {now} of lag on all of its {count:,} "
-         "partitions, while others on the same topics have at most {others} on one", _look_at_process,
-         but="{pace}", loads=True, lag=True),
+         "partitions, while others on the same topics have at most {others} on one",
+         _look_at_process, but="{pace}", loads=True, lag=True),
     Rule("split-join", partial(_short, "split-join", "partition number"),
          "{now} of declared joins split over members, {least:,} under the best compared strategy"),
     Rule("abandoned", _abandoned, "{members} while {now}", _start, odd=True),

@@ -75,12 +75,12 @@ def _group_rows(old, new):
             yield _row(new, what, None, then, now)
 
 
-def _subscription_rows(found, was):
+def _subscription_rows(progress, old_place):
     "Members with another subscription, where both moments show subscriptions."
-    old, new = found.old, found.new
+    old, new = progress.old, progress.new
     if any(note.kind in INFERRED for group in (old, new) for note in group.notes):
         return
-    for after, before in was.items():
+    for after, before in old_place.items():
         then, now = (", ".join(sorted(group.details[place].topics)) for group, place in ((old, before), (new, after)))
         if then != now:
             yield _row(new, "subscription", new.members[after], then, now)

@@ -109,8 +109,8 @@ def try_places(group: Group, strategies: Mapping[str, Strategy], answers: dict[s
             groups = [_placed(group, parts, rank) for rank in ranks[first:first + _PLACES_AT_ONCE]]
             for label, strategy in list(able.items()):
                 try:
-                    found = priced_at_once(strategy, assign_many(groups, strategy))
-                    pairs = [(one.summary(), one) for one in found]
+                    priced = priced_at_once(strategy, assign_many(groups, strategy))
+                    pairs = [(one.summary(), one) for one in priced]
                 except ValueError as error:
                     if isinstance(error, ForecastError):
                         error.reason += " (under some of the ids that new members may get)"

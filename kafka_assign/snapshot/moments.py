@@ -143,28 +143,30 @@ def _shown_members(moment):
     return ids, any(output.table.kind == "members" for output in tables)
 
 
-def _same_members(one, other):
+def _same_members(first, second):
     "Whether two moments show the same members, as far as each shows all."
-    (first, all_first), (second, all_second) = map(_shown_members, (one, other))
-    if not first & second:
+    (ids, all_first), (other_ids, all_second) = map(_shown_members, (first, second))
+    if not ids & other_ids:
         return False
-    return (first <= second or not all_second) and (second <= first or not all_first)
+    return (ids <= other_ids or not all_second) and (other_ids <= ids or not all_first)
 
 
 def _by_members(moments):
     "Moments of a folder, of which each without a time joins the only one with a time whose members it shows."
-    dated, result = [moment for moment in moments if moment.time], []
-    partners = {}
-    for moment in moments if dated else ():
-        fitting = [other for other in dated if not moment.time and not moment.kinds & other.kinds
-                   and _same_members(moment, other)]
+    dated = [moment for moment in moments if moment.time]
+    undated = [moment for moment in moments if not moment.time]
+    partners: dict[int, list] = {}              # by id of a moment with a time: those that fit it alone
+    for moment in undated:
+        fitting = [candidate for candidate in dated if not moment.kinds & candidate.kinds
+                   and _same_members(moment, candidate)]
         if len(fitting) == 1:
             partners.setdefault(id(fitting[0]), []).append(moment)
-    joined = {id(moment) for others in partners.values() if len(others) == 1 for moment in others}
+    joined = {id(fitting[0]) for fitting in partners.values() if len(fitting) == 1}
+    result = []
     for moment in moments:
-        others = partners.get(id(moment), [])
-        if len(others) == 1:
-            result.append(_as_one([moment, *others]))
+        fitting = partners.get(id(moment), [])
+        if len(fitting) == 1:
+            result.append(_as_one([moment, *fitting]))
         elif id(moment) not in joined:
             result.append(moment)
     return result

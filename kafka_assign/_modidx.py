@@ -3072,6 +3072,8 @@ d = { 'settings': {'branch': 'main', 'doc_baseurl': '', 'doc_host': '', 'git_url
                                                                                      'kafka_assign/ranking/advice.py'),
                                              'kafka_assign.ranking.advice._stop': ( '08_ranking/advice.html#_stop',
                                                                                     'kafka_assign/ranking/advice.py'),
+                                             'kafka_assign.ranking.advice._tied': ( '08_ranking/advice.html#_tied',
+                                                                                    'kafka_assign/ranking/advice.py'),
                                              'kafka_assign.ranking.advice.no_strategy': ( '08_ranking/advice.html#no_strategy',
                                                                                           'kafka_assign/ranking/advice.py'),
                                              'kafka_assign.ranking.advice.runnable': ( '08_ranking/advice.html#runnable',

@@ -21,7 +21,8 @@ from kafka_assign import (
     Assignment, Group, GroupError, LiveGroup, Member, StrategyError, assign, rank, strategy)
 from kafka_assign.ranking import judging as ranking
 from kafka_assign.ranking.outcomes import current_outcome, outcome
-from kafka_assign.groups.leader import REBALANCING
+from kafka_assign.groups.leader import REBALANCING, Leader
+from kafka_assign.ranking.advice import way_of_python
 from kafka_assign.ranking.rules import NEEDS, needs
 from kafka_assign.cli.app import program
 from kafka_assign.assignors.batch import batch_of_groups
@@ -696,6 +697,18 @@ def test_python_clients_change_their_assignor_as_they_can(client, reported, word
     members = [replace(member, client_id=client) for member in group.details]
     [row] = rank(group.replace(members=members, strategy=reported))
     assert row["strategy"] == "lag" and f": 2 moves; {words}" in row["remedy"]
+
+
+@pytest.mark.parametrize("client, lists", [
+    ("kafka-python-3.0.12", "[assignor('{0}'), assignor('{1}')]"),
+    ("aiokafka-0.14.0", "aio.tied(aio.assignor('{0}'), aio.assignor('{1}'))")])
+@pytest.mark.parametrize("reported", ["range", "roundrobin"])
+@pytest.mark.parametrize("new", ["sticky", "cooperative-sticky"])
+def test_python_clients_list_assignors_of_this_package_to_keep_what_they_have(client, lists, reported, new):
+    """What `test_live_tied.py` carries out: a remedy that stops all members, or loses what they have, costs more."""
+    way = way_of_python(Leader("classic", reported, [client]), resolve(new), 3)
+    assert lists.format(new, reported) in way.words and "keep what they have" in way.words
+    assert len(way.steps) == 2 and "stop all members" not in way.words
 
 
 def test_aiokafka_is_eager():

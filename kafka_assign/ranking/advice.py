@@ -91,12 +91,27 @@ def way_of_client(leader: Leader, running: str | None, strategy: str, dynamic: i
     return Remedy("", words, steps)
 
 # %% ../../nbs/08_ranking/02_advice.ipynb #63625f48
+def _tied(leader: Leader, strategy: Strategy, dynamic: int) -> Remedy:
+    "How Python clients switch to a strategy that remembers, from an assignor that this package has, too."
+    old, new = leader.strategy, strategy.label
+    lists = f"[assignor({quoted(new)}), assignor({quoted(old)})] of kafka_assign.clients"
+    if "aiokafka" in leader.python:
+        lists = f"aio.tied(aio.assignor({quoted(new)}), aio.assignor({quoted(old)})) of kafka_assign.clients"
+    cost = (f"each causes about {2 * dynamic:,} rebalances" if dynamic else
+            "they cause one rebalance if its static members come back in time")
+    words = (f"two rolling restarts, the first with {lists}, so that the members that stay keep what "
+             f"they have at the switch (with the client's own {old}, they claim nothing); {cost}")
+    return Remedy("", words, (f"{_EACH}with {lists}", f"{_EACH}with assignor({quoted(new)}) alone"))
+
+
 def way_of_python(leader: Leader, strategy: Strategy, dynamic: int) -> Remedy:
     "As `way_of_client`, for Python clients, which load the strategy."
     if leader.strategy == strategy.name:
         return Remedy("", "one rolling restart, because the assignor keeps its name; until it is "
                           "over, a member with the old one may lead",
                       (f"{_EACH}with the new assignor",))
+    if leader.strategy in WITHOUT_MEMORY and strategy.claims:
+        return _tied(leader, strategy, dynamic)
     [runs] = strategies_in_use([Leader("", leader.strategy)])
     if "aiokafka" in leader.python or not runs or runs.protocol != strategy.protocol:
         return _stop("its clients may be unable to list both assignors")

@@ -2381,6 +2381,8 @@ d = { 'settings': {'branch': 'main', 'doc_baseurl': '', 'doc_host': '', 'git_url
                                                                                 'kafka_assign/life/costs.py'),
                                          'kafka_assign.life.costs._counted': ('09_life/costs.html#_counted', 'kafka_assign/life/costs.py'),
                                          'kafka_assign.life.costs._hidden': ('09_life/costs.html#_hidden', 'kafka_assign/life/costs.py'),
+                                         'kafka_assign.life.costs._if_eager': ( '09_life/costs.html#_if_eager',
+                                                                                'kafka_assign/life/costs.py'),
                                          'kafka_assign.life.costs._longest': ('09_life/costs.html#_longest', 'kafka_assign/life/costs.py'),
                                          'kafka_assign.life.costs._longest_run': ( '09_life/costs.html#_longest_run',
                                                                                    'kafka_assign/life/costs.py'),

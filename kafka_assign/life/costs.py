@@ -337,17 +337,29 @@ def _usual_waits(generations):
     return {client: _span_of(waits) for client, waits in waits_by_client.items()}
 
 
-def _timing(generation, usual, again):
-    "The timing of a rebalance. `usual`: as `_usual_waits` returns it."
+def _if_eager(generation, wait, news):
+    """When a member that stays would give up what it has if the group were eager.
+
+    `wait`: when it asked to join. `news`: how long it takes until all members have heard of a rebalance, or None.
+    """
+    if "cooperative" not in generation.protocol:
+        return wait
+    return Span(wait.usual, 0.0, inf if news is None else max(wait.most, news.most))
+
+
+def _timing(generation, usual, again, news):
+    "The timing of a rebalance. `usual`: as `_usual_waits` returns it; `news`: as in `_if_eager`."
     waits = _waits_of_staying(generation)
     pauses = _pauses_of(generation)
     clients = {member.name(id): member.client or member.name(id)
                for id, member in generation.members.items()}
-    gives = {name: Span(wait, wait, wait) for name, wait in waits.items()}
+    gives = {name: _if_eager(generation, Span(wait, wait, wait), news)
+             for name, wait in waits.items()}
     for id, member in generation.before.members.items() if generation.before else ():
         name = member.name(id)
         if name in clients:
             span = usual.get(clients[name])
+            span = None if span is None else _if_eager(generation, span, news)
         else:
             span = _wait_of_gone(generation, name, pauses[name])
         if name not in gives and span is not None:
@@ -366,7 +378,7 @@ def timings(generations: Sequence[Generation], second: list[bool]) -> list[Timin
 
     `second`: as `second_rounds` returns it.
     """
-    usual = _usual_waits(generations)
+    usual, news = _usual_waits(generations), _seconds_of_news(generations)
     round_after: dict[int, Span] = {}
     for place, again in enumerate(second):
         if not again or place == 0:
@@ -377,8 +389,8 @@ def timings(generations: Sequence[Generation], second: list[bool]) -> list[Timin
     if round_after:
         typical = _span_of([span.usual for span in round_after.values()])
     else:
-        typical = _seconds_of_news(generations)
-    return [_timing(generation, usual, round_after.get(place, typical))
+        typical = news
+    return [_timing(generation, usual, round_after.get(place, typical), news)
             for place, generation in enumerate(generations)]
 
 # %% ../../nbs/09_life/12_costs.ipynb #a4c1d0e8

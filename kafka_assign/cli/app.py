@@ -166,7 +166,7 @@ def _refuse(given, *others):
 
 
 def _is_forecast(moving):
-    "Whether it is known what a move to the new protocol does to a group; without members, it does nothing."
+    "Whether it is known what a move to the new protocol does; without members, it does nothing."
     return moving.possible != "no" and (len(moving.rows) > 1 or not moving.group.members)
 
 

@@ -131,7 +131,7 @@ _WITHOUT_SUBSCRIPTIONS = {"members", "partitions", "lag_total", "lag_unknown", "
 
 
 def _why_no_figure(before, after, rule, known_anyway=_WITHOUT_SUBSCRIPTIONS):
-    """Why no figure of a group can be judged, whatever its value; empty if it can.
+    """Why no figure of a group can be judged, even if its value is known; empty if it can.
 
     `before`: the group as it is, and `after` the changes. `known_anyway`: figures that do not depend on what members
     subscribe to.

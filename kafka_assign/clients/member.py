@@ -229,7 +229,7 @@ class ClientMember:
 
     @property
     def consumer(self) -> Consumer:
-        "What its memory has, with the rack, which each assignor is told."
+        "What its memory has, with the rack, which belongs to the assignor."
         return replace(self.memory.consumer, rack=self.rack)
 
     @consumer.setter

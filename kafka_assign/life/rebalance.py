@@ -174,7 +174,7 @@ def encoded_answers(strategy: Strategy, assignment: Assignment,
 
     Members that send the generation in their user data learn it here, if it is known: some
     clients do not tell it to their assignors. `dated`: whether others learn it, too, because
-    they list a strategy beside this one that sends it.
+    they also list a strategy that sends it.
     """
     user_data = None
     if generation >= 0 and (dated or strategy.claims == "sticky"):

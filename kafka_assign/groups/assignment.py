@@ -98,11 +98,11 @@ class Assignment(Mapping[str, list[TopicPartition]]):
     of `Columns` and target that makes the certificate; None = nothing is proved.
     `target`: the assignment on which a cooperative group settles, as a column like
     `owner` (not by name); None = `owner`. `remarks`: a function of the assignment that
-    returns what its reader should know. `at_switch`: a function of the
-    assignment that returns `switch`; None = it is not known. Raises `AssignmentError` if an owner column has
-    the wrong length or a number that is not a member's, if a name is unknown, if a
-    partition has two owners, or if `target` has no owner where `owner` has one (`check`
-    looks at subscriptions, too).
+    returns what its reader should know. `at_switch`: a function of the assignment that
+    returns `switch`; None = it is not known. Raises `AssignmentError` if an owner
+    column has the wrong length or a number that is not a member's, if a name is
+    unknown, if a partition has two owners, or if `target` has no owner where `owner`
+    has one (`check` looks at subscriptions, too).
     """
 
     group: Group  # the group, with the previous owners

@@ -80,11 +80,12 @@ class Group:
     `lag`; -1 = unknown. `reset`: where members begin if nothing is committed, as
     `auto.offset.reset`: `latest`, `earliest` or `none`, or another word that clients
     take (`largest`, `smallest`, `error`; None and `by_duration:...` count as `none`);
-    lag is computed from it and the offsets as in KAFKA-5337. `partition_racks`: topic to a list with an entry per
-    partition: the racks of its replicas. `inferred`: what was inferred, as text, in
-    place of `notes`. Raises `GroupError` if an argument has the wrong type, if a member
-    id occurs twice, if `lag` or offsets name a partition that the group does not have,
-    or if both lag and offsets are given; the message says what is wrong.
+    lag is computed from it and the offsets as in KAFKA-5337. `partition_racks`: topic
+    to a list with an entry per partition: the racks of its replicas. `inferred`: what
+    was inferred, as text, in place of `notes`. Raises `GroupError` if an argument has
+    the wrong type, if a member id occurs twice, if `lag` or offsets name a partition
+    that the group does not have, or if both lag and offsets are given; the message says
+    what is wrong.
     """
 
     columns: Columns  # the group as numbers

@@ -253,13 +253,13 @@ def chance(rate: float, seconds: float) -> float:
 
 # %% ../../nbs/05_groups/12_progress.ipynb #d1a00029
 def _trend(progress, chosen, consumed, produced):
-    "What the lag of partitions in a mask will do, in words, and the seconds to its end; None = not known."
+    "What the lag of a mask will do, in words, and the seconds to its end; None = not known."
     noise = chance(max(consumed, produced), commit_seconds(progress.new))
     left = int(progress.new.lag[chosen].sum())
     grown = (produced - consumed) * progress.seconds
     normal = "too close to tell (so much lag is normal between two commits)"
     if not consumed:
-        if left <= noise + np.count_nonzero(chosen):             # a transaction leaves one on each partition
+        if left <= noise + np.count_nonzero(chosen):  # a transaction leaves one on each partition
             return normal, None
         if not _enough(progress.seconds, progress.new):
             time = _duration(progress.seconds)
@@ -279,10 +279,10 @@ def _trend(progress, chosen, consumed, produced):
 
 
 def rates(progress: Progress, chosen: np.ndarray) -> dict[str, Any]:
-    """How fast records of the partitions in a mask are consumed and produced, per second; an estimate of the seconds
-    to `catch_up`, None = not known; and `words`.
+    """How fast records of the partitions in a mask are consumed and produced, per second.
 
-    Empty if the time, or an offset of a partition that lags, is not known.
+    `catch_up`: an estimate of the seconds until the lag is gone, None = not known; `words`:
+    all of this. Empty if the time, or an offset of a partition that lags, is not known.
     """
     lag = progress.new.lag
     known = chosen & (progress.consumed >= 0) & (progress.produced >= 0)

@@ -28,7 +28,7 @@ class Remedy(NamedTuple):
     words: str = ""  # what would help and what it costs, or why no strategy does
     steps: tuple[str, ...] = ()  # what an operator does, in this order; empty = nothing
     doubt: str = ""  # why the input is probably wrong; empty = it is not
-    switch: int | None = None  # partitions that move in the first rebalance under the strategy, if it is new
+    switch: int | None = None  # partitions that move in the first rebalance, if it is new
 
 # %% ../../nbs/08_ranking/02_advice.ipynb #ad71ce04
 def no_strategy(*steps: str, but: Sequence[str] = ()) -> Remedy:
@@ -196,7 +196,7 @@ class Adviser(NamedTuple):
         return Remedy(chosen, "; ".join(words), steps, switch=self._switch(group, chosen))
 
     def _next(self, label):
-        "What comes out of the next rebalance under a strategy, after a change of the assignor if it is one."
+        "What the next rebalance under a strategy gives, after a change of the assignor if needed."
         return self.first.get(label, self.results[label])
 
     def _switch(self, group, label):
@@ -274,7 +274,8 @@ class Adviser(NamedTuple):
     def cost(self, label: str, group: int) -> Cost:
         "What a strategy costs a group."
         figures, later = self._next(label).figures, self.results[label].figures["moved"]
-        return Cost(*(int(figure[group]) for figure in (figures["could_take"], figures["moved"], later)))
+        return Cost(*(int(figure[group])
+                      for figure in (figures["could_take"], figures["moved"], later)))
 
     def _check(self, group):
         "The remedy if a group runs a strategy without memory that assigns other owners."

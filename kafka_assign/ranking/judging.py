@@ -185,7 +185,8 @@ def judge(batch: GroupBatch, strategies: Sequence[Strategy],
           ask: Callable[..., Answer] = answer, seen: Mapping[int, Progress] = {}) -> Judgment:
     """Ask `strategies` about all groups of a batch, and find what the groups need.
 
-    `ask` is called as `answer` is. `seen`: what happened since earlier moments, by place in the batch.
+    `ask` is called as `answer` is. `seen`: what happened since earlier moments, by place in
+    the batch.
     """
     columns, join = batch.columns, join_numbers(map(str, batch.topics), joins)
     current, read_once = current_outcome(columns, join), cache(batch.read)
@@ -260,7 +261,7 @@ class NeedRow(TypedDict):
     affected: int  # number of affected partitions, or of members if the reason counts these
     reason: str  # what is wrong, in words
     strategy: str | None  # the strategy that would help; None = none
-    switch: int | None  # partitions that move in the first rebalance under it, if the group does not run it
+    switch: int | None  # partitions that move in the first rebalance under it, if it is new
     remedy: str  # what would help, in words
     steps: list[str]  # what to do, in this order; empty = nothing
     in_rack: int | None  # partitions of the group with a replica in the rack of their owner
@@ -304,7 +305,7 @@ def _checked_groups(groups):
 
 
 def _progress(groups, numbered):
-    "What happened to each group since its earlier moments, by its number; they were given, or read with it."
+    "What happened to each group since earlier moments, given or read with it, by its number."
     history = groups.history if isinstance(groups, Groups) else {}
     keys = dict(enumerate(groups, 1)) if history else {}
     by_name = defaultdict(dict)

@@ -213,7 +213,7 @@ def _unowned(evidence):
 
 
 def _arrivals(seen, owned):
-    "How many records a slow member's partitions receive, beside others of the same topics, in words."
+    "How many records a slow member's partitions receive, beside others of their topics, in words."
     topic_of = seen.new.columns.topic_of
     known = (seen.produced >= 0) & np.isin(topic_of, topic_of[owned]) & (seen.new.previous >= 0)
     if not seen.seconds or not (known & owned).any() or not (known & ~owned).any():
@@ -246,7 +246,8 @@ def _slow(evidence):
 
 def _look_at_process(arrivals, **_):
     "The remedy for a slow member."
-    step = "look at its process (a slow call, garbage collection, a busy host, a pause that has ended?)"
+    step = ("look at its process (a slow call, garbage collection, a busy host, a pause that has "
+            "ended?)")
     return Remedy(words=f"{step}: a strategy only moves its partitions; {arrivals}", steps=(step,))
 
 
@@ -404,7 +405,7 @@ def _do_without(now, guessed, **_):
 
 
 def _hot_partition(evidence):
-    "Groups in which one partition has more than half of the lag, unless its owner is probably slow."
+    "Groups in which a partition has more than half of the lag, unless its owner is probably slow."
     columns, current, batch = evidence.batch.columns, evidence.current, evidence.batch
     if columns.lag is None:
         return
@@ -576,7 +577,8 @@ class Need(NamedTuple):
         strategy, words, steps, _, switch = self.remedy
         return {"need": NEEDS[self.kind], "kind": self.kind, "affected": self.affected,
                 "reason": self.reason, "strategy": strategy or None, "switch": switch,
-                "remedy": words, "steps": list(steps), "in_rack": self.in_rack, "topic_spread": self.topic_spread}
+                "remedy": words, "steps": list(steps), "in_rack": self.in_rack,
+                "topic_spread": self.topic_spread}
 
 # %% ../../nbs/08_ranking/03_rules.ipynb #2d112333
 def in_words(rule: Rule, found: Finding, adviser: Adviser, current: Outcome) -> Need:

@@ -55,7 +55,7 @@ class Groups(dict[str, Group]):
     rejects: list[Reject]  # rows that are not used
     ignored: list[Ignored]  # lines that hold no data
     moments: dict[str, int]  # by name: how many moments of the group the source holds
-    history: dict[str, tuple[Sequence[Group], int]]  # by name: all its moments, earliest first, and its place
+    history: dict[str, tuple[Sequence[Group], int]]  # by name: moments, earliest first; its place
     read: int  # rows of data (a JSON document is one): `used` + `rejected`
     used: int  # rows that are used
     rejected: int  # how many `rejects`

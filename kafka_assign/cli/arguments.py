@@ -153,7 +153,7 @@ class Options:
     fail_if_ranked = _option(_Several, "--fail-if", "CONDITION", "Exit with 1 if this holds for the number of needs "
                              "(needs), or of groups that have one, by its name: 'no-owner>0' (> >= < <= == !=), "
                              "counting also what --need and --limit leave out; "
-                     "with 3 if what is known does not decide it. "
+                             "with 3 if what is known does not decide it. "
                              "Repeatable.")
     fail_if_changed = _option(_Several, "--fail-if", "CONDITION", "Exit with 1 if this holds for the number of rows "
                               "(changes), or of those of a kind: 'owner>10', 'need-new>0' (> >= < <= == !=); "
